@@ -1,0 +1,1 @@
+"""Schedulers written on :mod:`copter`: formulations, policies, traces, a simulator and reports."""

@@ -1,0 +1,45 @@
+"""Configurations: the bundles of GPUs that a job may be given (thesis 3.3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from copter_frontends.vocabulary.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """`gpus` GPUs of `gpu_type` on `nodes` nodes: the triple (n, r, t) of thesis 3.3.3."""
+
+    nodes: int
+    gpus: int
+    gpu_type: str
+
+
+def configurations_of(cluster: Cluster, max_gpus: int | None = None) -> list[Configuration]:
+    """List the configurations of a cluster: powers of two within a node, then whole nodes.
+
+    A node whose size R is not a power of two offers every power of two below R, and R itself.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    max_gpus : int, optional
+        Leave out configurations of more GPUs (the *capped* mode; 64 in Sia's public simulator). By default every
+        whole-node size up to the cluster is listed (the *full* mode).
+
+    Returns
+    -------
+    list of Configuration
+        Grouped by GPU type in the cluster's order, by size within a type.
+    """
+    found: list[Configuration] = []
+    for name, kind in cluster.types.items():
+        nodes, per_node = len(cluster.nodes_of(name)), kind.gpus_per_node
+        if nodes == 0:
+            continue
+        sizes = [2**k for k in range(per_node.bit_length()) if 2**k < per_node]
+        group = [Configuration(1, size, name) for size in sizes]
+        group += [Configuration(n, n * per_node, name) for n in range(1, nodes + 1)]
+        found += [c for c in group if max_gpus is None or c.gpus <= max_gpus]
+    return found

@@ -1,0 +1,55 @@
+"""A training job as every scheduler here sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from copter_frontends.vocabulary.errors import InvalidJobError
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A deep-learning training job.
+
+    Parameters
+    ----------
+    id : str
+        Unique name.
+    application : str
+        Name of its representative model (a key of :data:`copter_frontends.goodput.applications.APPLICATIONS`).
+    submit_s : float
+        Submission time, seconds from the start of the trace.
+    work_samples : float, optional
+        Work to do, in samples at perfect statistical efficiency. None: the application's own full training run.
+    requested_gpus : int
+        GPUs that the user asked for (rigid schedulers use it; adaptive ones do not).
+    max_batch_size : int, optional
+        Largest total batch that may be used. None: the application's own limit.
+    min_gpus, max_gpus : int, optional
+        Range of GPUs that the job may run on.
+    """
+
+    id: str
+    application: str
+    submit_s: float = 0.0
+    work_samples: float | None = None
+    requested_gpus: int = 1
+    max_batch_size: int | None = None
+    min_gpus: int = 1
+    max_gpus: int | None = None
+
+    def __post_init__(self) -> None:
+        self._require(bool(self.id), "the id is empty")
+        self._require(0 <= self.submit_s < float("inf"), f"submit_s is {self.submit_s}, must be finite and >= 0")
+        work = self.work_samples
+        self._require(work is None or 0 < work < float("inf"), f"work_samples is {work}, must be finite and > 0")
+        self._require(self.requested_gpus >= 1, f"requested_gpus is {self.requested_gpus}, must be >= 1")
+        batch = self.max_batch_size
+        self._require(batch is None or batch >= 1, f"max_batch_size is {batch}, must be >= 1")
+        self._require(self.min_gpus >= 1, f"min_gpus is {self.min_gpus}, must be >= 1")
+        most = self.max_gpus
+        self._require(most is None or most >= self.min_gpus, f"max_gpus is {most}, below min_gpus {self.min_gpus}")
+
+    def _require(self, condition: bool, complaint: str) -> None:
+        if not condition:
+            raise InvalidJobError(f"job {self.id!r}: {complaint}")

@@ -1,0 +1,63 @@
+"""What a policy decides for a round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """GPUs given to one job: their type, their number, and how many on which node.
+
+    `nodes` is a tuple of (node id, GPUs on it), sorted by node id; its counts add up to `gpus`.
+    """
+
+    gpu_type: str
+    gpus: int
+    nodes: tuple[tuple[str, int], ...] = ()
+
+
+class PlanStatus(str, Enum):
+    """How good a plan is known to be."""
+
+    OPTIMAL = "optimal"  # within the solver's tolerance of the bound
+    FEASIBLE = "feasible"  # feasible, with the stated gap
+    KEPT_PREVIOUS = "kept_previous"  # nothing better than the last round's plan was found
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One round's decision; always feasible.
+
+    Attributes
+    ----------
+    allocations : mapping of job id to Allocation
+        Jobs without GPUs this round are absent.
+    start, stop, move : tuple of job ids
+        Jobs that get GPUs and had none; that had and get none; that change type, number or nodes (and so restart).
+    objective, bound, gap : float
+        Value of the integer plan, a certified upper bound on any plan's value, and (bound - objective) / (1 + |bound|).
+    prices : mapping of GPU type to float
+        Marginal value of one more GPU of that type for this round.
+    fractional_jobs : int
+        Jobs that were fractional in the LP's solution.
+    skipped : mapping of job id to str
+        Jobs that could not be considered, and why.
+    timings : mapping of str to float
+        Seconds spent in ``edit``, ``solve``, ``shim`` and ``place``.
+    """
+
+    allocations: Mapping[str, Allocation]
+    start: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    move: tuple[str, ...] = ()
+    objective: float = 0.0
+    bound: float = 0.0
+    gap: float = 0.0
+    prices: Mapping[str, float] = field(default_factory=dict)
+    fractional_jobs: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    status: PlanStatus = PlanStatus.FEASIBLE
+    timings: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,40 @@
+"""The protocol that every scheduling policy, papers' and baselines', keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, runtime_checkable
+
+from copter_frontends.vocabulary.job import Job
+from copter_frontends.vocabulary.plan import Allocation, Plan
+
+
+@runtime_checkable
+class SchedulingPolicy(Protocol):
+    """A scheduler that is told what changed and asked for a plan once a round.
+
+    Every plan is feasible, deterministic for a seed, never worse than keeping the previous one, and in time.
+    """
+
+    round_s: float
+
+    def add_job(self, job: Job) -> None:
+        """Start to consider a job. DuplicateJobError if the id is known, InvalidJobError if it fits nowhere."""
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """Say what changed: ``progress`` (fraction done, 0 to 1), ``restarts`` (count), ``max_profiled_gpus``."""
+
+    def remove_job(self, job_id: str) -> None:
+        """Forget a job (finished or cancelled). UnknownJobError if the id is not known."""
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Add `count` GPUs of a type, as whole nodes (named, or with ids made up)."""
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Take `count` GPUs of a type away, as whole nodes; jobs on them are re-planned."""
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on exactly this allocation until unpinned with None (checkpoint-restore under way)."""
+
+    def plan(self, now_s: float, deadline_s: float = ...) -> Plan:
+        """Decide the round that starts at `now_s`, within `deadline_s` seconds of wall-clock time."""
