@@ -15,9 +15,11 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-ARMIJO = 1e-4  # share of the predicted ascent that a step must give
-REGULARISATION = 1e-12  # of the Newton matrix, relative to its diagonal
-SMALLEST_STEP = 2.0**-30
+SUFFICIENT = 0.9  # a step is long enough once the slope along it has fallen below this share of the first slope
+REGULARISATION = 1e-12  # of the Newton matrix, relative to its largest possible diagonal
+RADIUS = 10.0  # first trial steps move prices by at most this many times their size
+GROWTH = 4.0  # of a step along which the dual still rises as steeply
+MAX_TRIALS = 40  # evaluations in one line search
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class Subproblem:
         self.slack_sigma = sigma * rows.scale**2
         self.activity = np.empty(len(rows.lower))
         self.x = np.empty(ws.size)
+        self.cost_size = float(np.abs(ws.cost).max(initial=0.0))
 
     def evaluate(self, y: Floats) -> Point:
         """Project every block at prices y (equation A4)."""
@@ -127,6 +130,40 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
     return np.asarray(residual / np.maximum(size, 1e-300))
 
 
+def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
+    """Ascend along a direction to where the concave dual's slope has nearly vanished; the start where it cannot.
+
+    The slope is piecewise linear and falls along the way: grow the step while it stays steep, then close in on its
+    zero by the secant of the bracket, halved where that stalls.
+    """
+    slope = float(direction @ start.residual)
+    size = float(np.abs(direction * problem.rows.scale).max(initial=0.0))
+    reach = RADIUS * (float(np.abs(start.y * problem.rows.scale).max(initial=0.0)) + problem.cost_size)
+    length = min(1.0, reach / size) if size > 0 else 1.0
+    low, low_slope, high, high_slope = 0.0, slope, np.inf, 0.0
+    best = start
+    for trial in range(MAX_TRIALS):
+        point = problem.evaluate(start.y + length * direction)
+        here = float(direction @ point.residual)
+        if here >= 0.0:
+            best, low, low_slope = point, length, here
+            if here <= SUFFICIENT * slope or (length >= 1.0 and np.isinf(high)):
+                return point
+        else:
+            high, high_slope = length, here
+            if point.value > start.value and -here <= SUFFICIENT * slope:
+                return point
+        if np.isinf(high):
+            length = min(GROWTH * length, 1.0)
+        else:
+            secant = low + (high - low) * low_slope / (low_slope - high_slope)
+            margin = 0.1 * (high - low) if trial % 2 else 0.01 * (high - low)
+            length = min(max(secant, low + margin), high - margin)
+        if not low < length or (length == low):
+            break
+    return best
+
+
 def maximise(problem: Subproblem, y: Floats, tolerance: Floats, settings: Settings) -> tuple[Point, int]:
     """Ascend from y until every row's residual is within its tolerance; return the point and the steps taken.
 
@@ -136,22 +173,12 @@ def maximise(problem: Subproblem, y: Floats, tolerance: Floats, settings: Settin
     point = problem.evaluate(y)
     for step in range(settings.max_newton_steps):
         if np.all(np.abs(point.residual) <= tolerance):
-            return point, step
-        direction = problem.ascent_direction(point, dense)
-        slope = float(direction @ point.residual)
-        if not slope > 0.0:
-            direction = point.residual / problem.slack_sigma
-            slope = float(direction @ point.residual)
-        length = 1.0
-        while True:
-            trial = problem.evaluate(point.y + length * direction)
-            if trial.value >= point.value + ARMIJO * length * slope - 1e-15 * abs(point.value):
-                break
-            # A concave function whose slope has not turned may be followed further even where its value is flat.
-            if float(direction @ trial.residual) >= 0.0 or length < SMALLEST_STEP:
-                break
-            length *= 0.5
-        if length < SMALLEST_STEP:
             return problem.evaluate(point.y), step
-        point = trial
-    return point, settings.max_newton_steps
+        direction = problem.ascent_direction(point, dense)
+        if not float(direction @ point.residual) > 0.0:
+            direction = point.residual / problem.slack_sigma
+        moved = search(problem, point, direction)
+        if moved is point:
+            return problem.evaluate(point.y), step
+        point = moved
+    return problem.evaluate(point.y), settings.max_newton_steps

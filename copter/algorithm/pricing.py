@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.newton import Rows
-from copter.algorithm.proximal_point import rows_value, signed_prices
+from copter.algorithm.proximal_point import blocks_minimum, rows_value, signed_prices
 from copter.algorithm.working_set import WorkingSet
-from copter.kernels.project import block_minimum
 from copter.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
@@ -77,12 +76,4 @@ def resident_minimum(matrix: BlockMatrix, ws: WorkingSet, reduced: Floats) -> tu
     cost, lower, upper = reduced[mask], ws.lower[mask], ws.upper[mask]
     limit = ws.limit[groups]
     start = np.concatenate(([0], np.cumsum(counts[groups]))).astype(np.int32)
-    group = np.repeat(np.arange(len(limit)), counts[groups])
-    without_limit = ~np.isfinite(limit)[group]
-    wrong = np.where(np.isneginf(lower), np.maximum(cost, 0.0), 0.0)
-    wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(cost, 0.0), 0.0)
-    kept = cost - wrong
-    least = np.empty(len(limit))
-    order = np.lexsort((kept, group)).astype(np.int64)
-    block_minimum(start, limit, kept, lower, upper, order, least)
-    return float(least.sum()), wrong
+    return blocks_minimum(cost, lower, upper, start, limit)

@@ -14,6 +14,7 @@ from copter.kernels.project import block_minimum
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -42,15 +43,33 @@ def rows_value(y: Floats, rows: Rows) -> float:
     return float(np.sum(np.where(y == 0.0, 0.0, y * np.where(y == 0.0, 0.0, bound))))
 
 
+def blocks_minimum(
+    reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats
+) -> tuple[float, Floats]:
+    """Sum over groups of min reduced'x, and the reduced costs left out of it.
+
+    Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
+    minimum is minus infinity (equations A3, F7).
+    """
+    counts = np.diff(start)
+    without_limit = np.repeat(~np.isfinite(limit), counts)
+    wrong = np.where(np.isneginf(lower), np.maximum(reduced, 0.0), 0.0)
+    wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(reduced, 0.0), 0.0)
+    kept = reduced - wrong
+    if not np.isfinite(limit).any():
+        at = np.where(kept > 0, lower, np.where(kept < 0, upper, 0.0))
+        return float((kept * at).sum()), wrong
+    least = np.empty(len(limit))
+    order = np.lexsort((kept, np.repeat(np.arange(len(limit)), counts))).astype(np.int64)
+    block_minimum(start, limit, kept, lower, upper, order, least)
+    return float(least.sum()), wrong
+
+
 def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Floats]:
-    """Dual value of the working set's LP at prices y, and the minimum over each block (equation A3)."""
+    """Dual value of the working set's LP at prices y, and the reduced costs left out (equation A3)."""
     y = signed_prices(y, rows)
-    reduced = ws.reduced_costs(y)
-    group = np.repeat(np.arange(len(ws.slots)), np.diff(ws.start))
-    order = np.lexsort((reduced, group)).astype(np.int64)
-    least = np.empty(len(ws.slots))
-    block_minimum(ws.start, ws.limit, reduced, ws.lower, ws.upper, order, least)
-    return rows_value(y, rows) + float(least.sum()), least
+    value, wrong = blocks_minimum(ws.reduced_costs(y), ws.lower, ws.upper, ws.start, ws.limit)
+    return rows_value(y, rows) + value, wrong
 
 
 def solve_working_set(
@@ -70,6 +89,7 @@ def solve_working_set(
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
     newton_steps, gap = 0, np.inf
     displacement = np.zeros(ws.size)
+    cost_norm = float(np.linalg.norm(ws.cost))
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma)
         point, taken = maximise(problem, y, row_tolerance, settings)
@@ -78,8 +98,9 @@ def solve_working_set(
         displacement = problem.x - ws.x
         ws.x[:] = problem.x
         primal = float(ws.cost @ ws.x)
-        dual, _ = restricted_dual(ws, rows, y)
+        dual, wrong = restricted_dual(ws, rows, y)
         gap = abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
+        gap = max(gap, float(np.linalg.norm(wrong)) / (1.0 + cost_norm))
         feasible = bool(np.all(np.abs(point.residual) <= row_tolerance))
         if feasible and gap <= tolerance:
             return Progress(y, sigma, step, newton_steps, gap, True, displacement)

@@ -92,11 +92,12 @@ class Solve:
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
         self.passes += 1
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column) if len(priced.slot) else 0
-        better = self.best is None or (priced.certified >= self.best.certified and priced.bound >= self.best.bound)
-        if self.best is not None and not self.best.certified:
-            # Where duals are infeasible the largest bound is not the best: judge by the violation.
-            better = np.linalg.norm(priced.dual_violation) <= np.linalg.norm(self.best.dual_violation) or better
-        return priced if better or self.best is None else self.best
+        return priced if self.best is None or self.merit(priced) <= self.merit(self.best) else self.best
+
+    def merit(self, priced: Priced) -> float:
+        """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
+        residuals = residuals_of(self.iterate.ws, self.rows, priced)
+        return max(residuals.gap, residuals.dual)
 
     def ask_callback(self, residuals: Residuals) -> None:
         """Tell the callback how far the solve is; True from it ends the solve."""
