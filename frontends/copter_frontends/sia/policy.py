@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -45,6 +45,13 @@ class SiaPolicy:
         Length of a round in seconds.
     settings : copter.Settings, optional
         Of the LP solver.
+
+    Attributes
+    ----------
+    observers : list of callable
+        Called in every round once the LP is solved and before anything changes; their time is not counted.
+    last_solution, last_lp_s
+        The last round's LP solution, and the seconds of its edits and solve.
     """
 
     def __init__(
@@ -70,6 +77,8 @@ class SiaPolicy:
         self.previous: dict[str, Allocation] = {}
         self.pinned: dict[str, Allocation] = {}
         self.last_solution: Solution | None = None
+        self.last_lp_s = 0.0
+        self.observers: list[Callable[[], object]] = []
         self._edit_s = 0.0
         self._build()
 
@@ -154,6 +163,10 @@ class SiaPolicy:
         edited = time.perf_counter()
         solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
         solved = time.perf_counter()
+        self.last_solution, self.last_lp_s = solution, self._edit_s + solved - started
+        for observe in self.observers:
+            observe()
+        observed = time.perf_counter()
         assignment, fractional = integer_assignment(self.formulation, solution)
         rounded = time.perf_counter()
         allocations, moved = Placer(self.cluster).place(as_plan(assignment), self.previous, set(self.pinned))
@@ -161,11 +174,11 @@ class SiaPolicy:
         timings = {
             "edit": self._edit_s + edited - started,
             "solve": solved - edited,
-            "shim": rounded - solved,
+            "shim": rounded - observed,
             "place": placed - rounded,
         }
         plan = self._plan(assignment, solution, allocations, fractional, timings)
-        self._adopt(assignment, allocations, solution)
+        self._adopt(assignment, allocations)
         return replace(plan, move=tuple(sorted(set(plan.move) | moved)))
 
     def _plan(
@@ -199,12 +212,11 @@ class SiaPolicy:
             timings=timings,
         )
 
-    def _adopt(self, assignment: Assignment, allocations: dict[str, Allocation], solution: Solution) -> None:
+    def _adopt(self, assignment: Assignment, allocations: dict[str, Allocation]) -> None:
         """Make the plan the one that the next round starts from."""
         for job_id in self.formulation.jobs:
             self.formulation.place(job_id, assignment.column.get(job_id, IDLE))
         self.previous = allocations
-        self.last_solution = solution
         self._edit_s = 0.0
 
     # Inside -------------------------------------------------------------------------------------------------------

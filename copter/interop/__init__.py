@@ -1,0 +1,1 @@
+"""Other solvers and formats; each needs its own optional package."""
