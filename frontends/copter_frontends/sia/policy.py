@@ -70,6 +70,7 @@ class SiaPolicy:
             raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         self.mode, self.round_s = mode, round_s
         self.cluster = cluster.copy()
+        self.placer = Placer(self.cluster)
         self.objective = objective or SiaObjective()
         self.settings = settings or Settings()
         self.applications = applications
@@ -169,7 +170,7 @@ class SiaPolicy:
         observed = time.perf_counter()
         assignment, fractional = integer_assignment(self.formulation, solution)
         rounded = time.perf_counter()
-        allocations, moved = Placer(self.cluster).place(as_plan(assignment), self.previous, set(self.pinned))
+        allocations, moved = self.placer.place(as_plan(assignment), self.previous, set(self.pinned))
         placed = time.perf_counter()
         timings = {
             "edit": self._edit_s + edited - started,
