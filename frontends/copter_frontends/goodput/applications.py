@@ -1,0 +1,124 @@
+"""The representative jobs: six training applications, each with its models on seven GPU types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from copter.errors import InvalidDataError
+from copter_frontends.goodput.bootstrap import bootstrapped
+from copter_frontends.goodput.efficiency import noise_scale_at
+from copter_frontends.goodput.errors import UnknownApplicationError
+from copter_frontends.goodput.fitted_constants import FITTED, MAX_LOCAL_BATCH_SIZE, NOISE_SCALE, TRAINING, V100_RATIO
+from copter_frontends.goodput.throughput import ThroughputParameters
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProfile:
+    """How an application runs on one GPU type: its throughput model and the local batch sizes that it may use."""
+
+    parameters: ThroughputParameters
+    min_local_batch_size: int
+    max_local_batch_size: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_local_batch_size <= self.max_local_batch_size:
+            limits = f"{self.min_local_batch_size} to {self.max_local_batch_size}"
+            raise InvalidDataError(f"local batch sizes {limits}: the range must start at 1 or more and not be empty")
+
+
+@dataclass(frozen=True)
+class Application:
+    """A representative training job.
+
+    Parameters
+    ----------
+    name : str
+    init_batch_size, max_batch_size : int
+        Batch size M0 at which efficiency is 1, and the largest total batch, in samples.
+    work_samples : float
+        A full training run, in samples at perfect efficiency: scale-invariant iterations at M0, times M0.
+    noise_scale : tuple of float
+        Gradient noise scale in samples, at evenly spaced fractions of training from 0 to 1.
+    restart_s : float
+        Seconds that a start or restart takes (checkpoint-restore) before training goes on.
+    policy_restart_s : float
+        The same as Sia's policy reckons with; the public artifact uses two different numbers.
+    slowdown : float
+        Measured training time over the time that the model gives. Rows of goodput do not include it.
+    gpus : mapping of GPU type to GpuProfile
+        Types that are absent cannot run the application.
+
+    Raises
+    ------
+    InvalidDataError
+        If a batch size, the work or a noise scale is impossible.
+    """
+
+    name: str
+    init_batch_size: int
+    max_batch_size: int
+    work_samples: float
+    noise_scale: tuple[float, ...]
+    restart_s: float
+    policy_restart_s: float
+    slowdown: float
+    gpus: Mapping[str, GpuProfile]
+
+    def __post_init__(self) -> None:
+        self._require(1 <= self.init_batch_size <= self.max_batch_size, "needs 1 <= init_batch_size <= max_batch_size")
+        self._require(0 < self.work_samples < float("inf"), "work_samples must be finite and > 0")
+        self._require(len(self.noise_scale) >= 2, "noise_scale needs at least two points")
+        self._require(all(0 < x < float("inf") for x in self.noise_scale), "noise_scale must be finite and > 0")
+        self._require(self.restart_s >= 0 and self.policy_restart_s >= 0, "restart times must be >= 0")
+        self._require(self.slowdown > 0, "slowdown must be > 0")
+
+    def _require(self, condition: bool, complaint: str) -> None:
+        if not condition:
+            raise InvalidDataError(f"application {self.name!r}: {complaint}")
+
+    def noise_scale_at(self, progress: float) -> float:
+        """Noise scale in samples at a fraction of training done, 0 to 1."""
+        return noise_scale_at(self.noise_scale, progress)
+
+
+def application_of(name: str, applications: Mapping[str, Application] | None = None) -> Application:
+    """The application of this name; UnknownApplicationError, listing the known ones, if there is none."""
+    known = APPLICATIONS if applications is None else applications
+    try:
+        return known[name]
+    except KeyError:
+        names = ", ".join(sorted(known)) or "none"
+        raise UnknownApplicationError(f"unknown application {name!r}; the known ones are: {names}") from None
+
+
+def _profiles(name: str, min_local_batch_size: int) -> Mapping[str, GpuProfile]:
+    """Profiles of one application: five types fitted, the P100 and the K80 from the V100."""
+    models = {kind: ThroughputParameters(*row) for (app, kind), row in FITTED.items() if app == name}
+    models["quad"] = models["quad"].with_multi_node_floor()
+    for kind, ratio in zip(("p100", "k80"), V100_RATIO[name], strict=True):
+        models[kind] = bootstrapped(models["v100"], ratio)
+    most = MAX_LOCAL_BATCH_SIZE[name]
+    return MappingProxyType({k: GpuProfile(m, min_local_batch_size, most[k]) for k, m in models.items()})
+
+
+def _table() -> Mapping[str, Application]:
+    """All applications, from the table of constants."""
+    table = {}
+    for name, (first, most, iterations, min_local, restart_s, policy_restart_s, slowdown) in TRAINING.items():
+        table[name] = Application(
+            name=name,
+            init_batch_size=first,
+            max_batch_size=most,
+            work_samples=float(iterations * first),
+            noise_scale=NOISE_SCALE[name],
+            restart_s=restart_s,
+            policy_restart_s=policy_restart_s,
+            slowdown=slowdown,
+            gpus=_profiles(name, min_local),
+        )
+    return MappingProxyType(table)
+
+
+APPLICATIONS: Mapping[str, Application] = _table()

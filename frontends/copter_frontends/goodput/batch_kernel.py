@@ -1,0 +1,95 @@
+"""The choice of batch size, for many configurations at once: one compiled pass (docs/goodput.md, G7 and G8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+CANDIDATES = 50  # batch sizes tried, in geometric progression
+EPSILON = 1e-8  # slack of the two roundings up
+_TINY_S = 1e-8  # = throughput.TINY_S, which compiled code needs as its own constant
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def _best_batches(
+    parameters: Floats,
+    local_limits: Integers,
+    nodes: Integers,
+    gpus: Integers,
+    kinds: Integers,
+    init_batch: int,
+    max_batch: int,
+    noise_scale: float,
+    goodput: Floats,
+    local_batch: Integers,
+    accumulation: Integers,
+) -> None:
+    for i in range(gpus.size):
+        kind = kinds[i]
+        count = gpus[i]
+        alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma = parameters[kind]
+        least, most = local_limits[kind, 0], local_limits[kind, 1]
+        low = max(init_batch, least * count)
+        goodput[i] = 0.0
+        local_batch[i] = 0
+        accumulation[i] = 0
+        if most == 0 or low > max_batch:
+            continue
+        sync = _TINY_S
+        if nodes[i] > 1:
+            sync = alpha_n + beta_n * max(count - 2.0, _TINY_S)
+        elif count > 1:
+            sync = alpha_r + beta_r * max(count - 2.0, _TINY_S)
+        growth = math.log(max_batch / low) / (CANDIDATES - 1)
+        last_local, last_steps = -1, -1
+        for candidate in range(CANDIDATES):
+            share = low * math.exp(growth * candidate) / count
+            if candidate == CANDIDATES - 1:
+                share = max_batch / count
+            steps = int(math.ceil(share / most - EPSILON)) - 1
+            if count == 1 and share > init_batch + EPSILON:
+                steps = max(steps, 1)
+            local = int(math.ceil(share / (steps + 1) - EPSILON))
+            if local < least or local > most or (local == last_local and steps == last_steps):
+                continue
+            last_local, last_steps = local, steps
+            compute = alpha_c + beta_c * local
+            longer, shorter = max(compute, sync), min(compute, sync)
+            step = longer * (1.0 + (shorter / longer) ** gamma) ** (1.0 / gamma)
+            batch = count * local * (steps + 1)
+            value = batch / (steps * compute + step) * (noise_scale + init_batch) / (noise_scale + batch)
+            if value > goodput[i]:
+                goodput[i] = value
+                local_batch[i] = local
+                accumulation[i] = steps
+
+
+_compile: Callable[..., Any] = njit(cache=True, nogil=True)
+
+best_batches: Callable[..., None] = _compile(_best_batches)
+"""Best goodput and batch of every configuration, written into the last three arguments.
+
+Parameters
+----------
+parameters : ndarray (kinds, 7) of float64
+    Throughput constants of each GPU type.
+local_limits : ndarray (kinds, 2) of int64
+    Smallest and largest local batch of each GPU type; (0, 0) where the application cannot run.
+nodes, gpus, kinds : ndarray (n,) of int64
+    The configurations; a kind is a row of `parameters`.
+init_batch, max_batch : int
+    M0 and the largest total batch.
+noise_scale : float
+    In samples.
+goodput : ndarray (n,) of float64
+    Efficient samples per second; 0.0 where the job cannot run. Written.
+local_batch, accumulation : ndarray (n,) of int64
+    The batch that gives it; 0 where the job cannot run. Written.
+"""

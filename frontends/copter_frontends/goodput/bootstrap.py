@@ -1,0 +1,24 @@
+"""A throughput model for a GPU type that was not profiled, from one that was (thesis 3.3.2, equation 3.1; G9)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from copter.errors import InvalidDataError
+from copter_frontends.goodput.throughput import ThroughputParameters
+
+
+def bootstrapped(source: ThroughputParameters, slowdown: float) -> ThroughputParameters:
+    """Model of a type that computes `slowdown` times as long as `source` and synchronises alike.
+
+    Equation (3.1) scales the whole throughput by the ratio of one-GPU throughputs. On one GPU that is the same as scaling
+    the compute time, which is all that a one-GPU measurement can tell; the time on the network is kept.
+
+    Raises
+    ------
+    InvalidDataError
+        If `slowdown` is not finite and > 0.
+    """
+    if not 0 < slowdown < float("inf"):
+        raise InvalidDataError(f"slowdown is {slowdown}, must be finite and > 0 (source over target throughput)")
+    return replace(source, alpha_c=source.alpha_c * slowdown, beta_c=source.beta_c * slowdown)

@@ -1,0 +1,202 @@
+"""Goodput of every application in every configuration, phase by phase."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import InvalidDataError
+from copter_frontends.goodput.applications import APPLICATIONS, Application, application_of
+from copter_frontends.goodput.batch_kernel import best_batches
+from copter_frontends.vocabulary import Configuration, UnknownGpuTypeError
+
+PHASES = 40  # pieces of training in which the noise scale is held constant
+ROWS_KEPT = 4096  # rows in the cache; the least recently used one goes first
+
+
+class Batch(NamedTuple):
+    """A choice of batch size: total = GPUs * local * (accumulation_steps + 1), in samples."""
+
+    total: int
+    local: int
+    accumulation_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Best goodput of each configuration and the batch that gives it."""
+
+    goodput: NDArray[np.float64]
+    local: NDArray[np.int64]
+    accumulation: NDArray[np.int64]
+
+
+class GoodputModel:
+    """Goodput, in efficient samples per second, of applications in the configurations of a cluster.
+
+    Training is cut into :data:`PHASES` phases of equal progress. Within one the noise scale is its value at the phase's
+    middle, so that goodput is constant, a simulator can integrate it exactly, and jobs of the same application share rows.
+
+    Parameters
+    ----------
+    configurations : sequence of Configuration
+        Rows have their order.
+    applications : mapping of name to Application
+
+    Raises
+    ------
+    UnknownGpuTypeError
+        If a configuration is of a type that no application has a model of.
+    """
+
+    def __init__(
+        self, configurations: Sequence[Configuration], applications: Mapping[str, Application] = APPLICATIONS
+    ) -> None:
+        self.configurations = tuple(configurations)
+        self.applications = applications
+        self._kinds = list(dict.fromkeys(c.gpu_type for c in self.configurations))
+        modelled = {kind for application in applications.values() for kind in application.gpus}
+        for kind in self._kinds:
+            if kind not in modelled:
+                known = ", ".join(sorted(modelled)) or "none"
+                raise UnknownGpuTypeError(f"no application has a model of GPU type {kind!r}; modelled types: {known}")
+        index = {kind: i for i, kind in enumerate(self._kinds)}
+        self._nodes = np.array([c.nodes for c in self.configurations], dtype=np.int64)
+        self._gpus = np.array([c.gpus for c in self.configurations], dtype=np.int64)
+        self._kind = np.array([index[c.gpu_type] for c in self.configurations], dtype=np.int64)
+        self._position = {c: i for i, c in enumerate(self.configurations)}
+        self._ends = [(i + 1) / PHASES for i in range(PHASES)]
+        self._rows: OrderedDict[tuple[str, int, int], _Row] = OrderedDict()
+        self._tables: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+
+    @property
+    def phases(self) -> int:
+        """Number of phases of every application."""
+        return PHASES
+
+    def phase(self, application: str, progress: float) -> int:
+        """Phase, from 0, that a fraction of training done is in; a boundary belongs to the later phase, 1.0 to the last.
+
+        Raises
+        ------
+        UnknownApplicationError
+            If there is no such application.
+        InvalidDataError
+            If `progress` is not from 0 to 1.
+        """
+        application_of(application, self.applications)
+        if not 0 <= progress <= 1:
+            raise InvalidDataError(f"{application}: progress is {progress}, must be a fraction from 0 to 1")
+        return min(bisect_right(self._ends, progress), PHASES - 1)
+
+    def phase_end(self, application: str, phase: int) -> float:
+        """Fraction of training done at which a phase ends; 1.0 for the last.
+
+        Raises
+        ------
+        UnknownApplicationError, InvalidDataError
+            If there is no such application or phase.
+        """
+        application_of(application, self.applications)
+        if not 0 <= phase < PHASES:
+            raise InvalidDataError(f"{application}: phase is {phase}, must be from 0 to {PHASES - 1}")
+        return self._ends[phase]
+
+    def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
+        """Best goodput of a job in each configuration, over its choice of batch size (G8).
+
+        Parameters
+        ----------
+        application : str
+        progress : float
+            Fraction of training done, 0 to 1.
+        max_batch_size : int, optional
+            The job's own cap on the total batch; the application's limit holds as well.
+
+        Returns
+        -------
+        ndarray (configurations,) of float64
+            Efficient samples per second, before the application's slowdown; 0.0 where the job cannot run. Read-only and
+            shared: the same array is returned for the same phase and cap.
+
+        Raises
+        ------
+        UnknownApplicationError, InvalidDataError
+            If there is no such application, or `progress` or `max_batch_size` is out of range.
+        """
+        return self._row(application, progress, max_batch_size).goodput
+
+    def batch(
+        self, application: str, progress: float, configuration: Configuration, max_batch_size: int | None = None
+    ) -> Batch | None:
+        """The batch that gives a configuration its goodput; None where the job cannot run.
+
+        Raises
+        ------
+        InvalidDataError
+            If the configuration is not one of the model's, or as :meth:`row`.
+        """
+        position = self._position.get(configuration)
+        if position is None:
+            raise InvalidDataError(f"{configuration} is not one of this model's {len(self.configurations)} configurations")
+        row = self._row(application, progress, max_batch_size)
+        local, steps = int(row.local[position]), int(row.accumulation[position])
+        return Batch(configuration.gpus * local * (steps + 1), local, steps) if local else None
+
+    def training_time_s(self, application: str, configuration: Configuration) -> float:
+        """Seconds of a full run on one configuration from start to end, slowdown included, restart not (G10).
+
+        Infinite where the job cannot run.
+        """
+        found = application_of(application, self.applications)
+        middles = [(phase + 0.5) / PHASES for phase in range(PHASES)]
+        position = self._position.get(configuration)
+        if position is None:
+            raise InvalidDataError(f"{configuration} is not one of this model's {len(self.configurations)} configurations")
+        rates = np.array([self.row(application, middle)[position] for middle in middles])
+        return float("inf") if (rates == 0).any() else found.work_samples * found.slowdown * float((1 / rates).mean())
+
+    def _row(self, application: str, progress: float, max_batch_size: int | None) -> _Row:
+        found = application_of(application, self.applications)
+        if max_batch_size is not None and max_batch_size < 1:
+            raise InvalidDataError(f"{application}: max_batch_size is {max_batch_size}, must be >= 1")
+        cap = found.max_batch_size if max_batch_size is None else min(max_batch_size, found.max_batch_size)
+        key = (application, self.phase(application, progress), cap)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = self._evaluate(found, *key[1:])
+            if len(self._rows) > ROWS_KEPT:
+                self._rows.popitem(last=False)
+        else:
+            self._rows.move_to_end(key)
+        return row
+
+    def _evaluate(self, application: Application, phase: int, cap: int) -> _Row:
+        parameters, limits = self._table(application)
+        count = len(self.configurations)
+        row = _Row(np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64))
+        noise = application.noise_scale_at((phase + 0.5) / PHASES)
+        place = (self._nodes, self._gpus, self._kind)
+        outputs = (row.goodput, row.local, row.accumulation)
+        best_batches(parameters, limits, *place, application.init_batch_size, cap, noise, *outputs)
+        for array in outputs:
+            array.flags.writeable = False
+        return row
+
+    def _table(self, application: Application) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Constants and local batch limits of the model's GPU types; zeros where the application has no model."""
+        if application.name not in self._tables:
+            parameters, limits = np.ones((len(self._kinds), 7)), np.zeros((len(self._kinds), 2), np.int64)
+            for i, kind in enumerate(self._kinds):
+                profile = application.gpus.get(kind)
+                if profile is not None:
+                    parameters[i] = profile.parameters.as_array()
+                    limits[i] = profile.min_local_batch_size, profile.max_local_batch_size
+            self._tables[application.name] = parameters, limits
+        return self._tables[application.name]
