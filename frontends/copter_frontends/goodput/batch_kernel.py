@@ -53,10 +53,10 @@ def _best_batches(
             share = low * math.exp(growth * candidate) / count
             if candidate == CANDIDATES - 1:
                 share = max_batch / count
-            steps = int(math.ceil(share / most - EPSILON)) - 1
+            steps = math.ceil(share / most - EPSILON) - 1
             if count == 1 and share > init_batch + EPSILON:
                 steps = max(steps, 1)
-            local = int(math.ceil(share / (steps + 1) - EPSILON))
+            local = math.ceil(share / (steps + 1) - EPSILON)
             if local < least or local > most or (local == last_local and steps == last_steps):
                 continue
             last_local, last_steps = local, steps

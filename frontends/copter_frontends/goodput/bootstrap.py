@@ -11,8 +11,8 @@ from copter_frontends.goodput.throughput import ThroughputParameters
 def bootstrapped(source: ThroughputParameters, slowdown: float) -> ThroughputParameters:
     """Model of a type that computes `slowdown` times as long as `source` and synchronises alike.
 
-    Equation (3.1) scales the whole throughput by the ratio of one-GPU throughputs. On one GPU that is the same as scaling
-    the compute time, which is all that a one-GPU measurement can tell; the time on the network is kept.
+    Equation (3.1) scales the whole throughput by the ratio of one-GPU throughputs. On one GPU that is the same as
+    scaling the compute time, which is all that a one-GPU measurement can tell; the time on the network is kept.
 
     Raises
     ------

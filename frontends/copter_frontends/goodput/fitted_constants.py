@@ -16,8 +16,8 @@ TRAINING: dict[str, tuple[int, int, int, int, float, float, float]] = {
     "ncf": (256, 32_768, 194_174, 32, 15.0, 30.0, 1.5),
 }
 
-# (Application, GPU type): (alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma). The quad was never profiled on two
-# nodes: its alpha_n and beta_n are at the fit's floor here, and are raised when the table is read.
+# (Application, GPU type): (alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma). The quad was never profiled on
+# two nodes: its alpha_n and beta_n are at the fit's floor here, and are raised when the table is read.
 FITTED: dict[tuple[str, str], tuple[float, ...]] = {
     ("cifar10", "t4"): (0.0174714, 0.000703748, 0.126805, 0.00263001, 0.0338603, 0.00177102, 2.29174),
     ("cifar10", "rtx"): (0.036051, 0.00025754, 0.0861251, 0.00152017, 0.0638067, 0.00455026, 2.91619),
@@ -51,8 +51,8 @@ FITTED: dict[tuple[str, str], tuple[float, ...]] = {
     ("ncf", "a100"): (0.00822279, 1.17796e-7, 0.00141214, 0.000167058, 0.00181201, 0.000287187, 1.17845),
 }
 
-# Largest local batch that fits a GPU's memory. The P100 (16 GB) is taken as the T4 (16 GB), the K80 (12 GB a die) as the
-# RTX 2080Ti (11 GB).
+# Largest local batch that fits a GPU's memory. The P100 (16 GB) is taken as the T4 (16 GB), the K80 (12 GB a die) as
+# the RTX 2080Ti (11 GB).
 MAX_LOCAL_BATCH_SIZE: dict[str, dict[str, int]] = {
     "cifar10": {"t4": 1024, "rtx": 1024, "quad": 2048, "v100": 3072, "a100": 4096, "p100": 1024, "k80": 1024},
     "bert": {"t4": 12, "rtx": 12, "quad": 24, "v100": 36, "a100": 48, "p100": 12, "k80": 12},
@@ -72,8 +72,8 @@ NOISE_SCALE: dict[str, tuple[float, ...]] = {
     "ncf": (18570, 18570, 7.669e6, 297500, 6.901e6, 7.49e6, 2.077e7, 1.831e7, 4.783e7, 3.925e7, 5.913e7),
 }
 
-# One-GPU throughput of the V100 over that of (the P100, the K80), in steps per second at the largest batch size that was
-# measured, for the model family nearest to the application.
+# One-GPU throughput of the V100 over that of (the P100, the K80), in steps per second at the largest batch size that
+# was measured, for the model family nearest to the application.
 V100_RATIO: dict[str, tuple[float, float]] = {
     "cifar10": (10.30026 / 7.722785, 10.30026 / 0.88558),  # ResNet-18, batch 256
     "bert": (5.446105 / 3.073535, 5.446105 / 0.9815827),  # Transformer, batch 128 (at 256 the V100 was short of memory)

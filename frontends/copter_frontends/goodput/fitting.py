@@ -43,9 +43,10 @@ def fit_throughput(
 ) -> FittedThroughput:
     """Fit the model to observed steps by the published loss, bounds and pinning rules.
 
-    A constant that the observations say nothing of is not fitted: with one batch size only, alpha_c is half the mean compute
-    time; without a step on several nodes, alpha_n and beta_n become 1.1 times alpha_r and beta_r; without one on several
-    GPUs of a node, alpha_r and beta_r stay at their floor, 1e-8 s; without more than two GPUs, both betas do.
+    A constant that the observations say nothing of is not fitted: with one batch size only, alpha_c is half the mean
+    compute time; without a step on several nodes, alpha_n and beta_n become 1.1 times alpha_r and beta_r; without one
+    on several GPUs of a node, alpha_r and beta_r stay at their floor, 1e-8 s; without more than two GPUs, both betas
+    do.
 
     Parameters
     ----------
@@ -70,20 +71,18 @@ def fit_throughput(
     points = _checked(nodes, gpus, local_batch_size, compute_s, step_s)
     fixed = _pinned(points)
     free = np.array([i for i in range(7) if i not in fixed])
-    best: tuple[float, NDArray[np.float64]] | None = None
+    starts = []
     for gamma in (_START[6], *_OTHER_GAMMAS):
         theta = np.log(np.array([*_START[:6], gamma]))
         for i, value in fixed.items():
             theta[i] = np.log(value)
-        loss, found = _minimised(theta, free, points)
-        if best is None or loss < best[0]:
-            best = loss, found
-    assert best is not None  # there is at least one start
-    parameters = _parameters(best[1])
+        starts.append(_minimised(theta, free, points))
+    loss, found = min(starts, key=lambda start: start[0])
+    parameters = _parameters(found)
     rmsle_compute, rmsle_step = _errors(parameters, points)
     if 2 in fixed:
         parameters = parameters.with_multi_node_floor()
-    return FittedThroughput(parameters, best[0], rmsle_compute, rmsle_step)
+    return FittedThroughput(parameters, loss, rmsle_compute, rmsle_step)
 
 
 def _checked(
@@ -123,7 +122,9 @@ def _pinned(points: _Points) -> dict[int, float]:
     return fixed
 
 
-def _minimised(theta: NDArray[np.float64], free: NDArray[np.intp], points: _Points) -> tuple[float, NDArray[np.float64]]:
+def _minimised(
+    theta: NDArray[np.float64], free: NDArray[np.intp], points: _Points
+) -> tuple[float, NDArray[np.float64]]:
     """Minimise the loss over the free constants' logarithms, which makes seconds and microseconds alike in scale."""
 
     def loss_of(values: NDArray[np.float64]) -> float:
@@ -140,7 +141,8 @@ def _minimised(theta: NDArray[np.float64], free: NDArray[np.intp], points: _Poin
 
 def _parameters(theta: NDArray[np.float64]) -> ThroughputParameters:
     values = np.exp(theta)
-    return ThroughputParameters(*(float(v) for v in values[:6]), gamma=float(np.clip(values[6], 1.0, 10.0)))
+    values[6] = np.clip(values[6], 1.0, 10.0)  # the logarithm's bound, rounded, may lie a hair outside
+    return ThroughputParameters(*(float(value) for value in values))
 
 
 def _errors(parameters: ThroughputParameters, points: _Points) -> tuple[float, float]:

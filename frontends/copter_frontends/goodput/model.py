@@ -41,7 +41,7 @@ class GoodputModel:
     """Goodput, in efficient samples per second, of applications in the configurations of a cluster.
 
     Training is cut into :data:`PHASES` phases of equal progress. Within one the noise scale is its value at the phase's
-    middle, so that goodput is constant, a simulator can integrate it exactly, and jobs of the same application share rows.
+    middle, so that goodput is constant, a simulator can integrate it exactly, and jobs of one application share rows.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class GoodputModel:
         return PHASES
 
     def phase(self, application: str, progress: float) -> int:
-        """Phase, from 0, that a fraction of training done is in; a boundary belongs to the later phase, 1.0 to the last.
+        """Phase, from 0, that a fraction of training done is in; a boundary is in the later phase, 1.0 in the last.
 
         Raises
         ------
@@ -144,7 +144,9 @@ class GoodputModel:
         """
         position = self._position.get(configuration)
         if position is None:
-            raise InvalidDataError(f"{configuration} is not one of this model's {len(self.configurations)} configurations")
+            raise InvalidDataError(
+                f"{configuration} is not one of this model's {len(self.configurations)} configurations"
+            )
         row = self._row(application, progress, max_batch_size)
         local, steps = int(row.local[position]), int(row.accumulation[position])
         return Batch(configuration.gpus * local * (steps + 1), local, steps) if local else None
@@ -158,7 +160,9 @@ class GoodputModel:
         middles = [(phase + 0.5) / PHASES for phase in range(PHASES)]
         position = self._position.get(configuration)
         if position is None:
-            raise InvalidDataError(f"{configuration} is not one of this model's {len(self.configurations)} configurations")
+            raise InvalidDataError(
+                f"{configuration} is not one of this model's {len(self.configurations)} configurations"
+            )
         rates = np.array([self.row(application, middle)[position] for middle in middles])
         return float("inf") if (rates == 0).any() else found.work_samples * found.slowdown * float((1 / rates).mean())
 

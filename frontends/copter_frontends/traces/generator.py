@@ -1,0 +1,66 @@
+"""A day of jobs without a trace: the statistics of the Philly log, restated as constants (docs/goodput.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter_frontends.traces.arrivals import BINS_A_DAY, ArrivalProfile
+from copter_frontends.traces.classes import check_day, draw_applications, named_jobs
+from copter_frontends.vocabulary import Job
+
+# Jobs in each hour of Thursday 2017-10-12, the log's busiest weekday that no single burst dominates.
+HOURLY_JOBS = (
+    *(144, 156, 6, 0, 0, 36, 204, 389, 370, 205, 179, 112),
+    *(184, 4, 4, 12, 34, 92, 33, 3, 159, 168, 114, 379),
+)
+BURSTINESS = 0.734  # coefficient of variation of ten-minute counts about their hour's mean, weighted by jobs
+
+# Share of jobs with under 1 GPU hour, under 10, under 100, and the rest.
+CLASS_SHARES = (0.7458, 0.1855, 0.0480, 0.0207)
+
+# GPUs asked for, and how many of the log's jobs do, class by class.
+GPU_COUNTS: tuple[dict[int, int], ...] = (
+    {1: 54695, 2: 148, 4: 433, 8: 214, 12: 1, 16: 17},
+    {1: 13175, 2: 29, 4: 282, 8: 272, 12: 5, 16: 26, 24: 6, 32: 12},
+    {1: 2308, 2: 185, 4: 633, 8: 402, 12: 1, 16: 26, 32: 17, 64: 3},
+    {1: 269, 2: 99, 4: 441, 8: 618, 16: 75, 32: 33, 64: 1, 128: 2},
+)
+
+
+def generate_day(jobs: int, hours: float = 24.0, seed: int = 0) -> list[Job]:
+    """Make up `jobs` jobs over `hours`, with the arrivals, classes and sizes of the Philly log; all do full runs.
+
+    The day's hourly rates are fixed; within an hour the rate of each ten minutes is drawn from a gamma distribution of
+    the log's burstiness.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of jobs, >= 1.
+    hours : float
+        Length of the window; up to 24 it is the busiest of that length in the day, beyond that the day repeats.
+    seed : int
+        The same seed gives the same jobs.
+
+    Returns
+    -------
+    list of Job
+        By submission time. Requests above 64 GPUs are cut to 64.
+
+    Raises
+    ------
+    SettingsError
+        If `jobs` or `hours` is out of range.
+    """
+    check_day(jobs, hours)
+    rng = np.random.default_rng(seed)
+    hourly = np.repeat(np.array(HOURLY_JOBS, dtype=np.float64), BINS_A_DAY // len(HOURLY_JOBS))
+    profile = ArrivalProfile.of(hourly * rng.gamma(BURSTINESS**-2, BURSTINESS**2, size=BINS_A_DAY))
+    times = profile.sample(jobs, hours, rng)
+    classes = rng.choice(len(CLASS_SHARES), size=jobs, p=np.array(CLASS_SHARES) / sum(CLASS_SHARES))
+    gpus = np.empty(jobs, dtype=np.int64)
+    for index, counts in enumerate(GPU_COUNTS):
+        members = classes == index
+        weights = np.array(list(counts.values()), dtype=np.float64)
+        gpus[members] = rng.choice(list(counts), size=int(members.sum()), p=weights / weights.sum())
+    return named_jobs(draw_applications(classes, rng), times, gpus)

@@ -1,0 +1,154 @@
+"""Readers of public trace formats: the Philly log and the Sia workload, as CSV, plain or gzipped."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Collection, Iterator
+from datetime import datetime, time
+
+from copter_frontends.goodput import APPLICATIONS
+from copter_frontends.traces.fields import BadFieldError, Columns
+from copter_frontends.traces.trace import SkippedLine, Trace, TraceFormat, TraceJob
+from copter_frontends.vocabulary import TraceError
+
+PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+WORKLOAD_COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
+SHORTEST_S = 60.0  # a log's jobs under a minute are left out (Sia, SOSP '23, as are those of too many GPU hours)
+MOST_GPU_HOURS = 1000.0
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_EXPECTED = (
+    f"expected a CSV file, plain or gzipped, with the columns {','.join(PHILLY_COLUMNS)} (a Philly log) "
+    f"or {','.join(WORKLOAD_COLUMNS)} (a Sia workload)"
+)
+
+_Rows = Iterator[tuple[int, list[str]]]
+
+
+def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APPLICATIONS) -> Trace:
+    """Read a trace; the header says which of the two formats it has.
+
+    Broken lines are skipped and recorded in the trace's `skipped`, each with its line number and reason.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with the columns ``timestamp,duration,num_gpus,gpu_time,cluster`` (a Philly log) or
+        ``name,time,application,num_replicas,batch_size`` (a Sia workload), in any order, others ignored. Gzip is told
+        from the file's first bytes.
+    applications : collection of str
+        Names that a workload may use.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    TraceError
+        If the file is missing, damaged, of another format, or without a usable line.
+    """
+    name = os.fspath(path)
+    rows = _numbered(name, _text_of(name))
+    header = next(rows, (0, []))[1]
+    columns, present = Columns(header), {column.strip() for column in header}
+    if present.issuperset(PHILLY_COLUMNS):
+        trace = _philly(name, columns, rows)
+    elif present.issuperset(WORKLOAD_COLUMNS):
+        trace = _workload(name, columns, rows, applications)
+    else:
+        found = ",".join(header)[:200] if header else "nothing: the file is empty"
+        raise TraceError(f"{name}: unknown header; found {found}; {_EXPECTED}")
+    if not trace.jobs:
+        first = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
+        counts = f"{len(trace.skipped)} broken, {trace.filtered} too short or too long"
+        raise TraceError(f"{name}: no usable line ({counts}{first}); {_EXPECTED}")
+    return trace
+
+
+def _text_of(name: str) -> str:
+    """The whole file, decompressed and decoded."""
+    try:
+        with open(name, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise TraceError(f"{name}: cannot be read ({error.strerror or error}); {_EXPECTED}") from None
+    try:
+        if content.startswith(_GZIP_MAGIC):
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
+        raise TraceError(f"{name}: damaged gzip file ({error}); fetch it again") from None
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{name}: not UTF-8 text ({error.reason} at byte {error.start}); {_EXPECTED}") from None
+
+
+def _numbered(name: str, text: str) -> _Rows:
+    """Rows that are not empty, with their line numbers."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise TraceError(f"{name}: line {reader.line_num}: not CSV ({error}); {_EXPECTED}") from None
+        if row:
+            yield reader.line_num, row
+
+
+def _philly(name: str, columns: Columns, rows: _Rows) -> Trace:
+    found: list[tuple[datetime, int, float]] = []
+    skipped: list[SkippedLine] = []
+    filtered = 0
+    for line_number, row in rows:
+        try:
+            columns.check(row)
+            when = columns.time(row, "timestamp")
+            duration_s = columns.number(row, "duration")
+            gpus = columns.count(row, "num_gpus")
+            gpu_time_s = columns.number(row, "gpu_time")
+        except BadFieldError as error:
+            skipped.append(SkippedLine(line_number, str(error)))
+            continue
+        if duration_s < SHORTEST_S or gpu_time_s >= MOST_GPU_HOURS * 3600.0:
+            filtered += 1
+        else:
+            found.append((when, gpus, duration_s))
+    found.sort(key=lambda job: job[0])
+    if not found:
+        return Trace(name, TraceFormat.PHILLY, (), skipped, filtered)
+    start = datetime.combine(found[0][0].date(), time())
+    jobs = tuple(TraceJob((when - start).total_seconds(), gpus, duration_s) for when, gpus, duration_s in found)
+    return Trace(name, TraceFormat.PHILLY, jobs, skipped, filtered, start)
+
+
+def _workload(name: str, columns: Columns, rows: _Rows, applications: Collection[str]) -> Trace:
+    jobs: list[TraceJob] = []
+    skipped: list[SkippedLine] = []
+    line_of: dict[str, int] = {}
+    for line_number, row in rows:
+        try:
+            columns.check(row)
+            job = TraceJob(
+                submit_s=columns.number(row, "time"),
+                gpus=columns.count(row, "num_replicas"),
+                name=columns.text(row, "name"),
+                application=columns.text(row, "application"),
+                batch_size=columns.count(row, "batch_size"),
+            )
+            if job.application not in applications:
+                known = ", ".join(sorted(applications))
+                raise BadFieldError(f"unknown application {job.application!r}; the known ones are: {known}")
+            if job.name in line_of:
+                raise BadFieldError(f"name {job.name!r} was used before, on line {line_of[job.name]}")
+        except BadFieldError as error:
+            skipped.append(SkippedLine(line_number, str(error)))
+            continue
+        line_of[str(job.name)] = line_number
+        jobs.append(job)
+    return Trace(name, TraceFormat.WORKLOAD, tuple(sorted(jobs, key=lambda job: job.submit_s)), skipped)

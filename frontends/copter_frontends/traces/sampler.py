@@ -1,0 +1,115 @@
+"""Days of jobs sampled from a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from copter.errors import SettingsError
+from copter_frontends.goodput import APPLICATIONS, GoodputModel
+from copter_frontends.traces.arrivals import busy_day
+from copter_frontends.traces.classes import MOST_GPUS, check_day, classes_of, draw_applications, named_jobs
+from copter_frontends.traces.trace import Trace, TraceFormat, TraceJob
+from copter_frontends.vocabulary import Configuration, Job, TraceError
+
+REFERENCE_TYPE = "v100"  # the GPUs that a trace's duration is taken to be of, with work="trace"
+REFERENCE_GPUS_PER_NODE = 8
+
+
+def sample_day(
+    trace: Trace, jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["full", "trace"] = "full"
+) -> list[Job]:
+    """Sample `jobs` jobs over `hours` from a cluster's log.
+
+    Arrivals follow one real day of the trace (:func:`copter_frontends.traces.arrivals.busy_day`), sizes and durations
+    are those of jobs drawn from the whole trace, each at most once while there are enough. A job's GPU hours give its
+    application: under 1 cifar10, under 10 deepspeech2 or bert (a coin), under 100 yolov3, else imagenet.
+
+    Parameters
+    ----------
+    trace : Trace
+        A log, with durations and clock times.
+    jobs : int
+        Number of jobs, >= 1.
+    hours : float
+        Length of the window; up to 24 it is the busiest of that length in the day, beyond that the day repeats.
+    seed : int
+        The same seed gives the same jobs.
+    work : {"full", "trace"}
+        "full": every job does its application's own full run. "trace": its work is scaled so that it would take the
+        trace's duration on the GPUs that it asked for, of type v100, slowdown included and restarts not.
+
+    Returns
+    -------
+    list of Job
+        By submission time. Requests above 64 GPUs are cut to 64.
+
+    Raises
+    ------
+    SettingsError
+        If `jobs`, `hours` or `work` is out of range.
+    TraceError
+        If the trace is a workload, which keeps its own times: use :func:`workload_jobs`.
+    """
+    check_day(jobs, hours)
+    if work not in ("full", "trace"):
+        raise SettingsError(f"work is {work!r}, must be 'full' or 'trace'")
+    if trace.format is not TraceFormat.PHILLY or trace.start is None:
+        raise TraceError(
+            f"{trace.path}: a workload has no durations to sample; use workload_jobs, which keeps its times"
+        )
+    rng = np.random.default_rng(seed)
+    _, profile = busy_day(np.array([job.submit_s for job in trace.jobs]), trace.start)
+    times = profile.sample(jobs, hours, rng)
+    drawn = rng.choice(len(trace.jobs), size=jobs, replace=jobs > len(trace.jobs))
+    found = [trace.jobs[i] for i in drawn]
+    applications = draw_applications(classes_of([job.gpu_hours for job in found]), rng)
+    works = _trace_work(found, applications) if work == "trace" else None
+    return named_jobs(applications, times, (job.gpus for job in found), works)
+
+
+def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
+    """The jobs of a Sia workload as they stand: own names, times, applications and requests; full runs.
+
+    Parameters
+    ----------
+    trace : Trace
+        A workload.
+    cap_batch : bool
+        Use the workload's `batch_size` as each job's `max_batch_size`, as Sia's estimator does. By default jobs may use
+        their application's own limit, as they do when they run.
+
+    Raises
+    ------
+    TraceError
+        If the trace is a log: use :func:`sample_day`.
+    """
+    if trace.format is not TraceFormat.WORKLOAD:
+        raise TraceError(f"{trace.path}: a cluster's log names no applications; use sample_day")
+    return [
+        Job(
+            id=str(job.name),
+            application=str(job.application),
+            submit_s=job.submit_s,
+            requested_gpus=job.gpus,
+            max_batch_size=job.batch_size if cap_batch else None,
+        )
+        for job in trace.jobs
+    ]
+
+
+def _trace_work(found: Sequence[TraceJob], applications: Sequence[str]) -> list[float | None]:
+    """Work, in samples, that takes each job its trace duration on its requested GPUs of the reference type."""
+    sizes = [min(job.gpus, MOST_GPUS) for job in found]
+    places = {k: Configuration(-(-k // REFERENCE_GPUS_PER_NODE), k, REFERENCE_TYPE) for k in set(sizes)}
+    model = GoodputModel(list(places.values()))
+    rates: dict[tuple[str, int], float] = {}
+    works: list[float | None] = []
+    for job, application, size in zip(found, applications, sizes, strict=True):
+        key = application, size
+        if key not in rates:
+            rates[key] = APPLICATIONS[application].work_samples / model.training_time_s(application, places[size])
+        works.append(rates[key] * float(job.duration_s or 0.0))
+    return works

@@ -1,0 +1,78 @@
+"""A trace: the jobs that a cluster's log, or a workload made from one, tells of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+
+class TraceFormat(str, Enum):
+    """What kind of file a trace was read from."""
+
+    PHILLY = "philly"  # a cluster's log: when, how long, on how many GPUs
+    WORKLOAD = "workload"  # a scheduler's input: when, which application
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """One job of a trace.
+
+    Attributes
+    ----------
+    submit_s : float
+        Submission time, in seconds from the trace's start.
+    gpus : int
+        GPUs that the user asked for.
+    duration_s : float or None
+        Running time on those GPUs; None in a workload.
+    name, application, batch_size : str, str and int, or None
+        What a workload says of the job; None in a log.
+    """
+
+    submit_s: float
+    gpus: int
+    duration_s: float | None = None
+    name: str | None = None
+    application: str | None = None
+    batch_size: int | None = None
+
+    @property
+    def gpu_hours(self) -> float:
+        """GPUs times hours; 0 where the duration is not known."""
+        return 0.0 if self.duration_s is None else self.gpus * self.duration_s / 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedLine:
+    """A line that could not be used: its number in the file, from 1 for the header, and why."""
+
+    line_number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The usable jobs of a file, by submission time, and what was left out.
+
+    Attributes
+    ----------
+    path : str
+        Where it was read from.
+    format : TraceFormat
+    jobs : tuple of TraceJob
+        By submission time.
+    skipped : list of SkippedLine
+        Broken lines, in the file's order.
+    filtered : int
+        Sound lines left out on purpose: a log's jobs under a minute, or of 1,000 GPU hours or more.
+    start : datetime or None
+        The clock time of ``submit_s == 0``, a midnight; None if the file has no clock times.
+    """
+
+    path: str
+    format: TraceFormat
+    jobs: tuple[TraceJob, ...]
+    skipped: list[SkippedLine]
+    filtered: int = 0
+    start: datetime | None = None
