@@ -118,7 +118,7 @@ def test_progress_agrees_with_a_slow_integration(seed):
 def test_the_work_of_the_application_is_used_when_the_job_gives_none():
     simulation = simulate(Script({"j": t4(4)}), [job()])
     simulation.run(rounds=60)
-    assert only(simulation, "completion_s") == 1500.0  # 6000 samples at 4 a second
+    assert only(simulation, "completion_s") == pytest.approx(1500.0, rel=1e-14)  # 6000 samples at 4 a second
 
 
 def test_an_allocation_that_no_configuration_has_gets_its_own_rate():
