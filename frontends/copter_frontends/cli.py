@@ -115,7 +115,7 @@ def simulate(**options: Any) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; exit code 0 if done, 1 if the run failed, 2 for bad arguments or bad input.
 
-    What goes wrong is one line on stderr. With the environment variable COPTER_DEBUG=1 a failed run shows its traceback.
+    What goes wrong is one line on stderr. With COPTER_DEBUG=1 in the environment a failed run shows its traceback.
     """
     try:
         code = cli.main(arguments, prog_name="copter", standalone_mode=False)
@@ -188,6 +188,7 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
             _prepare_directory(asked.out)
         cluster = _cluster(asked)
         model = GoodputModel(configurations_of(cluster))
+        model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
         policy = POLICIES[asked.policy].make(cluster, model, asked.mode)
         if asked.round_s is not None:
             policy.round_s = asked.round_s

@@ -13,7 +13,7 @@ from copter_frontends.report.theme import Theme
 from copter_frontends.simulator import RoundRecord, SimulationResult
 from copter_frontends.simulator.metrics import STAGES
 
-MOST_POINTS = 480
+MOST_POINTS = 360
 """Points of a curve; more rounds than that are put together."""
 
 Floats = NDArray[np.float64]
@@ -131,19 +131,20 @@ def _gap(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
     gaps = np.array([r.gap for r in rounds])
     shown = np.where(gaps > 0, gaps, np.nan)
     hours = _hours(rounds)
-    axes.plot(hours, shown, ".", markersize=3.2, color=theme.series[0], alpha=0.8, markeredgewidth=0)
+    size = 3.2 if len(hours) > MOST_POINTS else 5.0
+    axes.plot(hours, shown, "o", markersize=size, color=theme.series[0], alpha=0.55, markeredgewidth=0)
     median = float(np.median(gaps))
     if median > 0:
         axes.axhline(median, color=theme.series[3], linewidth=1.2)
         axes.annotate(
-            f"median {median:.1e}",
-            (1.0, median),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 3),
+            f"median {median:.1e}, largest {gaps.max():.1e}",
+            (1.0, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 4),
             textcoords="offset points",
             ha="right",
             va="bottom",
-            color=theme.series[3],
+            color=theme.muted,
             fontsize=8.5,
         )
     axes.set_yscale("log")
@@ -190,21 +191,22 @@ def _jct(axes: Any, theme: Theme, jct_h: Floats) -> None:
     keep = np.unique(np.linspace(0, len(jct_h) - 1, min(len(jct_h), 2 * MOST_POINTS)).astype(np.int64))
     axes.step(jct_h[keep], share[keep], where="post", color=theme.series[0])
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    _plain_log_ticks(axes.xaxis, jct_h[-1] / jct_h[0])
     for percent in (50, 99):
         at = float(np.percentile(jct_h, percent))
         axes.plot([at], [percent], "o", markersize=4.5, color=theme.series[3], zorder=3)
         axes.annotate(
             f"p{percent}  {at:.2g} h",
             (at, percent),
-            xytext=(-7, 0) if percent > 90 else (8, -2),
+            xytext=(7, -8 if percent > 90 else -2),
             textcoords="offset points",
-            ha="right" if percent > 90 else "left",
+            ha="left",
             va="center",
             color=theme.ink,
             fontsize=8.5,
         )
-    axes.set_ylim(0, 102)
+    axes.set_ylim(0, 103)
+    axes.set_xlim(right=max(2.0 * float(np.percentile(jct_h, 99)), 1.1 * jct_h[-1]))  # room for the label
     axes.set_xlabel("job completion time (h)")
     axes.set_ylabel("jobs (%)")
 
@@ -228,10 +230,11 @@ def _against_highs(axes: Any, theme: Theme, rows: Rows) -> None:
     colours = (theme.series[0], theme.series[1], theme.series[5])
     for (key, label), colour in zip(names.items(), colours, strict=True):
         values = np.array([np.nan if row.get(key) is None else row[key] for row in rows], dtype=np.float64)
+        values = np.where(values > 0, values, np.nan)
         if np.isfinite(values).any():
             axes.plot(at, values, "o-", label=label, color=colour, markersize=3.5)
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    _plain_log_ticks(axes.yaxis, np.inf)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("round")
     axes.set_ylabel("solve time (s)")
@@ -246,13 +249,22 @@ def _shade_warmup(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> Non
     axes.axvline(measured[0], color=theme.muted, linewidth=0.8, linestyle=(0, (4, 3)), zorder=4)
     axes.annotate(
         "warm-up",
-        (measured[0], 1.0),
-        xycoords=("data", "axes fraction"),
-        xytext=(-4, -4),
+        (0.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(6, -5),
         textcoords="offset points",
-        ha="right",
+        ha="left",
         va="top",
-        fontsize=8,
-        color=theme.ink,
+        fontsize=8.5,
+        color=theme.muted,
         zorder=5,
     )
+
+
+def _plain_log_ticks(axis: Any, ratio: float) -> None:
+    """Ticks such as 0.1, 1, 10 on a log axis, with 2 and 5 between them if it spans a short range."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 300 else (1.0,)))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ def runs_on(cluster: Cluster, goodput_model: GoodputModel) -> Callable[[Job, str
     from copter_frontends.simulator.goodput_source import same_model_for
     from copter_frontends.vocabulary import Configuration
 
-    @lru_cache(maxsize=None)
+    @cache
     def goodput(application: str, max_batch_size: int | None, gpu_type: str, gpus: int) -> float:
         nodes = math.ceil(gpus / cluster.types[gpu_type].gpus_per_node)
         model = same_model_for(goodput_model, [Configuration(nodes, gpus, gpu_type)])
