@@ -18,7 +18,7 @@ extensions = [
     Extension(
         ".".join(source.with_suffix("").parts),
         [str(source)],
-        include_dirs=[numpy.get_include()],
+        include_dirs=[numpy.get_include(), "copter/kernels"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
         extra_compile_args=[*flags, "-fopenmp"],
         extra_link_args=["-fopenmp"],

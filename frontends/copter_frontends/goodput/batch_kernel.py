@@ -64,7 +64,7 @@ def _best_batches(
             longer, shorter = max(compute, sync), min(compute, sync)
             step = longer * (1.0 + (shorter / longer) ** gamma) ** (1.0 / gamma)
             batch = count * local * (steps + 1)
-            value = batch / (steps * compute + step) * (noise_scale + init_batch) / (noise_scale + batch)
+            value = batch / (steps * compute + step) * ((noise_scale + init_batch) / (noise_scale + batch))
             if value > goodput[i]:
                 goodput[i] = value
                 local_batch[i] = local

@@ -39,8 +39,8 @@ class ArrivalProfile:
     def sample(self, jobs: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw `jobs` submission times over `hours`.
 
-        Up to 24 hours the window is the busiest of that length in the day; beyond, the day repeats from midnight. Within
-        ten minutes, times are uniform.
+        Up to 24 hours the window is the busiest of that length in the day; beyond, the day repeats from midnight.
+        Within ten minutes, times are uniform.
 
         Parameters
         ----------
@@ -70,8 +70,8 @@ class ArrivalProfile:
 def busy_day(submit_s: NDArray[np.float64], start: datetime) -> tuple[datetime, ArrivalProfile]:
     """The day to take arrivals from: the one with most jobs among the weekdays that no single burst dominates.
 
-    A real day keeps the bursts that an average would smooth away. A weekday is passed over if ten minutes of it hold more
-    than 5% of its jobs (one user's script); if every one is, the day with most jobs is taken.
+    A real day keeps the bursts that an average would smooth away. A weekday is passed over if ten minutes of it hold
+    more than 5% of its jobs (one user's script); if every one is, the day with most jobs is taken.
 
     Parameters
     ----------

@@ -1,0 +1,42 @@
+"""copter keeps one resource-allocation LP alive across scheduling rounds.
+
+It edits the problem in place, re-solves it from where it stood, and hands back a feasible plan with a certified gap.
+"""
+
+from copter.errors import (
+    CopterError,
+    DimensionError,
+    DuplicateHandleError,
+    EditNotAllowedError,
+    InvalidDataError,
+    SettingsError,
+    StaleSolutionError,
+    UnknownHandleError,
+)
+from copter.linear_program import LinearProgram
+from copter.model import Model
+from copter.session import Session
+from copter.settings import Settings
+from copter.solution import Residuals, Solution, Status
+from copter.solving import solve
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CopterError",
+    "DimensionError",
+    "DuplicateHandleError",
+    "EditNotAllowedError",
+    "InvalidDataError",
+    "LinearProgram",
+    "Model",
+    "Residuals",
+    "Session",
+    "Settings",
+    "SettingsError",
+    "Solution",
+    "StaleSolutionError",
+    "Status",
+    "UnknownHandleError",
+    "solve",
+]

@@ -1,0 +1,1 @@
+"""How one solve goes; read solve.py beside docs/algorithm.md."""

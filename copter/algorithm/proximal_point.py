@@ -1,0 +1,113 @@
+"""The outer loop on the working set: proximal-point steps until its own gap closes (equations A1-A2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.algorithm.newton import Rows, Subproblem, maximise
+from copter.algorithm.working_set import WorkingSet
+from copter.kernels.project import block_minimum
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How a restricted solve went."""
+
+    y: Floats
+    sigma: float
+    proximal_steps: int
+    newton_steps: int
+    gap: float
+    converged: bool
+    displacement: Floats
+
+
+def signed_prices(y: Floats, rows: Rows) -> Floats:
+    """Prices with the wrong sign for a one-sided row brought to zero, so that the dual value is finite (F4)."""
+    positive = np.where(np.isfinite(rows.lower), np.maximum(y, 0.0), 0.0)
+    negative = np.where(np.isfinite(rows.upper), np.minimum(y, 0.0), 0.0)
+    return np.asarray(positive + negative)
+
+
+def rows_value(y: Floats, rows: Rows) -> float:
+    """min over lower <= s <= upper of y's, for prices of the right sign (first term of equation A3)."""
+    bound = np.where(y > 0, rows.lower, rows.upper)
+    return float(np.sum(np.where(y == 0.0, 0.0, y * np.where(y == 0.0, 0.0, bound))))
+
+
+def blocks_minimum(
+    reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats
+) -> tuple[float, Floats]:
+    """Sum over groups of min reduced'x, and the reduced costs left out of it.
+
+    Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
+    minimum is minus infinity (equations A3, F7).
+    """
+    counts = np.diff(start)
+    without_limit = np.repeat(~np.isfinite(limit), counts)
+    wrong = np.where(np.isneginf(lower), np.maximum(reduced, 0.0), 0.0)
+    wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(reduced, 0.0), 0.0)
+    kept = reduced - wrong
+    if not np.isfinite(limit).any():
+        at = np.where(kept > 0, lower, np.where(kept < 0, upper, 0.0))
+        return float((kept * at).sum()), wrong
+    least = np.empty(len(limit))
+    order = np.lexsort((kept, np.repeat(np.arange(len(limit)), counts))).astype(np.int64)
+    block_minimum(start, limit, kept, lower, upper, order, least)
+    return float(least.sum()), wrong
+
+
+def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Floats]:
+    """Dual value of the working set's LP at prices y, and the reduced costs left out (equation A3)."""
+    y = signed_prices(y, rows)
+    value, wrong = blocks_minimum(ws.reduced_costs(y), ws.lower, ws.upper, ws.start, ws.limit)
+    return rows_value(y, rows) + value, wrong
+
+
+def solve_working_set(
+    ws: WorkingSet,
+    rows: Rows,
+    y: Floats,
+    sigma: float,
+    tolerance: float,
+    row_tolerance: Floats,
+    settings: Settings,
+    stop: Callable[[], bool] = lambda: False,
+) -> Progress:
+    """Take proximal steps from (ws.x, y) until the working set's relative gap is at most `tolerance`.
+
+    ws.x is moved in place; the prices are returned. `stop` is asked after every step.
+    """
+    slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
+    newton_steps, gap = 0, np.inf
+    displacement = np.zeros(ws.size)
+    cost_norm = float(np.linalg.norm(ws.cost))
+    for step in range(1, settings.max_proximal_steps + 1):
+        problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma)
+        point, taken = maximise(problem, y, row_tolerance, settings)
+        newton_steps += taken
+        y, slack = point.y, point.slack
+        displacement = problem.x - ws.x
+        ws.x[:] = problem.x
+        primal = float(ws.cost @ ws.x)
+        dual, wrong = restricted_dual(ws, rows, y)
+        gap = abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
+        gap = max(gap, float(np.linalg.norm(wrong)) / (1.0 + cost_norm))
+        feasible = bool(np.all(np.abs(point.residual) <= row_tolerance))
+        if feasible and gap <= tolerance:
+            return Progress(y, sigma, step, newton_steps, gap, True, displacement)
+        if stop():
+            return Progress(y, sigma, step, newton_steps, gap, False, displacement)
+        if feasible and taken <= 20:
+            sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
+        elif not feasible:
+            sigma = max(sigma / settings.sigma_growth, 1e-6)
+    return Progress(y, sigma, settings.max_proximal_steps, newton_steps, gap, False, displacement)

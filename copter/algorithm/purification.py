@@ -1,0 +1,142 @@
+"""From a point on the optimal face to a vertex of it, so that at most as many blocks are fractional as rows are tight.
+
+Carathéodory's walk: while more columns are strictly between bounds than there are tight constraints on them, some
+direction leaves every tight constraint tight; follow it downhill until a column reaches a bound or a row becomes
+tight. (A proof that a vertex has at most as many fractional blocks as coupling rows is in docs/formulation.md, F10.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from copter.algorithm.newton import Rows
+from copter.algorithm.working_set import WorkingSet
+
+Floats = NDArray[np.float64]
+
+SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on it
+TIGHT = 1e-7  # a row this close to a bound (relative) counts as tight
+MAX_STEPS = 20_000
+
+
+class Walk:
+    """The state of one purification: x, which columns are between bounds, which rows and limits are tight."""
+
+    def __init__(self, ws: WorkingSet, rows: Rows) -> None:
+        self.ws, self.rows = ws, rows
+        self.group = np.repeat(np.arange(len(ws.slots)), np.diff(ws.start))
+        self.span = np.where(np.isfinite(ws.upper - ws.lower), ws.upper - ws.lower, 1.0)
+        self.snap(np.arange(ws.size))
+        self.activity = ws.activity(len(rows.lower))
+        size = 1.0 + np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0)
+        self.row_tight = (np.abs(self.activity - rows.upper) <= TIGHT * size) | (
+            np.abs(self.activity - rows.lower) <= TIGHT * size
+        )
+        total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
+        self.room = ws.limit - total
+        self.limit_tight = self.room <= SNAP * (1.0 + np.where(np.isfinite(ws.limit), ws.limit, 0.0))
+
+    def snap(self, columns: NDArray[np.int64]) -> None:
+        """Put columns that are at a bound but for rounding exactly on it."""
+        x, lower, upper = self.ws.x, self.ws.lower, self.ws.upper
+        near = SNAP * self.span[columns]
+        x[columns] = np.where(x[columns] <= lower[columns] + near, lower[columns], x[columns])
+        x[columns] = np.where(x[columns] >= upper[columns] - near, upper[columns], x[columns])
+
+    def between(self, columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which columns are strictly between their bounds."""
+        x, lower, upper = self.ws.x, self.ws.lower, self.ws.upper
+        return np.asarray((x[columns] > lower[columns]) & (x[columns] < upper[columns]))
+
+    def column_block(self, columns: NDArray[np.int64]) -> Floats:
+        """Rows x columns dense part of A."""
+        ws = self.ws
+        block = np.zeros((len(self.rows.lower), len(columns)))
+        for at, j in enumerate(columns):
+            entries = slice(ws.entry_start[j], ws.entry_start[j + 1])
+            np.add.at(block[:, at], ws.row[entries], ws.coefficient[entries])
+        return block
+
+    def null_direction(self, columns: NDArray[np.int64], block: Floats) -> Floats | None:
+        """A direction of these columns that leaves tight rows and tight limits as they are, never uphill."""
+        groups, member = np.unique(self.group[columns], return_inverse=True)
+        limits = np.zeros((len(groups), len(columns)))
+        limits[member, np.arange(len(columns))] = 1.0
+        touched = self.row_tight & block.any(axis=1)
+        constraints = np.vstack((block[touched] / self.rows.scale[touched, None], limits[self.limit_tight[groups]]))
+        full, triangle, _ = qr(constraints.T, mode="full", pivoting=True)
+        diagonal = np.abs(np.diagonal(triangle))
+        rank = int(np.sum(diagonal > 1e-11 * max(1.0, diagonal.max(initial=0.0))))
+        if rank >= len(columns):
+            return None
+        direction = full[:, rank]
+        return -direction if float(direction @ self.ws.cost[columns]) > 0 else direction
+
+    def follow(self, columns: NDArray[np.int64], block: Floats, direction: Floats) -> None:
+        """Go as far as bounds, rows and limits allow, and mark what became tight."""
+        ws, rows = self.ws, self.rows
+        target = np.where(direction > 0, ws.upper[columns], ws.lower[columns])
+        moving = np.abs(direction) > 1e-12
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(moving, (target - ws.x[columns]) / direction, np.inf)
+            change = block @ direction
+            loose = ~self.row_tight & (np.abs(change) > 1e-12 * rows.scale)
+            goal = np.where(change > 0, rows.upper, rows.lower)
+            row_reach = np.where(loose, (goal - self.activity) / change, np.inf)
+            per_group = np.bincount(self.group[columns], weights=direction, minlength=len(self.room))
+            limit_reach = np.where(~self.limit_tight & (per_group > 1e-12), self.room / per_group, np.inf)
+        length = max(0.0, min(reach.min(), row_reach.min(initial=np.inf), limit_reach.min(initial=np.inf)))
+        if not np.isfinite(length):
+            self.row_tight[:] = True  # an unbounded face: nothing to walk to
+            return
+        ws.x[columns] = np.clip(ws.x[columns] + length * direction, ws.lower[columns], ws.upper[columns])
+        first = columns[reach <= length * (1 + 1e-12)]
+        ws.x[first] = target[reach <= length * (1 + 1e-12)]
+        self.snap(columns)
+        self.activity += length * change
+        self.room -= length * per_group
+        self.row_tight |= row_reach <= length * (1 + 1e-12)
+        self.limit_tight |= limit_reach <= length * (1 + 1e-12)
+
+
+def purify(ws: WorkingSet, rows: Rows, max_rows: int) -> int:
+    """Move ws.x to a vertex of its face, in place, never to a worse objective; return the steps taken.
+
+    Nothing is done where more than `max_rows` rows are tight (the walk's linear algebra is dense in them).
+    """
+    if ws.size == 0:
+        return 0
+    walk = Walk(ws, rows)
+    if int(walk.row_tight.sum()) > max_rows:
+        return 0
+    waiting = np.flatnonzero(walk.between(np.arange(ws.size)))
+    pending = waiting[:0]
+    steps = 0
+    while steps < MAX_STEPS:
+        # Take whole groups, until their columns outnumber the constraints that bind them.
+        while len(waiting) and not outnumber(walk, pending):
+            last = np.searchsorted(walk.group[waiting], walk.group[waiting[0]], side="right")
+            pending = np.concatenate((pending, waiting[:last]))
+            waiting = waiting[last:]
+        if len(pending) == 0:
+            return steps
+        block = walk.column_block(pending)
+        direction = walk.null_direction(pending, block)
+        if direction is None:
+            if len(waiting) == 0:
+                return steps
+            last = np.searchsorted(walk.group[waiting], walk.group[waiting[0]], side="right")
+            pending, waiting = np.concatenate((pending, waiting[:last])), waiting[last:]
+            continue
+        walk.follow(pending, block, direction)
+        pending = pending[walk.between(pending)]
+        steps += 1
+    return steps
+
+
+def outnumber(walk: Walk, columns: NDArray[np.int64]) -> bool:
+    """Whether a null direction must exist: more columns than tight rows and tight limits."""
+    groups = np.unique(walk.group[columns])
+    return len(columns) > int(walk.row_tight.sum()) + int(walk.limit_tight[groups].sum())

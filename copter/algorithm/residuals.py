@@ -1,0 +1,45 @@
+"""Residuals of the point at hand, recomputed from its columns (equations F6-F9)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.algorithm.newton import Rows
+from copter.algorithm.pricing import Priced
+from copter.algorithm.working_set import WorkingSet
+from copter.solution import Residuals
+
+
+def norm_of_bounds(rows: Rows) -> float:
+    """||b||: the larger of the finite bounds of every row."""
+    low = np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0)
+    high = np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0)
+    return float(np.linalg.norm(np.maximum(low, high)))
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """|P - D| / (1 + |P| + |D|), equation F8."""
+    return abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
+
+
+def residuals_of(ws: WorkingSet, rows: Rows, priced: Priced) -> Residuals:
+    """Residuals of ws.x with the prices and the bound of a pricing pass.
+
+    Bounds and limits hold by projection; they are measured all the same.
+    """
+    activity = ws.activity(len(rows.lower))
+    over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
+    outside = np.maximum(np.maximum(ws.x - ws.upper, ws.lower - ws.x), 0.0)
+    total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
+    beyond = np.maximum(total - ws.limit, 0.0)
+    violation = np.concatenate((over, outside, beyond))
+    primal = float(ws.cost @ ws.x)
+    wrong = priced.dual_violation
+    return Residuals(
+        primal=float(np.linalg.norm(violation)) / (1.0 + norm_of_bounds(rows)),
+        dual=float(np.linalg.norm(wrong)) / (1.0 + float(np.linalg.norm(ws.cost))),
+        gap=relative_gap(primal, priced.bound),
+        primal_absolute=float(violation.max(initial=0.0)),
+        dual_absolute=float(np.abs(wrong).max(initial=0.0)),
+        gap_absolute=abs(primal - priced.bound),
+    )

@@ -1,0 +1,187 @@
+"""The main loop: price everything, stop or take columns in, solve the working set, and again (docs/algorithm.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.algorithm.certificates import farkas, improving_ray
+from copter.algorithm.descent import descend
+from copter.algorithm.iterate import Iterate
+from copter.algorithm.newton import Rows
+from copter.algorithm.pricing import Priced, price_all
+from copter.algorithm.proximal_point import Progress, solve_working_set
+from copter.algorithm.purification import purify
+from copter.algorithm.residuals import residuals_of
+from copter.algorithm.termination import status_of
+from copter.matrix import BlockMatrix
+from copter.settings import Settings
+from copter.solution import Residuals, Status
+
+Floats = NDArray[np.float64]
+
+FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
+SHARE = 0.3  # of the tolerance that the working set's own gap may take up
+ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
+STALLS = 3  # working-set solves in a row without success before certificates are looked for, then given up
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a solve ended; x lies in the iterate."""
+
+    status: Status
+    priced: Priced
+    residuals: Residuals
+    objective: float
+    newton_steps: int
+    proximal_steps: int
+    passes: int
+    elapsed_s: float
+    ray: Floats | None = None
+
+
+class Solve:
+    """One solve of the matrix from the iterate's present state."""
+
+    def __init__(
+        self,
+        matrix: BlockMatrix,
+        iterate: Iterate,
+        settings: Settings,
+        callback: Callable[[int, float, float], bool | None] | None = None,
+    ) -> None:
+        self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
+        self.started = time.perf_counter()
+        self.rows: Rows = iterate.rows(matrix)
+        self.passes = self.newton_steps = self.proximal_steps = self.stalls = 0
+        self.interrupted = False
+        self.best: Priced | None = None
+        self.ray: Floats | None = None
+
+    def run(self) -> Outcome:
+        """Solve, and leave the iterate ready for the next round."""
+        status, residuals = None, None
+        self.iterate.refresh(self.matrix)
+        self.rows = self.iterate.rows(self.matrix)
+        while status is None:
+            self.best = self.price()
+            residuals = residuals_of(self.iterate.ws, self.rows, self.best)
+            self.ask_callback(residuals)
+            status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.interrupted)
+            if status is None:
+                status = self.improve(residuals)
+        if status is Status.OPTIMAL:
+            residuals = self.finish(residuals)
+        return self.outcome(status, residuals)
+
+    # The steps of the loop ----------------------------------------------------------------------------------------
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the solve began."""
+        return time.perf_counter() - self.started
+
+    def price(self) -> Priced:
+        """Price all columns at the iterate's prices, take in those worth having; return the best bound so far."""
+        iterate = self.iterate
+        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
+        self.passes += 1
+        self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column) if len(priced.slot) else 0
+        return priced if self.best is None or self.merit(priced) <= self.merit(self.best) else self.best
+
+    def merit(self, priced: Priced) -> float:
+        """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
+        residuals = residuals_of(self.iterate.ws, self.rows, priced)
+        return max(residuals.gap, residuals.dual)
+
+    def ask_callback(self, residuals: Residuals) -> None:
+        """Tell the callback how far the solve is; True from it ends the solve."""
+        if self.callback is not None and self.callback(self.passes, residuals.gap, residuals.primal_absolute):
+            self.interrupted = True
+
+    def improve(self, residuals: Residuals) -> Status | None:
+        """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
+        iterate, settings = self.iterate, self.settings
+        if iterate.cold and residuals.gap > FAR and settings.descent_sweeps and self.grown and self.passes < STALLS:
+            iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
+            return None
+        goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
+        goal = max(goal, SHARE * settings.tolerance)
+        progress = solve_working_set(
+            iterate.ws, self.rows, iterate.y, iterate.sigma, goal, self.row_tolerance(), settings, self.must_stop
+        )
+        self.newton_steps += progress.newton_steps
+        self.proximal_steps += progress.proximal_steps
+        iterate.y, iterate.sigma = progress.y, progress.sigma
+        if progress.converged:
+            self.stalls = 0
+            return None
+        return self.look_for_certificates(progress)
+
+    def must_stop(self) -> bool:
+        """Whether the time is up."""
+        return self.elapsed_s >= self.settings.time_limit_s
+
+    def row_tolerance(self) -> Floats:
+        """Residual that every row may keep, absolute."""
+        bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
+        bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
+        return np.minimum(
+            ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance
+        )
+
+    def look_for_certificates(self, progress: Progress) -> Status | None:
+        """A working set that does not converge: infeasible, unbounded, or short of steps."""
+        if self.must_stop():
+            return None
+        iterate = self.iterate
+        ray = improving_ray(iterate.ws, self.rows, progress.displacement)
+        if ray is not None:
+            self.ray = ray
+            return Status.DUAL_INFEASIBLE
+        proven, priced = farkas(self.matrix, iterate.ws, self.rows, progress.y, self.settings.n_threads)
+        if proven:
+            self.ray = priced.y
+            return Status.PRIMAL_INFEASIBLE
+        if iterate.ws.grow(self.matrix, priced.slot, priced.column):
+            return None
+        self.stalls += 1
+        return Status.NUMERICAL_ERROR if self.stalls >= STALLS else None
+
+    # The end ------------------------------------------------------------------------------------------------------
+
+    def finish(self, residuals: Residuals) -> Residuals:
+        """Move to a vertex if that keeps the point optimal; let idle columns go."""
+        iterate, best = self.iterate, self.best
+        assert best is not None
+        if self.settings.purify:
+            before = iterate.ws.x.copy()
+            if purify(iterate.ws, self.rows, self.settings.purify_rows):
+                after = residuals_of(iterate.ws, self.rows, best)
+                if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
+                    residuals = after
+                else:
+                    iterate.ws.x[:] = before
+        iterate.cold = False
+        iterate.shrink(self.matrix, self.settings.keep_slack)
+        return residuals
+
+    def outcome(self, status: Status, residuals: Residuals | None) -> Outcome:
+        """Everything that the solution is made of."""
+        assert self.best is not None and residuals is not None
+        return Outcome(
+            status=status,
+            priced=self.best,
+            residuals=residuals,
+            objective=float(self.iterate.ws.cost @ self.iterate.ws.x),
+            newton_steps=self.newton_steps,
+            proximal_steps=self.proximal_steps,
+            passes=self.passes,
+            elapsed_s=self.elapsed_s,
+            ray=self.ray,
+        )

@@ -1,0 +1,131 @@
+"""The columns that the solver works on between two pricing passes, with their values."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.matrix import BlockMatrix
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by slot, then column
+
+
+class WorkingSet:
+    """Columns by slot, flat, with their gathered data; every column outside is at its lower bound, zero.
+
+    Attributes
+    ----------
+    key : ndarray (n,) int64
+        slot << 32 | column, ascending.
+    x : ndarray (n,)
+        Values; the owner of the primal state across rounds.
+    slots, start : ndarray (g,), (g + 1,) int32
+        Groups (one a slot): columns of group i are start[i]..start[i+1]-1.
+    limit, multiplier : ndarray (g,)
+        Largest sum of a group; multiplier of it at the last projection.
+    cost, lower, upper, free : ndarray (n,)
+    entry_start, row, coefficient : CSC arrays over row slots.
+    """
+
+    def __init__(self) -> None:
+        self.key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.x: Floats = np.zeros(0)
+        self.generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.allocate()
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return len(self.key)
+
+    @property
+    def column(self) -> Ints:
+        """Column within its slab, (n,) int32."""
+        return (self.key & 0xFFFFFFFF).astype(np.int32)
+
+    @property
+    def slot_of_column(self) -> Ints:
+        """Slot of every column, (n,) int32."""
+        return (self.key >> SLOT_SHIFT).astype(np.int32)
+
+    def allocate(self) -> None:
+        """Size every array by the keys; the gathered data are not valid until :meth:`gather`."""
+        slot = self.slot_of_column
+        first = np.flatnonzero(np.diff(slot, prepend=-1)) if len(slot) else np.zeros(0, dtype=np.int64)
+        self.slots: Ints = slot[first]
+        self.start: Ints = np.append(first, len(slot)).astype(np.int32)
+        self.limit: Floats = np.empty(len(self.slots))
+        self.multiplier: Floats = np.zeros(len(self.slots))
+        self.cost: Floats = np.empty(self.size)
+        self.lower: Floats = np.empty(self.size)
+        self.upper: Floats = np.empty(self.size)
+        self.free: NDArray[np.uint8] = np.zeros(self.size, dtype=np.uint8)
+
+    def refresh(self, matrix: BlockMatrix) -> None:
+        """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns."""
+        slot = self.slot_of_column
+        alive = self.generation == matrix.generation[slot] if self.size else np.zeros(0, dtype=bool)
+        self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
+        self.grow(matrix, *matrix.required_columns())
+
+    def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints) -> int:
+        """Add columns (those already in are passed by), gather all data anew; return how many were new."""
+        wanted = np.unique(slot.astype(np.int64) << SLOT_SHIFT | column)
+        place = np.searchsorted(self.key, wanted)
+        inside = place < self.size
+        inside[inside] = self.key[place[inside]] == wanted[inside]
+        fresh = wanted[~inside]
+        at = place[~inside]
+        self.key = np.insert(self.key, at, fresh)
+        self.x = np.insert(self.x, at, 0.0)
+        self.generation = matrix.generation[self.slot_of_column]
+        self.gather(matrix)
+        return len(fresh)
+
+    def keep(self, matrix: BlockMatrix, mask: NDArray[np.bool_]) -> None:
+        """Let the columns outside the mask go; they must be at rest."""
+        self.key, self.x, self.generation = self.key[mask], self.x[mask], self.generation[mask]
+        self.gather(matrix)
+
+    def gather(self, matrix: BlockMatrix) -> None:
+        """Copy costs, bounds and entries of the working columns out of the matrix; bring x within bounds."""
+        self.allocate()
+        column = self.column
+        entries = matrix.gather_sizes(self.slots, self.start, column)
+        self.entry_start: Ints = np.zeros(self.size + 1, dtype=np.int32)
+        self.row: Ints = np.empty(entries, dtype=np.int32)
+        self.coefficient: Floats = np.empty(entries)
+        matrix.gather(
+            self.slots,
+            self.start,
+            column,
+            self.limit,
+            self.cost,
+            self.lower,
+            self.upper,
+            self.entry_start,
+            self.row,
+            self.coefficient,
+        )
+        np.clip(self.x, self.lower, self.upper, out=self.x)
+        total = np.add.reduceat(self.x, self.start[:-1]) if self.size else np.zeros(0)
+        over = total > self.limit * (1 + 1e-12)
+        if over.any():
+            shrink = np.where(over, self.limit / np.where(over, total, 1.0), 1.0)
+            self.x *= np.repeat(shrink, np.diff(self.start))
+            np.clip(self.x, self.lower, self.upper, out=self.x)
+
+    def activity(self, n_rows: int) -> Floats:
+        """A x, (n_rows,), recomputed from the columns."""
+        value = np.repeat(self.x, np.diff(self.entry_start)) * self.coefficient
+        return np.bincount(self.row, weights=value, minlength=n_rows)[:n_rows].astype(np.float64)
+
+    def reduced_costs(self, y: Floats) -> Floats:
+        """c - A'y of the working columns, (n,)."""
+        usage = self.coefficient * y[self.row]
+        total = np.add.reduceat(np.append(usage, 0.0), self.entry_start[:-1]) if self.size else np.zeros(0)
+        total[np.diff(self.entry_start) == 0] = 0.0
+        return np.asarray(self.cost - total)

@@ -1,0 +1,36 @@
+"""How a block (a request's columns) lies in memory; shared by the matrix and the kernels."""
+
+
+cdef struct Pattern:
+    # Usage of the columns of a template, by column: rows and coefficients of column j are those between
+    # column_start[j] and column_start[j + 1]. Segments are runs of columns priced together (at most MAX_SEGMENTS).
+    int n_columns
+    int n_segments
+    int n_users              # live blocks that use the pattern
+    const int* column_start
+    const int* row
+    const double* coefficient
+    const int* segment_start
+    double* priced_usage     # sum_k a_kj y_k of every column at the prices of the running pass
+
+
+cdef struct Block:
+    # cost of column j = scale * cost[j] + offset, but for the exceptions, whose cost is stored as it is
+    int n_columns            # 0: no request lives in this slot
+    int resident             # 1: every column is in the working set, pricing passes it by
+    int fixed                # column held at its upper bound (all others at their lower), or -1
+    int n_exceptions
+    double scale
+    double offset
+    double limit             # sum of the block's columns <= limit
+    double upper             # of every column, unless upper_each is given
+    Pattern* pattern
+    const double* cost
+    const int* exception_column
+    const double* exception_cost
+    const double* lower_each  # NULL: zero
+    const double* upper_each  # NULL: upper
+
+
+cdef enum:
+    MAX_SEGMENTS = 8

@@ -1,0 +1,92 @@
+"""Pricing: reduced costs d = c - A'y of every column of a block, its smallest one, and the columns worth having."""
+
+from libc.math cimport INFINITY
+
+from copter.kernels.layout cimport Block, Pattern
+
+
+cdef extern from "reduce.h" nogil:
+    double copter_smallest(const double* cost, const double* priced_usage, double scale, double offset,
+                           int begin, int end)
+
+
+cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
+    """Set priced_usage[j] = sum_k a_kj y_k, once a pass for all blocks that share the pattern."""
+    cdef int j, e
+    cdef double total
+    for j in range(pattern.n_columns):
+        total = 0.0
+        for e in range(pattern.column_start[j], pattern.column_start[j + 1]):
+            total += pattern.coefficient[e] * y[pattern.row[e]]
+        pattern.priced_usage[j] = total
+
+
+cdef inline double smallest_between(const Block* block, double weight, int begin, int end) noexcept nogil:
+    """Smallest reduced cost of the columns begin..end-1: exceptions one by one, the runs between them at speed."""
+    cdef const double* usage = block.pattern.priced_usage
+    cdef double best = INFINITY, value
+    cdef int e, j, start = begin
+    for e in range(block.n_exceptions):
+        j = block.exception_column[e]
+        if j < begin:
+            continue
+        if j >= end:
+            break
+        value = copter_smallest(block.cost, usage, weight * block.scale, weight * block.offset, start, j)
+        if value < best:
+            best = value
+        value = weight * block.exception_cost[e] - usage[j]
+        if value < best:
+            best = value
+        start = j + 1
+    value = copter_smallest(block.cost, usage, weight * block.scale, weight * block.offset, start, end)
+    return value if value < best else best
+
+
+cdef inline int where_smallest(const Block* block, double weight, int begin, int end,
+                               double* reduced_cost) noexcept nogil:
+    """Column of the smallest reduced cost, first one on a tie; its reduced cost is written down."""
+    cdef const double* usage = block.pattern.priced_usage
+    cdef double best = INFINITY, value
+    cdef int e = 0, j, where = begin
+    while e < block.n_exceptions and block.exception_column[e] < begin:
+        e += 1
+    for j in range(begin, end):
+        if e < block.n_exceptions and block.exception_column[e] == j:
+            value = weight * block.exception_cost[e] - usage[j]
+            e += 1
+        else:
+            value = weight * (block.scale * block.cost[j] + block.offset) - usage[j]
+        if value < best:
+            best = value
+            where = j
+    reduced_cost[0] = best
+    return where
+
+
+cdef void price_block(
+    const Block* block,
+    double weight,
+    double threshold,
+    double* smallest,
+    int* column,
+    double* reduced_cost,
+    int* found,
+) noexcept nogil:
+    """Price one block whose pattern is priced already.
+
+    smallest: smallest reduced cost of the block. column, reduced_cost (room for MAX_SEGMENTS): the best column of
+    every segment whose reduced cost is below the threshold; found: how many there are.
+    """
+    cdef int s, n = 0
+    cdef double best = INFINITY, value
+    cdef const int* segment = block.pattern.segment_start
+    for s in range(block.pattern.n_segments):
+        value = smallest_between(block, weight, segment[s], segment[s + 1])
+        if value < best:
+            best = value
+        if value < threshold:
+            column[n] = where_smallest(block, weight, segment[s], segment[s + 1], &reduced_cost[n])
+            n += 1
+    smallest[0] = best
+    found[0] = n

@@ -1,0 +1,201 @@
+"""The proximal subproblem, block by block, on flat arrays of working columns.
+
+Group g owns columns start[g]..start[g+1]-1, whose sum is at most limit[g]. Columns are CSC (entry_start, row,
+coefficient). Equation numbers are those of docs/algorithm.md.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memset
+
+
+cdef inline double clip(double value, double lower, double upper) noexcept nogil:
+    if value < lower:
+        return lower
+    return upper if value > upper else value
+
+
+cdef double sum_at(const double* target, const double* lower, const double* upper, int n, double multiplier,
+                   int* n_free) noexcept nogil:
+    """Sum of clip(target - multiplier) and the number of columns strictly between their bounds."""
+    cdef int j, count = 0
+    cdef double total = 0.0, value
+    for j in range(n):
+        value = target[j] - multiplier
+        if value <= lower[j]:
+            total += lower[j]
+        elif value >= upper[j]:
+            total += upper[j]
+        else:
+            total += value
+            count += 1
+    n_free[0] = count
+    return total
+
+
+cdef double limit_multiplier(const double* target, const double* lower, const double* upper, int n,
+                             double limit) noexcept nogil:
+    """The mu >= 0 with sum clip(target - mu) = limit, or 0 where the sum stays below: safeguarded Newton."""
+    cdef int n_free, step, j
+    cdef double mu = 0.0, low = 0.0, high = 0.0, excess
+    excess = sum_at(target, lower, upper, n, 0.0, &n_free) - limit
+    if excess <= 0.0:
+        return 0.0
+    for j in range(n):
+        if target[j] - lower[j] > high:
+            high = target[j] - lower[j]
+    for step in range(200):
+        if excess > 0.0:
+            low = mu
+        else:
+            high = mu
+        if n_free > 0 and low < mu + excess / n_free < high:
+            mu += excess / n_free
+        else:
+            mu = 0.5 * (low + high)
+        excess = sum_at(target, lower, upper, n, mu, &n_free) - limit
+        if fabs(excess) <= 1e-15 * (1.0 + fabs(limit)) or high - low <= 1e-16 * (1.0 + high):
+            break
+    return mu
+
+
+def project(const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
+            const double[::1] upper, const int[::1] entry_start, const int[::1] row,
+            const double[::1] coefficient, const double[::1] center, double sigma, const double[::1] y,
+            double[::1] x, unsigned char[::1] free, double[::1] multiplier, double[::1] activity):
+    """Minimise the proximal Lagrangian over every block at prices y (equation A4), in place.
+
+    Writes x, free (1: strictly between bounds), multiplier (of each group's limit, in units of sigma times cost) and
+    activity = A x. Returns min_x (c - A'y)'x + |x - center|^2 / (2 sigma).
+    """
+    cdef Py_ssize_t g, j, k
+    cdef int n
+    cdef double reduced, value = 0.0, mu, step
+    with nogil:
+        if activity.shape[0]:
+            memset(&activity[0], 0, activity.shape[0] * sizeof(double))
+        for g in range(start.shape[0] - 1):
+            n = start[g + 1] - start[g]
+            if n == 0:
+                continue
+            for j in range(start[g], start[g + 1]):
+                reduced = cost[j]
+                for k in range(entry_start[j], entry_start[j + 1]):
+                    reduced -= coefficient[k] * y[row[k]]
+                x[j] = center[j] - sigma * reduced   # the target, for now
+            mu = 0.0
+            if limit[g] < INFINITY:
+                mu = limit_multiplier(&x[start[g]], &lower[start[g]], &upper[start[g]], n, limit[g])
+            multiplier[g] = mu
+            for j in range(start[g], start[g + 1]):
+                reduced = (center[j] - x[j]) / sigma
+                step = clip(x[j] - mu, lower[j], upper[j])
+                free[j] = lower[j] < x[j] - mu < upper[j]
+                x[j] = step
+                value += reduced * step + (step - center[j]) * (step - center[j]) / (2.0 * sigma)
+                if step != 0.0:
+                    for k in range(entry_start[j], entry_start[j + 1]):
+                        activity[row[k]] += coefficient[k] * step
+    return value
+
+
+def newton_matrix(const int[::1] start, const unsigned char[::1] free, const double[::1] multiplier,
+                  const int[::1] entry_start, const int[::1] row, const double[::1] coefficient, double sigma,
+                  double[:, ::1] matrix):
+    """Add sigma * A J A' of equation (A6) to a dense matrix (m, m).
+
+    J is the Jacobian of each block's projection: the identity on the free columns, less the mean over them in a group
+    whose limit is tight.
+    """
+    cdef Py_ssize_t g, i, j, k, h
+    cdef int n_free
+    cdef double share, entry
+    with nogil:
+        for g in range(start.shape[0] - 1):
+            n_free = 0
+            for j in range(start[g], start[g + 1]):
+                n_free += free[j]
+            if n_free == 0 or (multiplier[g] > 0.0 and n_free == 1):
+                continue
+            share = sigma / n_free if multiplier[g] > 0.0 else 0.0
+            for i in range(start[g], start[g + 1]):
+                if not free[i]:
+                    continue
+                for k in range(entry_start[i], entry_start[i + 1]):
+                    entry = sigma * coefficient[k]
+                    for h in range(entry_start[i], entry_start[i + 1]):
+                        matrix[row[k], row[h]] += entry * coefficient[h]
+                    if share > 0.0:
+                        entry = share * coefficient[k]
+                        for j in range(start[g], start[g + 1]):
+                            if free[j]:
+                                for h in range(entry_start[j], entry_start[j + 1]):
+                                    matrix[row[k], row[h]] -= entry * coefficient[h]
+
+
+def jacobian_product(const int[::1] start, const unsigned char[::1] free, const double[::1] multiplier,
+                     const int[::1] entry_start, const int[::1] row, const double[::1] coefficient, double sigma,
+                     const double[::1] direction, double[::1] product):
+    """Add sigma * A J A' direction to product: the Newton matrix applied without being formed."""
+    cdef Py_ssize_t g, j, k
+    cdef int n_free
+    cdef double mean, value
+    with nogil:
+        for g in range(start.shape[0] - 1):
+            n_free = 0
+            mean = 0.0
+            if multiplier[g] > 0.0:
+                for j in range(start[g], start[g + 1]):
+                    if free[j]:
+                        n_free += 1
+                        for k in range(entry_start[j], entry_start[j + 1]):
+                            mean += coefficient[k] * direction[row[k]]
+                mean = mean / n_free if n_free else 0.0
+            for j in range(start[g], start[g + 1]):
+                if free[j]:
+                    value = -mean
+                    for k in range(entry_start[j], entry_start[j + 1]):
+                        value += coefficient[k] * direction[row[k]]
+                    value *= sigma
+                    for k in range(entry_start[j], entry_start[j + 1]):
+                        product[row[k]] += coefficient[k] * value
+
+
+def block_minimum(const int[::1] start, const double[::1] limit, const double[::1] reduced, const double[::1] lower,
+                  const double[::1] upper, const long[::1] order, double[::1] least):
+    """Write least[g] = min of reduced'x over block g: fill the most negative columns first (equation A3).
+
+    order: columns sorted by reduced cost within every group. -inf where the block is unbounded below.
+    """
+    cdef Py_ssize_t g, e, j
+    cdef double room, value, step
+    with nogil:
+        for g in range(start.shape[0] - 1):
+            value = 0.0
+            room = limit[g]
+            for j in range(start[g], start[g + 1]):
+                if reduced[j] != 0.0:
+                    if lower[j] == -INFINITY:
+                        # Without a lower bound: at the upper one if that is cheap, unbounded otherwise.
+                        if reduced[j] > 0.0 or upper[j] == INFINITY:
+                            value = -INFINITY
+                            break
+                        value += reduced[j] * upper[j]
+                        continue
+                    value += reduced[j] * lower[j]
+                if lower[j] > -INFINITY:
+                    room -= lower[j]
+            if value == -INFINITY:
+                least[g] = value
+                continue
+            for e in range(start[g], start[g + 1]):
+                j = order[e]
+                if reduced[j] >= 0.0 or room <= 0.0:
+                    break
+                if lower[j] == -INFINITY:
+                    continue
+                step = upper[j] - lower[j]
+                if step > room:
+                    step = room
+                room -= step
+                value += reduced[j] * step
+            least[g] = value

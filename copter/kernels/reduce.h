@@ -1,0 +1,19 @@
+/* The one loop that has to run at memory speed: smallest reduced cost of a run of columns. */
+#ifndef COPTER_REDUCE_H
+#define COPTER_REDUCE_H
+
+#include <math.h>
+
+static inline double copter_smallest(const double *restrict cost, const double *restrict priced_usage,
+                                     double scale, double offset, int begin, int end)
+{
+    double best = INFINITY;
+#pragma omp simd reduction(min : best)
+    for (int j = begin; j < end; ++j) {
+        double reduced = scale * cost[j] + offset - priced_usage[j];
+        best = reduced < best ? reduced : best;
+    }
+    return best;
+}
+
+#endif

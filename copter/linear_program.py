@@ -1,0 +1,128 @@
+"""A linear program as data: validated once, then frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import DimensionError, InvalidDataError
+
+Floats = NDArray[np.float64]
+
+
+def checked_vector(name: str, value: ArrayLike | None, size: int, default: float, infinite: int = 0) -> Floats:
+    """Copy to a float64 vector of this size; scalars are spread.
+
+    `infinite`: sign of infinity that is allowed (-1, +1), 0 for none.
+    """
+    array = np.array(default if value is None else value, dtype=np.float64)
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape != (size,):
+        raise DimensionError(f"{name} has shape {array.shape}, must be ({size},)")
+    bad = np.isnan(array) | (np.isinf(array) & (np.sign(array) != infinite))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        allowed = {-1: "finite or -inf", 0: "finite", 1: "finite or inf"}[infinite]
+        raise InvalidDataError(f"{name}[{at}] is {array[at]}, must be {allowed}")
+    return array
+
+
+def require_ordered(what: str, lower: Floats, upper: Floats) -> None:
+    """Raise InvalidDataError where lower > upper."""
+    crossed = np.flatnonzero(lower > upper)
+    if len(crossed):
+        at = int(crossed[0])
+        raise InvalidDataError(f"{what} {at}: lower bound {lower[at]} is above upper bound {upper[at]}")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """min or max c'x + offset subject to row_lower <= A x <= row_upper, col_lower <= x <= col_upper.
+
+    Parameters
+    ----------
+    c : array_like (n,)
+    A : array_like or sparse matrix (m, n)
+        Duplicate entries are summed.
+    row_lower, row_upper : array_like (m,), optional
+        Infinite where there is no bound (the default).
+    col_lower, col_upper : array_like (n,), optional
+        Default: 0 and infinity.
+    integrality : array_like (n,), optional
+        True or 1 for integer columns; the LP relaxation ignores it.
+    sense : {"min", "max"}
+    offset : float
+        Constant added to the objective.
+
+    Raises
+    ------
+    DimensionError, InvalidDataError
+        Shapes that do not fit; NaN, misplaced infinities, crossed bounds, an unknown sense.
+
+    Notes
+    -----
+    The arrays are copies: the caller's are neither kept nor changed.
+    """
+
+    c: Floats
+    A: sp.csc_array
+    row_lower: Floats
+    row_upper: Floats
+    col_lower: Floats
+    col_upper: Floats
+    integrality: NDArray[np.bool_]
+    sense: Literal["min", "max"]
+    offset: float
+
+    def __init__(
+        self,
+        c: ArrayLike,
+        A: Any,
+        row_lower: ArrayLike | None = None,
+        row_upper: ArrayLike | None = None,
+        col_lower: ArrayLike | None = None,
+        col_upper: ArrayLike | None = None,
+        integrality: ArrayLike | None = None,
+        sense: Literal["min", "max"] = "min",
+        offset: float = 0.0,
+    ) -> None:
+        n = np.atleast_1d(np.asarray(c, dtype=np.float64)).shape[0]
+        matrix = sp.csc_array(A if sp.issparse(A) else np.atleast_2d(np.asarray(A, dtype=np.float64)))
+        matrix = matrix.astype(np.float64)
+        matrix.sum_duplicates()
+        if matrix.shape[1] != n:
+            raise DimensionError(f"A has {matrix.shape[1]} columns, c has {n}: they must be equal")
+        if not np.isfinite(matrix.data).all():
+            raise InvalidDataError("A has an entry that is NaN or infinite")
+        if sense not in ("min", "max"):
+            raise InvalidDataError(f"sense is {sense!r}, must be 'min' or 'max'")
+        if not np.isfinite(offset):
+            raise InvalidDataError(f"offset is {offset}, must be finite")
+        m = matrix.shape[0]
+        values = {
+            "c": checked_vector("c", c, n, 0.0),
+            "A": matrix,
+            "row_lower": checked_vector("row_lower", row_lower, m, -np.inf, -1),
+            "row_upper": checked_vector("row_upper", row_upper, m, np.inf, 1),
+            "col_lower": checked_vector("col_lower", col_lower, n, 0.0, -1),
+            "col_upper": checked_vector("col_upper", col_upper, n, np.inf, 1),
+            "integrality": checked_vector("integrality", integrality, n, 0.0) != 0,
+            "sense": sense,
+            "offset": float(offset),
+        }
+        require_ordered("row", values["row_lower"], values["row_upper"])
+        require_ordered("column", values["col_lower"], values["col_upper"])
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return int(self.A.shape[0]), int(self.A.shape[1])

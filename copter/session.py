@@ -1,0 +1,113 @@
+"""A model together with the iterate that survives from round to round."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import replace
+
+from copter.algorithm.iterate import Iterate
+from copter.algorithm.solve import Outcome, Solve
+from copter.errors import EditNotAllowedError
+from copter.model import Model
+from copter.settings import Settings
+from copter.solution import Residuals, Solution, SparseValues
+
+
+class Session:
+    """Solves a model again and again, each time from where the last solve ended.
+
+    Prices of surviving resources and values of surviving requests are kept through every edit; new requests start at
+    rest and are priced in; removed ones give their capacity back.
+
+    Parameters
+    ----------
+    model : Model
+        Edited by its owner between solves.
+    settings : Settings, optional
+
+    Notes
+    -----
+    A session is used by one thread at a time; different sessions are independent.
+    """
+
+    def __init__(self, model: Model, settings: Settings | None = None) -> None:
+        self.model = model
+        self.settings = settings or Settings()
+        self._iterate = Iterate(self.settings.sigma)
+        self._busy = threading.Lock()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._busy.acquire(blocking=False):
+            raise EditNotAllowedError("this session is solving in another thread: use one session a thread")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def solve(
+        self, deadline_s: float | None = None, callback: Callable[[int, float, float], bool | None] | None = None
+    ) -> Solution:
+        """Solve the model as it now stands, from the state that the last solve left.
+
+        Parameters
+        ----------
+        deadline_s : float, optional
+            Wall-clock seconds for this solve; the settings' limit holds too.
+        callback : callable, optional
+            Called after each pricing pass as ``callback(passes, relative_gap, largest_violation)``; True ends the
+            solve with INTERRUPTED.
+
+        Returns
+        -------
+        Solution
+        """
+        with self._alone():
+            settings = self.settings
+            if deadline_s is not None:
+                settings = replace(settings, time_limit_s=min(deadline_s, settings.time_limit_s))
+            started = time.perf_counter()
+            reason = "first solve" if self._iterate.cold else None
+            outcome = Solve(self.model._matrix, self._iterate, settings, callback).run()
+            return self._solution(outcome, reason, time.perf_counter() - started)
+
+    def reset(self) -> None:
+        """Forget the iterate: the next solve starts cold."""
+        with self._alone():
+            self._iterate = Iterate(self.settings.sigma)
+
+    def _solution(self, outcome: Outcome, reason: str | None, seconds: float) -> Solution:
+        model, sign = self.model, self.model._sign
+        ws = self._iterate.ws
+        objective = sign * outcome.objective + model.offset
+        bound = sign * outcome.priced.bound + model.offset
+        raw = outcome.residuals
+        gap = abs(objective - bound)
+        residuals = Residuals(
+            raw.primal, raw.dual, gap / (1.0 + abs(objective) + abs(bound)), raw.primal_absolute, raw.dual_absolute, gap
+        )
+        sparse = SparseValues(
+            ws.key, ws.x.copy(), sign * outcome.priced.y, dict(model._slot_of), dict(model._row_of), model
+        )
+        version = model.version
+        return Solution(
+            status=outcome.status,
+            objective=objective,
+            bound=bound,
+            bound_is_certified=outcome.priced.certified,
+            residuals=residuals,
+            iterations=outcome.newton_steps,
+            pricing_passes=outcome.passes,
+            proximal_steps=outcome.proximal_steps,
+            solve_time_s=seconds,
+            model_version=version,
+            restart_reason=reason,
+            working_columns=ws.size,
+            ray=outcome.ray,
+            _dense=lambda: model._dense_solution(sparse, version),
+            _sparse=sparse,
+        )

@@ -1,0 +1,100 @@
+"""Every knob of the solver, with its default beside its meaning."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from math import isfinite
+
+from copter.errors import SettingsError
+
+
+def available_threads() -> int:
+    """Processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Knobs of one solve.
+
+    Parameters
+    ----------
+    tolerance : float
+        Bound on the relative primal residual, dual residual and gap (docs/formulation.md, equations F6-F8).
+    absolute_tolerance : float
+        Bound on the largest absolute violation of a row or a bound.
+    max_pricing_passes : int
+        Pricing passes over all columns before ITERATION_LIMIT.
+    max_proximal_steps : int
+        Proximal-point steps on the working set between two pricing passes.
+    max_newton_steps : int
+        Semismooth Newton steps in one proximal step.
+    descent_sweeps : int
+        Coordinate-descent sweeps over the working set that open a cold solve; 0 leaves it to Newton.
+    sigma : float
+        First proximal parameter, in units of a column's range over a cost.
+    sigma_growth, max_sigma : float
+        Factor by which the proximal parameter grows after an easy step, and its largest value.
+    price_smoothing : float
+        Share of the best prices so far in the prices of the next pass while the solve is far from done (0 to 1).
+    smoothing_gap : float
+        Relative gap above which the solve counts as far from done.
+    dense_rows : int
+        Newton systems of at most this many rows are factorised (Cholesky); larger ones go to conjugate gradients.
+    purify : bool
+        Move to a vertex of the optimal face at the end (a session with integer columns wants this).
+    purify_rows : int
+        Leave purification out when more coupling rows than this are tight.
+    keep_slack : float
+        A column at rest leaves the working set when its reduced cost exceeds this many times its block's median cost.
+    threads : int
+        Threads of a pricing pass; 0 for all processors.
+    time_limit_s : float
+        Wall-clock limit of one solve, in seconds.
+    """
+
+    tolerance: float = 1e-6
+    absolute_tolerance: float = 1e-6
+    max_pricing_passes: int = 200
+    max_proximal_steps: int = 100
+    max_newton_steps: int = 100
+    descent_sweeps: int = 20
+    sigma: float = 10.0
+    sigma_growth: float = 4.0
+    max_sigma: float = 1e6
+    price_smoothing: float = 0.5
+    smoothing_gap: float = 1e-2
+    dense_rows: int = 1500
+    purify: bool = True
+    purify_rows: int = 256
+    keep_slack: float = 0.05
+    threads: int = 0
+    time_limit_s: float = float("inf")
+
+    def __post_init__(self) -> None:
+        for name in ("tolerance", "absolute_tolerance", "sigma", "max_sigma"):
+            value = getattr(self, name)
+            self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
+        for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps"):
+            self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
+        for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "keep_slack"):
+            self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
+        self._require(0 <= self.price_smoothing < 1, "price_smoothing", self.price_smoothing, "in [0, 1)")
+        self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
+        self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
+
+    @staticmethod
+    def _require(condition: bool, name: str, value: object, needed: str) -> None:
+        if not condition:
+            raise SettingsError(f"setting {name} is {value}, must be {needed}")
+
+    @property
+    def n_threads(self) -> int:
+        """Threads of a pricing pass, resolved."""
+        return self.threads or available_threads()
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Names of all settings."""
+        return tuple(field.name for field in fields(cls))

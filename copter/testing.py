@@ -1,0 +1,162 @@
+"""The independent checker and seeded generators: NumPy and SciPy only, no code shared with the engine.
+
+The checker recomputes everything from the original data, so that tests and benchmarks need not believe the solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.linear_program import LinearProgram
+
+if TYPE_CHECKING:
+    from copter.model import Model
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the checker finds; the figures are defined in docs/formulation.md (F4, F6-F9)."""
+
+    objective: float
+    bound: float
+    bound_is_certified: bool
+    primal: float
+    dual: float
+    gap: float
+    primal_absolute: float
+    dual_absolute: float
+    gap_absolute: float
+
+
+def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
+    """Judge a primal point and row duals of an LP (HiGHS's signs) from the original data.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+    x : ndarray (n,)
+    y : ndarray (m,)
+        Rows' duals. A sign that no bound of the row supports counts as dual violation, as does a reduced cost that no
+        bound of its column supports.
+
+    Returns
+    -------
+    Judged
+        The bound leaves unsupported parts out; it is certified when there are none.
+    """
+    sign = 1.0 if lp.sense == "min" else -1.0
+    c, price = sign * lp.c, sign * np.asarray(y)
+    activity = lp.A @ x
+    violation = np.concatenate(
+        (
+            np.maximum(lp.row_lower - activity, 0.0),
+            np.maximum(activity - lp.row_upper, 0.0),
+            np.maximum(lp.col_lower - x, 0.0),
+            np.maximum(x - lp.col_upper, 0.0),
+        )
+    )
+    reduced = c - lp.A.T @ price
+    dual_value, wrong = 0.0, []
+    for value, lower, upper in ((price, lp.row_lower, lp.row_upper), (reduced, lp.col_lower, lp.col_upper)):
+        unsupported = ((value > 0) & np.isneginf(lower)) | ((value < 0) & np.isposinf(upper))
+        wrong.append(np.where(unsupported, value, 0.0))
+        supported = np.where(unsupported, 0.0, value)
+        at = np.where(supported > 0, lower, upper)
+        dual_value += float(np.sum(supported * np.where(supported == 0.0, 0.0, at)))
+    dual_violation = np.concatenate(wrong)
+    finite = np.concatenate((lp.row_lower[np.isfinite(lp.row_lower)], lp.row_upper[np.isfinite(lp.row_upper)]))
+    primal_value = float(c @ x)
+    objective, bound = sign * primal_value + lp.offset, sign * dual_value + lp.offset
+    return Judged(
+        objective=objective,
+        bound=bound,
+        bound_is_certified=not dual_violation.any(),
+        primal=float(np.linalg.norm(violation) / (1.0 + np.linalg.norm(finite))),
+        dual=float(np.linalg.norm(dual_violation) / (1.0 + np.linalg.norm(c))),
+        gap=abs(objective - bound) / (1.0 + abs(objective) + abs(bound)),
+        primal_absolute=float(violation.max(initial=0.0)),
+        dual_absolute=float(np.abs(dual_violation).max(initial=0.0)),
+        gap_absolute=abs(objective - bound),
+    )
+
+
+def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1e-6) -> Judged:
+    """Raise AssertionError unless (x, y) is optimal to the relative tolerance and to 10x it absolutely."""
+    judged = check(lp, x, y)
+    for name in ("primal", "dual", "gap"):
+        value = getattr(judged, name)
+        if not value <= tolerance:
+            raise AssertionError(f"{name} residual {value:.3e} is above {tolerance:.1e}: {judged}")
+    for name in ("primal_absolute", "dual_absolute"):
+        value = getattr(judged, name)
+        if not value <= 10 * tolerance:
+            raise AssertionError(f"{name} violation {value:.3e} is above {10 * tolerance:.1e}: {judged}")
+    return judged
+
+
+def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
+    """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive."""
+    size = np.abs(ray).max(initial=0.0)
+    if not size > 0:
+        return False
+    price = ray / size
+    reduced = -(lp.A.T @ price)
+    value = 0.0
+    for multiplier, lower, upper in ((price, lp.row_lower, lp.row_upper), (reduced, lp.col_lower, lp.col_upper)):
+        bound = np.where(multiplier > 0, lower, upper)
+        small = np.abs(multiplier) <= tolerance
+        term = np.where((multiplier == 0) | (small & np.isinf(bound)), 0.0, multiplier * np.where(multiplier == 0, 0, bound))
+        value += float(term.sum())
+    return bool(np.isfinite(value) and value > 0)
+
+
+def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
+    """Whether the LP improves for ever along a direction in x."""
+    size = np.abs(ray).max(initial=0.0)
+    if not size > 0:
+        return False
+    direction = ray / size
+    change = lp.A @ direction
+    blocked = (
+        (np.isfinite(lp.row_upper) & (change > tolerance)).any()
+        or (np.isfinite(lp.row_lower) & (change < -tolerance)).any()
+        or (np.isfinite(lp.col_upper) & (direction > tolerance)).any()
+        or (np.isfinite(lp.col_lower) & (direction < -tolerance)).any()
+    )
+    slope = float(lp.c @ direction) * (1.0 if lp.sense == "min" else -1.0)
+    return bool(not blocked and slope < 0)
+
+
+def sia_like_model(jobs: int, gpus_per_type: int = 64, types: int = 3, seed: int = 0, capped: bool = False) -> Model:
+    """A seeded model with the shape of Sia's LP: one request a job, one resource a GPU type.
+
+    Configurations are powers of two within a node of 8, then whole nodes (up to 64 GPUs when capped); values are
+    1.1 - G^(-1/2) with a concave, saturating G of the job's own.
+    """
+    from copter.model import Model
+
+    rng = np.random.default_rng(seed)
+    most = min(gpus_per_type, 64) if capped else gpus_per_type
+    sizes = np.array([n for n in (1, 2, 4) if n <= most] + list(range(8, most + 1, 8)), dtype=np.float64)
+    kind = np.repeat(np.arange(types), len(sizes))
+    gpus = np.tile(sizes, types)
+    model = Model(sense="max")
+    for k in range(types):
+        model.add_resources(f"type-{k}", gpus_per_type)
+    template = model.add_template({f"type-{k}": np.where(kind == k, gpus, 0.0) for k in range(types)})
+    for job in range(jobs):
+        model.add_request(f"job-{job}", sia_like_value(rng, kind, gpus, types), template=template, integer=True)
+    return model
+
+
+def sia_like_value(rng: np.random.Generator, kind: NDArray[np.int64], gpus: Floats, types: int) -> Floats:
+    """Values of one job's configurations, (n,)."""
+    speed = rng.uniform(1.0, 10.0, types)[kind]
+    goodput = speed * gpus ** rng.uniform(0.6, 0.95) / (1.0 + gpus / 2.0 ** rng.uniform(2.0, 9.0))
+    return np.asarray(1.1 - (goodput / goodput.min()) ** -0.5)
