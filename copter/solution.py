@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -160,6 +160,16 @@ class Solution:
         slot = sparse.slot_of[request]
         first, last = np.searchsorted(sparse.key, [slot << 32, (slot + 1) << 32])
         return sparse.key[first:last] & 0xFFFFFFFF, sparse.x[first:last].copy()
+
+    def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], Floats]]:
+        """Every request with its columns that may be off their lower bound, and their values (views)."""
+        sparse = self._require_sparse()
+        slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
+        first = np.searchsorted(sparse.key, slots << 32).tolist()
+        last = np.searchsorted(sparse.key, (slots + 1) << 32).tolist()
+        columns = sparse.key & 0xFFFFFFFF
+        for request, begin, end in zip(sparse.slot_of, first, last, strict=True):
+            yield request, columns[begin:end], sparse.x[begin:end]
 
     def price(self, resource: Hashable) -> float:
         """Dual of a resource's row: the objective's change per extra unit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from copter_frontends.vocabulary.errors import InvalidClusterError, UnknownGpuTypeError
+from copter_frontends.vocabulary.errors import CapacityInUseError, InvalidClusterError, UnknownGpuTypeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +101,65 @@ class Cluster:
         if missing:
             raise InvalidClusterError(f"cannot remove nodes that the cluster does not have: {', '.join(missing)}")
         return [self.nodes.pop(i) for i in wanted]
+
+    def copy(self) -> Cluster:
+        """A cluster of the same types and nodes that can be changed on its own."""
+        return Cluster(dict(self.types), dict(self.nodes), dict(self._next_index))
+
+    def add_whole_nodes(self, gpu_type: str, gpus: int, ids: Iterable[str] = ()) -> list[Node]:
+        """Add `gpus` GPUs of a type as whole nodes, under the given ids if there are any; return the nodes.
+
+        Raises
+        ------
+        UnknownGpuTypeError
+        InvalidClusterError
+            If the GPUs are not whole nodes, or the ids are not as many, or one is taken.
+        """
+        kind, names = self.type_of(gpu_type), list(ids)
+        count = self._whole_nodes(kind, gpus)
+        if not names:
+            return self.add_nodes(gpu_type, count)
+        if len(set(names)) != count:
+            raise InvalidClusterError(f"{gpus} GPUs of {gpu_type!r} are {count} nodes, but {len(set(names))} ids are given")
+        taken = [name for name in names if name in self.nodes]
+        if taken:
+            raise InvalidClusterError(f"node {taken[0]!r} is in the cluster already")
+        added = [Node(name, gpu_type, kind.gpus_per_node) for name in names]
+        self.nodes.update((node.id, node) for node in added)
+        return added
+
+    def choose_whole_nodes(self, gpu_type: str, gpus: int, ids: Iterable[str] = ()) -> set[str]:
+        """Ids of the nodes that make up `gpus` GPUs of a type: the given ones, or the newest; nothing is changed.
+
+        Raises
+        ------
+        UnknownGpuTypeError
+        InvalidClusterError
+            If the GPUs are not whole nodes, or an id is not of this type.
+        CapacityInUseError
+            If there are not so many.
+        """
+        kind, names = self.type_of(gpu_type), set(ids)
+        count = self._whole_nodes(kind, gpus)
+        here = [node.id for node in self.nodes_of(gpu_type)]
+        if count > len(here):
+            raise CapacityInUseError(
+                f"cannot remove {gpus} GPUs of {gpu_type!r}: the cluster has {len(here) * kind.gpus_per_node}"
+            )
+        if not names:
+            return set(here[len(here) - count :])
+        missing = sorted(names - set(here))
+        if missing or len(names) != count:
+            raise InvalidClusterError(
+                f"{gpus} GPUs of {gpu_type!r} are {count} of its nodes, but {len(names)} ids are given"
+                + (f", of which {missing[0]!r} is not one" if missing else "")
+            )
+        return names
+
+    @staticmethod
+    def _whole_nodes(kind: GpuType, gpus: int) -> int:
+        if gpus < 0 or gpus % kind.gpus_per_node:
+            raise InvalidClusterError(
+                f"{gpus} GPUs of {kind.name!r} are not whole nodes: give a multiple of {kind.gpus_per_node}"
+            )
+        return gpus // kind.gpus_per_node

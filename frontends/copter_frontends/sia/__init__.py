@@ -1,0 +1,7 @@
+"""Sia: goodput-optimised scheduling of adaptive jobs on heterogeneous GPUs (thesis chapters 3 and 4)."""
+
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.objective import SiaObjective, restart_factor
+from copter_frontends.sia.policy import SiaPolicy
+
+__all__ = ["SiaFormulation", "SiaObjective", "SiaPolicy", "restart_factor"]

@@ -1,0 +1,203 @@
+"""Sia's LP on the differential model: one request a job, one column a configuration, one resource a GPU type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Model, Session, Settings, Solution
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
+from copter_frontends.vocabulary import Configuration, DuplicateJobError, Job, UnknownJobError
+
+Floats = NDArray[np.float64]
+
+IDLE = -1  # column of a job without GPUs
+LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
+
+
+@dataclass(slots=True)
+class JobState:
+    """What the formulation knows of a job.
+
+    `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
+    present configuration and `pinned` the one it is held on, or IDLE; `clamped` says that the model holds a whole array
+    of values, `stale` that base or configuration have changed since the costs were sent.
+    """
+
+    job: Job
+    restart_cost_s: float
+    base: Floats
+    smallest: float
+    progress: float = 0.0
+    phase: int = 0
+    restarts: int = 0
+    column: int = IDLE
+    pinned: int = IDLE
+    factor: float = 1.0
+    clamped: bool = False
+    stale: bool = False
+
+
+class SiaFormulation:
+    """max sum v_ic x_ic; sum_c x_ic <= 1 for every job; sum_ic n_ck x_ic <= N_k for every GPU type (S5).
+
+    Parameters
+    ----------
+    configurations : sequence of Configuration
+        Columns of every job, in order.
+    capacity : mapping of GPU type to int
+    goodput : GoodputModel
+        Over the same configurations.
+    """
+
+    def __init__(
+        self,
+        configurations: Sequence[Configuration],
+        capacity: dict[str, int],
+        goodput: GoodputModel,
+        objective: SiaObjective,
+        settings: Settings,
+    ) -> None:
+        self.configurations = tuple(configurations)
+        self.goodput = goodput
+        self.objective = objective
+        self.types = tuple(capacity)
+        self.gpus: NDArray[np.int64] = np.array([c.gpus for c in configurations], dtype=np.int64)
+        index = {name: k for k, name in enumerate(self.types)}
+        self.kind: NDArray[np.int64] = np.array([index[c.gpu_type] for c in configurations], dtype=np.int64)
+        self.column_of = {(c.gpu_type, c.gpus): j for j, c in enumerate(configurations)}
+        self.model = Model(sense="max")
+        for name, count in capacity.items():
+            self.model.add_resources(name, count)
+        self.template = self.model.add_template(
+            {name: np.where(self.kind == k, self.gpus, 0).astype(np.float64) for k, name in enumerate(self.types)}
+        )
+        self.session = Session(self.model, settings)
+        self.jobs: dict[str, JobState] = {}
+        self._bases: dict[tuple[str, int, int | None, int, int | None], tuple[Floats, float]] = {}
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> None:
+        """Add a job's columns; DuplicateJobError, InvalidJobError."""
+        if job.id in self.jobs:
+            raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
+        base, smallest = self._base(job, 0.0)
+        application = self.goodput.applications[job.application]
+        state = JobState(job, application.policy_restart_s, base, smallest)
+        self.model.add_request(job.id, self.objective.values(base, 1.0), template=self.template, integer=True)
+        state.clamped = True
+        self.jobs[job.id] = state
+
+    def remove_job(self, job_id: str) -> None:
+        """Take a job's columns out; UnknownJobError."""
+        self.state(job_id)
+        self.model.remove_request(job_id)
+        del self.jobs[job_id]
+
+    def update_job(self, job_id: str, progress: float | None = None, restarts: int | None = None) -> None:
+        """Take in how far a job is and how often it has restarted."""
+        state = self.state(job_id)
+        if restarts is not None:
+            state.restarts = restarts
+        if progress is not None:
+            phase = self.goodput.phase(state.job.application, progress)
+            state.progress = progress
+            if phase != state.phase:
+                state.base, state.smallest = self._base(state.job, progress)
+                state.phase, state.stale = phase, True
+
+    def pin(self, job_id: str, column: int) -> None:
+        """Fix a job on a column; IDLE frees it."""
+        state = self.state(job_id)
+        if column != state.pinned:
+            if column == IDLE:
+                self.model.unfix(job_id)
+            else:
+                self.model.fix(job_id, column)
+            state.pinned = column
+
+    def place(self, job_id: str, column: int) -> None:
+        """Say which configuration a job now has (IDLE: none)."""
+        state = self.state(job_id)
+        if column != state.column:
+            state.column, state.stale = column, True
+
+    def state(self, job_id: str) -> JobState:
+        """What is known of a job; UnknownJobError."""
+        try:
+            return self.jobs[job_id]
+        except KeyError:
+            raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
+
+    # A round ------------------------------------------------------------------------------------------------------
+
+    def refresh_costs(self, now_s: float) -> None:
+        """Bring every job's values up to date: restart factors move with age, bases with training (S3-S4).
+
+        A running job costs one scale and one exception (its present configuration); the whole array is sent only when
+        its base changed or the least value cuts in.
+        """
+        for job_id, state in self.jobs.items():
+            running = state.column != IDLE
+            if not running and not state.stale:
+                continue
+            factor = (
+                restart_factor(now_s - state.job.submit_s, state.restarts, state.restart_cost_s) if running else 1.0
+            )
+            if not state.stale and factor == state.factor:
+                continue
+            scale, offset = self.objective.scale_and_offset(factor)
+            clamped = scale * state.smallest + offset < self.objective.least_value or factor < LEAST_FACTOR
+            own = {state.column: self._value(state, 1.0, state.column)} if running else {}
+            if clamped:
+                self.model.update_cost(job_id, self.objective.values(state.base, factor))
+                if own:
+                    self.model.rescale_cost(job_id, 1.0, 0.0, own)
+            else:
+                if state.stale or state.clamped:
+                    self.model.update_cost(job_id, self._filled(state.base, offset))
+                self.model.rescale_cost(job_id, scale, offset, own)
+            state.factor, state.clamped, state.stale = factor, clamped, False
+
+    def solve(self, deadline_s: float | None = None) -> Solution:
+        """Solve the LP from where the last round left it."""
+        return self.session.solve(deadline_s=deadline_s)
+
+    def value(self, job_id: str, column: int) -> float:
+        """v of a job in a configuration at this round's restart factor."""
+        state = self.state(job_id)
+        return self._value(state, 1.0 if column == state.column else state.factor, column)
+
+    def values(self, job_id: str) -> Floats:
+        """v of a job in every configuration, (n,), a new array."""
+        return self.model.cost(job_id)
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _value(self, state: JobState, factor: float, column: int) -> float:
+        scale, offset = self.objective.scale_and_offset(factor)
+        base = state.base[column]
+        return INVALID_VALUE if np.isnan(base) else max(scale * float(base) + offset, self.objective.least_value)
+
+    def _filled(self, base: Floats, offset: float) -> Floats:
+        """The base with invalid configurations so low that no restart factor in use gives them a positive value."""
+        least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
+        return np.where(np.isnan(base), -(1.0 + abs(offset)) / least_scale, base)
+
+    def _base(self, job: Job, progress: float) -> tuple[Floats, float]:
+        """Base of a job's values and its smallest usable entry; shared by jobs alike."""
+        phase = self.goodput.phase(job.application, progress)
+        key = (job.application, phase, job.max_batch_size, job.min_gpus, job.max_gpus)
+        if key not in self._bases:
+            row = self.goodput.row(job.application, progress, job.max_batch_size)
+            valid = self.gpus >= job.min_gpus
+            if job.max_gpus is not None:
+                valid &= self.gpus <= job.max_gpus
+            base = self.objective.base(job.id, row, valid, job.min_gpus)
+            self._bases[key] = (base, float(np.nanmin(base)))
+        return self._bases[key]

@@ -1,0 +1,107 @@
+"""Sia's objective with its signs resolved (thesis 3.2-3.4; docs/sia.md, equations S1-S4).
+
+The value of job i in configuration c, for one maximisation whatever the sign of p:
+
+    v_ic = Lambda + sgn(p) * (rho_ic * G_ic)^p      (p != 0),      Lambda + ln(rho_ic * G_ic)      (p = 0)
+
+with G_ic = N_i^min * g_ic / min over valid c' of g_ic', and rho_ic = 1 for the present configuration (or for a job
+that has none), the restart factor r_i for every other one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SettingsError
+from copter_frontends.vocabulary import InvalidJobError
+
+Floats = NDArray[np.float64]
+
+INVALID_VALUE = -1.0  # of a configuration that the job cannot run on: below the value of no allocation, which is zero
+
+
+def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
+    """r_i of equation (3.3): share of its time that a job would keep if it restarted as often as so far.
+
+    Parameters
+    ----------
+    age_s : float
+        Seconds since submission, T_i.
+    restarts : int
+        Restarts so far, N_i.
+    restart_cost_s : float
+        Seconds that one restart costs, S_i (wall clock, as the public simulator has it; docs/sia.md).
+
+    Returns
+    -------
+    float
+        From 0 to 1; 1 while the job is younger than one restart.
+    """
+    if age_s < restart_cost_s:
+        return 1.0
+    return max(age_s - restarts * restart_cost_s, 0.0) / (age_s + restart_cost_s)
+
+
+@dataclass(frozen=True, slots=True)
+class SiaObjective:
+    """Fairness power and queue-occupancy incentive.
+
+    Parameters
+    ----------
+    power : float
+        p: below 0 favours fairness, above 0 total goodput; 0 is proportional fairness.
+    incentive : float
+        |lambda|, the worth of giving a job any GPUs at all; above 1, the least value of G^p for p < 0.
+    least_value : float
+        Every valid configuration is worth at least this, so that no job idles while GPUs do.
+    """
+
+    power: float = -0.5
+    incentive: float = 1.1
+    least_value: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.power):
+            raise SettingsError(f"power is {self.power}, must be finite")
+        if not (isfinite(self.incentive) and self.incentive > 0):
+            raise SettingsError(f"incentive is {self.incentive}, must be finite and > 0")
+        if not 0 < self.least_value < self.incentive:
+            raise SettingsError(f"least_value is {self.least_value}, must be between 0 and the incentive")
+
+    def base(self, job_id: str, goodput: Floats, valid: NDArray[np.bool_], min_gpus: int) -> Floats:
+        """sgn(p) G^p (ln G for p = 0) of every configuration, NaN where the job cannot run, (n,) (S1-S2).
+
+        Raises
+        ------
+        InvalidJobError
+            If the job can run nowhere.
+        """
+        usable = valid & (goodput > 0)
+        if not usable.any():
+            raise InvalidJobError(
+                f"job {job_id!r} fits nowhere: no configuration of the cluster has goodput within its limits; "
+                "check min_gpus, max_gpus and max_batch_size"
+            )
+        normalised = np.full(len(goodput), np.nan)
+        normalised[usable] = min_gpus * goodput[usable] / goodput[usable].min()
+        if self.power == 0:
+            return np.asarray(np.log(normalised))
+        return np.asarray(np.sign(self.power) * normalised**self.power)
+
+    def scale_and_offset(self, factor: float) -> tuple[float, float]:
+        """(scale, offset) with v = scale * base + offset at restart factor `factor` (S3)."""
+        factor = max(factor, 1e-9)
+        if self.power == 0:
+            return 1.0, self.incentive + log(factor)
+        return float(factor**self.power), self.incentive
+
+    def values(self, base: Floats, factor: float) -> Floats:
+        """v of every configuration at one restart factor, (n,), with the least value and invalid ones set (S4)."""
+        scale, offset = self.scale_and_offset(factor)
+        value = np.maximum(scale * base + offset, self.least_value)
+        value[np.isnan(base)] = INVALID_VALUE
+        return np.asarray(value)

@@ -1,0 +1,255 @@
+"""Sia as a scheduling policy: edits in, one LP solve, a shim, and nodes for every job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from copter import Settings, Solution, Status
+from copter.errors import SettingsError
+from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
+from copter_frontends.placement import Placer
+from copter_frontends.sia.formulation import IDLE, SiaFormulation
+from copter_frontends.sia.objective import SiaObjective
+from copter_frontends.sia.shim import Assignment, as_plan, integer_assignment
+from copter_frontends.vocabulary import (
+    Allocation,
+    CapacityInUseError,
+    Cluster,
+    InvalidClusterError,
+    Job,
+    Plan,
+    PlanStatus,
+    configurations_of,
+)
+
+CAPPED_GPUS = 64  # most GPUs of a job in capped mode, as in the public simulator
+SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the placer need the rest
+
+
+class SiaPolicy:
+    """The Sia scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Copied: tell the policy of changes with add_resources and remove_resources.
+    mode : {"full", "capped"}
+        Every whole-node size up to the cluster (as the thesis's scale experiments), or at most 64 GPUs a job (as the
+        public simulator).
+    objective : SiaObjective, optional
+        Fairness power and queue-occupancy incentive.
+    round_s : float
+        Length of a round in seconds.
+    settings : copter.Settings, optional
+        Of the LP solver.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        mode: Literal["full", "capped"] = "full",
+        objective: SiaObjective | None = None,
+        round_s: float = 60.0,
+        settings: Settings | None = None,
+        applications: Mapping[str, Application] = APPLICATIONS,
+    ) -> None:
+        if mode not in ("full", "capped"):
+            raise SettingsError(f"mode is {mode!r}, must be 'full' or 'capped'")
+        if cluster.gpus == 0:
+            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
+        self.mode, self.round_s = mode, round_s
+        self.cluster = cluster.copy()
+        self.objective = objective or SiaObjective()
+        self.settings = settings or Settings()
+        self.applications = applications
+        self.skipped: dict[str, str] = {}
+        self.previous: dict[str, Allocation] = {}
+        self.pinned: dict[str, Allocation] = {}
+        self.last_solution: Solution | None = None
+        self._edit_s = 0.0
+        self._build()
+
+    @property
+    def variables(self) -> int:
+        """Columns of the LP as it stands."""
+        return self.formulation.model.n_columns
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> None:
+        """Start to consider a job. DuplicateJobError if its id is known, InvalidJobError if it fits nowhere."""
+        with self._timed():
+            self.formulation.add_job(job)
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """Take in ``progress`` (fraction of training done), ``restarts`` (count)."""
+        with self._timed():
+            self.formulation.update_job(job_id, **what_changed)
+
+    def remove_job(self, job_id: str) -> None:
+        """Forget a job; UnknownJobError."""
+        with self._timed():
+            self.formulation.remove_job(job_id)
+            self.previous.pop(job_id, None)
+            self.pinned.pop(job_id, None)
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on exactly this allocation until unpinned with None."""
+        with self._timed():
+            if allocation is None:
+                self.formulation.pin(job_id, IDLE)
+                self.pinned.pop(job_id, None)
+                return
+            self.formulation.state(job_id)
+            self.formulation.pin(job_id, self._column(job_id, allocation))
+            self.pinned[job_id] = allocation
+            self.previous[job_id] = allocation
+            self.formulation.place(job_id, self._column(job_id, allocation))
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Add `count` GPUs of a known type as whole nodes; `nodes` are ids for them (made up when not given).
+
+        In full mode a type that grows beyond its first size gets new configurations, and the LP starts afresh.
+        """
+        with self._timed():
+            added = self.cluster.add_whole_nodes(gpu_type, count, nodes)
+            if any(c not in self.formulation.column_of for c in self._sizes(gpu_type)):
+                self._build()
+            elif added:
+                self.formulation.model.add_resources(gpu_type, count)
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Take `count` GPUs of a type away as whole nodes (the newest, unless named); jobs on them are re-planned.
+
+        Raises
+        ------
+        CapacityInUseError
+            If a pinned job is on one of the nodes, or fewer GPUs exist.
+        """
+        with self._timed():
+            doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
+            for job_id, allocation in self.pinned.items():
+                hit = [node for node, _ in allocation.nodes if node in doomed]
+                if hit:
+                    raise CapacityInUseError(
+                        f"cannot remove node {hit[0]!r} of type {gpu_type!r}: job {job_id!r} is pinned to it; unpin it first"
+                    )
+            self.cluster.remove_nodes(doomed)
+            self.formulation.model.remove_resources(gpu_type, count)
+            for job_id, allocation in list(self.previous.items()):
+                if any(node in doomed for node, _ in allocation.nodes):
+                    del self.previous[job_id]
+                    self.formulation.place(job_id, IDLE)
+
+    # The round ----------------------------------------------------------------------------------------------------
+
+    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
+        """Decide the round that starts at `now_s`: solve the LP, round it, place it on nodes."""
+        started = time.perf_counter()
+        self.formulation.refresh_costs(now_s)
+        edited = time.perf_counter()
+        solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
+        solved = time.perf_counter()
+        assignment, fractional = integer_assignment(self.formulation, solution)
+        rounded = time.perf_counter()
+        allocations, moved = Placer(self.cluster).place(as_plan(assignment), self.previous, set(self.pinned))
+        placed = time.perf_counter()
+        timings = {
+            "edit": self._edit_s + edited - started,
+            "solve": solved - edited,
+            "shim": rounded - solved,
+            "place": placed - rounded,
+        }
+        plan = self._plan(assignment, solution, allocations, fractional, timings)
+        self._adopt(assignment, allocations, solution)
+        return replace(plan, move=tuple(sorted(set(plan.move) | moved)))
+
+    def _plan(
+        self,
+        assignment: Assignment,
+        solution: Solution,
+        allocations: dict[str, Allocation],
+        fractional: int,
+        timings: dict[str, float],
+    ) -> Plan:
+        before, objective = self.previous, assignment.objective()
+        changed = {
+            job_id
+            for job_id, allocation in allocations.items()
+            if job_id in before
+            and (before[job_id].gpu_type, before[job_id].gpus) != (allocation.gpu_type, allocation.gpus)
+        }
+        gap = max(solution.bound - objective, 0.0) / (1.0 + abs(solution.bound))
+        return Plan(
+            allocations=allocations,
+            start=tuple(sorted(job_id for job_id in allocations if job_id not in before)),
+            stop=tuple(sorted(job_id for job_id in before if job_id not in allocations)),
+            move=tuple(changed),
+            objective=objective,
+            bound=solution.bound,
+            gap=gap,
+            prices={name: solution.price(name) for name in self.formulation.types},
+            fractional_jobs=fractional,
+            skipped=dict(self.skipped),
+            status=PlanStatus.OPTIMAL if solution.status is Status.OPTIMAL and gap <= 1e-6 else PlanStatus.FEASIBLE,
+            timings=timings,
+        )
+
+    def _adopt(self, assignment: Assignment, allocations: dict[str, Allocation], solution: Solution) -> None:
+        """Make the plan the one that the next round starts from."""
+        for job_id in self.formulation.jobs:
+            self.formulation.place(job_id, assignment.column.get(job_id, IDLE))
+        self.previous = allocations
+        self.last_solution = solution
+        self._edit_s = 0.0
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        """Make the formulation anew for the cluster as it is, with the jobs that are known."""
+        old = getattr(self, "formulation", None)
+        configurations = configurations_of(self.cluster, None if self.mode == "full" else CAPPED_GPUS)
+        capacity = {name: self.cluster.capacity(name) for name in self.cluster.types}
+        goodput = GoodputModel(configurations, self.applications)
+        self.formulation = SiaFormulation(configurations, capacity, goodput, self.objective, self.settings)
+        for job_id, state in (old.jobs if old else {}).items():
+            self.formulation.add_job(state.job)
+            self.formulation.update_job(job_id, progress=state.progress, restarts=state.restarts)
+            if job_id in self.previous:
+                self.formulation.place(job_id, self._column(job_id, self.previous[job_id]))
+            if job_id in self.pinned:
+                self.formulation.pin(job_id, self._column(job_id, self.pinned[job_id]))
+
+    def _sizes(self, gpu_type: str) -> list[tuple[str, int]]:
+        most = None if self.mode == "full" else CAPPED_GPUS
+        return [(c.gpu_type, c.gpus) for c in configurations_of(self.cluster, most) if c.gpu_type == gpu_type]
+
+    def _column(self, job_id: str, allocation: Allocation) -> int:
+        """Column of an allocation; InvalidClusterError where it is no configuration of the cluster."""
+        column = self.formulation.column_of.get((allocation.gpu_type, allocation.gpus))
+        if column is None:
+            self.cluster.type_of(allocation.gpu_type)
+            raise InvalidClusterError(
+                f"job {job_id!r}: {allocation.gpus} GPUs of {allocation.gpu_type!r} is no configuration of the cluster"
+            )
+        return column
+
+    def _timed(self) -> _EditClock:
+        return _EditClock(self)
+
+
+class _EditClock:
+    """Adds the time spent in an edit to the next plan's edit time."""
+
+    def __init__(self, policy: SiaPolicy) -> None:
+        self.policy = policy
+
+    def __enter__(self) -> None:
+        self.started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.policy._edit_s += time.perf_counter() - self.started
