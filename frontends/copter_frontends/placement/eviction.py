@@ -1,0 +1,86 @@
+"""Which jobs have to go when fragmentation leaves another one without room (thesis 3.3.4).
+
+Why eviction of smaller jobs is enough. Let a node with c GPUs free for a size s offer floor(c / s) slots of that size.
+When every size divides the next larger one, a job of size s takes exactly one slot of size s and s / s' slots of each
+smaller size s', on whichever node it lands. So the slots that jobs of size s or more leave for one more job of size s
+do not depend on where those jobs are: if the jobs can be placed at all, then wherever the larger ones are there is a
+node on which evicting *smaller* jobs alone makes room. Evicted jobs go on to the same argument at their smaller size.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+
+from copter_frontends.placement.node_pool import NodePool
+
+
+def nodes_to_clear(pool: NodePool, count: int) -> list[int]:
+    """Up to `count` nodes whose movable small jobs hold the fewest GPUs (then are fewest).
+
+    Nodes with a pinned job or with a job of whole nodes are no candidates.
+    """
+    size, free = pool.table.gpus_per_node, pool.free
+    candidates = []
+    for node, jobs in pool.residents.items():
+        held = sum(jobs.values())
+        if held + free[node] == size:
+            candidates.append((held, len(jobs), node))
+    return [node for _, _, node in nsmallest(count, candidates)]
+
+
+def room_for(pool: NodePool, gpus: int) -> tuple[int, list[str]] | None:
+    """Node on which the fewest GPUs (then the fewest jobs) have to be evicted for a job of `gpus`, and the evicted.
+
+    Only jobs smaller than `gpus` are evicted. To be asked when no node has `gpus` free GPUs.
+
+    Returns
+    -------
+    (node number, job ids) or None
+        None if no node can make room in this way.
+    """
+    best: tuple[int, int, int] | None = None
+    evicted: list[str] = []
+    residents = pool.residents
+    for free in range(gpus - 1, -1, -1):
+        lacking = gpus - free
+        if best is not None and best[0] < lacking:
+            break
+        fewest = 2 if free == 0 else lacking.bit_count()
+        for node in pool.buckets[free]:
+            jobs = residents.get(node)
+            if jobs is None or (found := _cheapest(jobs, gpus, lacking)) is None:
+                continue
+            cost, losers = found
+            if best is None or (cost, len(losers), node) < best:
+                best, evicted = (cost, len(losers), node), losers
+                if cost == lacking and len(losers) <= fewest:
+                    return node, losers
+    return None if best is None else (best[2], evicted)
+
+
+def _cheapest(jobs: dict[str, int], below: int, lacking: int) -> tuple[int, list[str]] | None:
+    """A small set of jobs, each of less than `below` GPUs, that hold at least `lacking`: (its GPUs, its job ids).
+
+    Exact where sizes divide each other and the set can hold just `lacking`; else near it. None if all hold too little.
+    """
+    smaller = sorted((-gpus, job) for job, gpus in jobs.items() if gpus < below)
+    chosen: list[tuple[int, str]] = []
+    spare: tuple[int, str] | None = None
+    for gpus, job in ((-gpus, job) for gpus, job in smaller):
+        if gpus <= lacking:
+            chosen.append((gpus, job))
+            lacking -= gpus
+        else:
+            spare = (gpus, job)
+    if lacking > 0:
+        if spare is None:
+            return None
+        excess = spare[0] - lacking
+        kept = []
+        for gpus, job in chosen:
+            if gpus <= excess:
+                excess -= gpus
+            else:
+                kept.append((gpus, job))
+        chosen = [*kept, spare]
+    return sum(gpus for gpus, _ in chosen), [job for _, job in chosen]

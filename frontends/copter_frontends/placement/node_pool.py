@@ -1,0 +1,131 @@
+"""The nodes of one type during one round of placement: what is free where, and who is where."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from copter_frontends.placement.node_table import NodeTable
+from copter_frontends.vocabulary import Allocation
+
+
+class NodePool:
+    """Free GPUs of every node of one type.
+
+    The pool has two lives. First, :meth:`hold` keeps jobs where they were. Then :meth:`sort_nodes` puts the nodes in
+    buckets by their free GPUs, and the other methods place and evict jobs. A bucket is in order of node number, so that
+    every choice depends on what is where and never on the order of the calls that led there.
+
+    Attributes
+    ----------
+    table : NodeTable
+    free : list of int
+        Free GPUs, by node number.
+    buckets : list of list of int
+        Node numbers by free GPUs, 0 to the node's size; ascending.
+    homes : dict of job id to (node number, GPUs)
+        Jobs of less than a node that may be moved.
+    pinned : list of job ids
+        Jobs held for good.
+    clash : bool
+        Whether :meth:`hold` met a job whose previous node another job has already filled.
+    """
+
+    __slots__ = ("_residents", "buckets", "clash", "free", "homes", "pinned", "table")
+
+    def __init__(self, table: NodeTable) -> None:
+        self.table = table
+        self.free = [table.gpus_per_node] * len(table.ids)
+        self.buckets: list[list[int]] = []
+        self.homes: dict[str, tuple[int, int]] = {}
+        self.pinned: list[str] = []
+        self.clash = False
+        self._residents: dict[int, dict[str, int]] | None = None
+
+    def hold(self, job: str, old: Allocation) -> bool:
+        """Keep a job on its previous nodes; False, and nothing changed, if they are gone, irregular or taken."""
+        size, gpus, nodes, free = self.table.gpus_per_node, old.gpus, old.nodes, self.free
+        if gpus < size:
+            if len(nodes) != 1 or nodes[0][1] != gpus:
+                return False
+            node = self.table.index.get(nodes[0][0])
+            if node is None:
+                return False
+            if free[node] < gpus:
+                self.clash = True
+                return False
+            free[node] -= gpus
+            self.homes[job] = (node, gpus)
+            return True
+        index = self.table.index
+        spots = {index[name] for name, held in nodes if held == size and name in index}
+        if len(spots) != len(nodes) or len(spots) * size != gpus:
+            return False
+        if any(free[node] != size for node in spots):
+            self.clash = True
+            return False
+        for node in spots:
+            free[node] = 0
+        return True
+
+    def hold_for_good(self, job: str, old: Allocation) -> bool:
+        """Like :meth:`hold`, for a job that may not be moved afterwards."""
+        held = self.hold(job, old)
+        self.homes.pop(job, None)
+        if held:
+            self.pinned.append(job)
+        return held
+
+    def sort_nodes(self) -> None:
+        """Put the nodes in buckets by their free GPUs; after the last :meth:`hold`."""
+        self.buckets = [[] for _ in range(self.table.gpus_per_node + 1)]
+        for node, free in enumerate(self.free):
+            self.buckets[free].append(node)
+
+    @property
+    def residents(self) -> dict[int, dict[str, int]]:
+        """Movable jobs of less than a node and their GPUs, by node number; made when first asked for."""
+        if self._residents is None:
+            self._residents = {}
+            for job, (node, gpus) in self.homes.items():
+                self._residents.setdefault(node, {})[job] = gpus
+        return self._residents
+
+    def best_fit(self, gpus: int) -> int | None:
+        """The fullest node (the first of equals) with so many free GPUs; None if there is none."""
+        for bucket in self.buckets[gpus:]:
+            if bucket:
+                return bucket[0]
+        return None
+
+    def put(self, job: str, gpus: int, node: int) -> None:
+        """Put a job of less than a node on a node with room for it."""
+        self._change_free(node, -gpus)
+        self.homes[job] = (node, gpus)
+        if self._residents is not None:
+            self._residents.setdefault(node, {})[job] = gpus
+
+    def evict(self, job: str) -> int:
+        """Take a movable job of less than a node off its node; return its GPUs."""
+        node, gpus = self.homes.pop(job)
+        if self._residents is not None:
+            del self._residents[node][job]
+            if not self._residents[node]:
+                del self._residents[node]
+        self._change_free(node, gpus)
+        return gpus
+
+    def fill(self, node: int) -> None:
+        """Give an entirely free node to a job of whole nodes."""
+        self._change_free(node, -self.table.gpus_per_node)
+
+    def fill_last(self) -> int:
+        """Give the last of the entirely free nodes, far from the small jobs, to a job of whole nodes; return it."""
+        node = self.buckets[-1][-1]
+        self.fill(node)
+        return node
+
+    def _change_free(self, node: int, by_gpus: int) -> None:
+        bucket = self.buckets[self.free[node]]
+        del bucket[bisect_left(bucket, node)]
+        self.free[node] += by_gpus
+        insort(self.buckets[self.free[node]], node)

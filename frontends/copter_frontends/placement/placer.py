@@ -1,0 +1,164 @@
+"""The placer: from GPUs of a type to GPUs on nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from copter_frontends.placement.demand import check_demand
+from copter_frontends.placement.errors import PlacementError
+from copter_frontends.placement.node_pool import NodePool
+from copter_frontends.placement.node_table import NodeTable, node_tables
+from copter_frontends.placement.settling import settle
+from copter_frontends.vocabulary import Allocation, Cluster, GpuType, Node
+
+Wanted = Mapping[str, tuple[str, int]]
+
+
+class Placer:
+    """Gives jobs concrete nodes and moves as few of them as it can (thesis 3.3.3-3.3.4, "Placer").
+
+    With R the GPUs of a node of the type: a job of fewer than R GPUs is on one node; a job of more has whole nodes to
+    itself. A job whose type and count did not change keeps its nodes unless another could not be placed otherwise; then
+    the smallest jobs go. Between calls only the numbering of the cluster's nodes is remembered, so that an answer
+    depends on the arguments and the cluster alone, and not on the order of the mappings.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read at every call: nodes may come and go between calls.
+
+    Notes
+    -----
+    A placement is always found if each type's total demand fits its capacity, R is a power of two, sizes are powers of
+    two below R or multiples of R, and no job is pinned. With pins, or a node size R that is not a power of two (sizes
+    still powers of two below R), it is found whenever there is one. Other sizes are packed best fit in descending size.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._tables: dict[str, NodeTable] = {}
+        self._seen_nodes: list[Node] = []
+        self._seen_types: dict[str, GpuType] = {}
+
+    def place(
+        self, wanted: Wanted, previous: Mapping[str, Allocation], pinned: Collection[str] = ()
+    ) -> tuple[dict[str, Allocation], frozenset[str]]:
+        """Place every wanted job.
+
+        Parameters
+        ----------
+        wanted : mapping of job id to (GPU type, GPUs)
+        previous : mapping of job id to Allocation
+            Where jobs were before; any of them may be gone from `wanted`, and their nodes from the cluster.
+        pinned : collection of job ids
+            Wanted jobs that keep exactly their previous nodes.
+
+        Returns
+        -------
+        allocations : dict of job id to Allocation
+            In the order of `wanted`. A job that stays put has the very object that `previous` has.
+        moved : frozenset of job ids
+            Jobs whose previous allocation was of the same type and count, but on other nodes.
+
+        Raises
+        ------
+        PlacementError
+            For an unknown type, an impossible count, an over-committed type, a pin that cannot be kept, or a job for
+            which pins (or sizes that do not divide each other) leave no room. Nothing has changed then.
+        """
+        tables = self._current_tables()
+        check_demand(wanted, tables)
+        pins = sorted(set(pinned))
+        pools, placed = _pinned_pools(tables, wanted, previous, pins)
+        others: Iterable[tuple[str, tuple[str, int]]] = wanted.items()
+        if pins:
+            others = [item for item in others if item[0] not in placed]
+        kept, pending = _keep(others, previous, pools)
+        if any(pool.clash for pool in pools.values()):  # the previous allocations overlap: larger jobs, then ids, first
+            pools, placed = _pinned_pools(tables, wanted, previous, pins)
+            kept, pending = _keep(sorted(others, key=lambda item: (-item[1][1], item[0])), previous, pools)
+        placed.update(kept)
+        suspects: set[str] = set()
+        for gpu_type, jobs in pending.items():
+            if jobs:
+                settled, displaced = settle(pools[gpu_type], jobs, previous)
+                placed.update(settled)
+                suspects.update(displaced, (job for job in jobs if _same_size(previous.get(job), settled[job])))
+        moved = set()
+        for job in suspects:
+            if placed[job].nodes == previous[job].nodes:
+                placed[job] = previous[job]
+            else:
+                moved.add(job)
+        return {job: placed[job] for job in wanted}, frozenset(moved)
+
+    def _current_tables(self) -> dict[str, NodeTable]:
+        """The numbering of the cluster's nodes, made anew if the cluster has changed."""
+        nodes = list(self.cluster.nodes.values())
+        if nodes != self._seen_nodes or self.cluster.types != self._seen_types:
+            self._tables = node_tables(self.cluster)
+            self._seen_nodes, self._seen_types = nodes, dict(self.cluster.types)
+        return self._tables
+
+
+def _pinned_pools(
+    tables: Mapping[str, NodeTable], wanted: Wanted, previous: Mapping[str, Allocation], pins: list[str]
+) -> tuple[dict[str, NodePool], dict[str, Allocation]]:
+    """Fresh pools with the pinned jobs on them, and the pinned jobs' allocations."""
+    pools = {name: NodePool(table) for name, table in tables.items()}
+    placed = {}
+    for job in pins:
+        want, old = wanted.get(job), previous.get(job)
+        if want is None:
+            raise PlacementError(f"job {job!r} is pinned but not wanted; want its previous GPUs or unpin it")
+        if old is None:
+            raise PlacementError(f"job {job!r} is pinned but has no previous allocation to keep; unpin it")
+        if (old.gpu_type, old.gpus) != want:
+            raise PlacementError(
+                f"job {job!r} is pinned to {old.gpus} GPUs of {old.gpu_type!r} but wanted with {want[1]} of "
+                f"{want[0]!r}; want what it has or unpin it"
+            )
+        pool = pools[old.gpu_type]
+        unknown = [name for name, _ in old.nodes if name not in pool.table.index]
+        if unknown:
+            raise PlacementError(
+                f"job {job!r} is pinned to nodes that are not among the cluster's of type {old.gpu_type!r}: "
+                f"{', '.join(unknown)}; unpin it or bring them back"
+            )
+        if not pool.hold_for_good(job, old):
+            raise PlacementError(_pin_complaint(job, old, pool))
+        placed[job] = old
+    for pool in pools.values():
+        pool.clash = False
+    return pools, placed
+
+
+def _pin_complaint(job: str, old: Allocation, pool: NodePool) -> str:
+    if pool.clash:
+        return (
+            f"job {job!r} is pinned to nodes {old.nodes} that the jobs pinned before it ({', '.join(pool.pinned)}) "
+            "have filled; unpin one of them"
+        )
+    return (
+        f"job {job!r} is pinned to {old.nodes}, which are not {old.gpus} GPUs on one node of "
+        f"{pool.table.gpus_per_node} or on whole nodes; unpin it so that it can be placed properly"
+    )
+
+
+def _keep(
+    items: Iterable[tuple[str, tuple[str, int]]], previous: Mapping[str, Allocation], pools: Mapping[str, NodePool]
+) -> tuple[dict[str, Allocation], dict[str, dict[str, int]]]:
+    """Hold every unchanged job where it was; return those, and by type the GPUs of the jobs that are to be placed."""
+    kept: dict[str, Allocation] = {}
+    pending: dict[str, dict[str, int]] = {name: {} for name in pools}
+    for job, (gpu_type, gpus) in items:
+        old = previous.get(job)
+        if old is not None and old.gpus == gpus and old.gpu_type == gpu_type and pools[gpu_type].hold(job, old):
+            kept[job] = old
+        else:
+            pending[gpu_type][job] = int(gpus)
+    return kept, pending
+
+
+def _same_size(old: Allocation | None, new: Allocation) -> bool:
+    return old is not None and old.gpu_type == new.gpu_type and old.gpus == new.gpus
