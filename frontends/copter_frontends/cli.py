@@ -1,0 +1,307 @@
+"""The ``copter`` command."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from copter_frontends.report.progress import LiveProgress
+    from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
+    from copter_frontends.simulator.workload import Workload
+    from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+
+POLICY_NAMES = ("sia", "fifo")
+"""The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
+
+WARMUP_ROUNDS = 120
+"""Rounds simulated first, by default, when ``--rounds`` is given."""
+
+_COUNT = click.IntRange(min=1)
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+class InputError(click.ClickException):
+    """Bad input: one line on stderr, exit code 2."""
+
+    exit_code = 2
+
+
+@click.group()
+def cli() -> None:
+    """Continual optimization for round-based GPU-cluster schedulers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """The options of ``copter simulate``, as they were given."""
+
+    policy: str
+    gpus: int | None
+    cluster: str | None
+    hours: float | None
+    rounds: int | None
+    trace: str | None
+    jobs: int | None
+    seed: int
+    mode: str
+    round_s: float | None
+    warmup_rounds: int | None
+    compare: str | None
+    compare_every: int
+    compare_time_limit: float
+    out: str | None
+    as_json: bool
+    threads: int | None
+
+    @property
+    def warmup(self) -> int:
+        """Rounds simulated first."""
+        given = self.warmup_rounds
+        return given if given is not None else WARMUP_ROUNDS if self.rounds is not None else 0
+
+    def check(self) -> None:
+        """UsageError for options that do not go together."""
+        if (self.gpus is None) == (self.cluster is None):
+            raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml")
+        if self.compare and not _has_lp(self.policy):
+            raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear programme")
+
+
+@cli.command()
+@click.argument("policy", type=click.Choice(POLICY_NAMES))
+@click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs a node.")
+@click.option("--cluster", help="A paper's cluster by name (sia-het, hadar-60, ...), or a YAML file.")
+@click.option("--hours", type=_POSITIVE, help="Simulated hours.")
+@click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
+@click.option("--trace", type=click.Path(), help="Trace file; without one the jobs are made up.")
+@click.option("--jobs", type=_COUNT, help="Jobs over the simulated time  [default: 4 per GPU and 24 h]")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--mode",
+    type=click.Choice(["full", "capped"]),
+    default="full",
+    show_default=True,
+    help="Configurations: all sizes, or up to 64 GPUs.",
+)
+@click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")
+@click.option(
+    "--warmup-rounds",
+    type=click.IntRange(min=0),
+    help=f"Rounds simulated first and not measured  [default: {WARMUP_ROUNDS} with --rounds, else 0]",
+)
+@click.option("--compare", type=click.Choice(["highs"]), help="Solve the same programmes with another solver too.")
+@click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
+@click.option("--compare-time-limit", type=_POSITIVE, default=120.0, show_default=True, help="Seconds for each.")
+@click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
+@click.option("--threads", type=_COUNT, help="Threads of the solver  [default: all]")
+def simulate(**options: Any) -> None:
+    """Simulate POLICY on a cluster, round by round."""
+    asked = SimulateOptions(**options)
+    asked.check()
+    if asked.threads is not None:  # read when the extensions and numba are loaded, which is after this
+        os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = str(asked.threads)
+    run_simulation(asked)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; exit code 0 if done, 1 if the run failed, 2 for bad arguments or bad input.
+
+    What goes wrong is one line on stderr. With COPTER_DEBUG=1 in the environment a failed run shows its traceback.
+    """
+    try:
+        code = cli.main(arguments, prog_name="copter", standalone_mode=False)
+    except click.ClickException as error:
+        _complain(error.format_message())
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get("COPTER_DEBUG") == "1":
+            raise
+        _complain(f"{error}" if _is_ours(error) else f"{type(error).__name__}: {error}")
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def run_simulation(asked: SimulateOptions) -> None:
+    """Simulate, and print and write what was asked for."""
+    from copter_frontends.report.progress import LiveProgress
+
+    simulation, workload = _prepare(asked)
+    for skipped in workload.skipped_lines[:1]:
+        count = len(workload.skipped_lines)
+        _complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
+    comparison = _make_comparison(asked, simulation.policy)
+    total = _rounds(asked, simulation.round_s)
+    with LiveProgress(total, len(workload.jobs)) as progress:
+        on_round = _watch(progress, comparison)
+        result = simulation.run(asked.rounds, asked.hours, on_round, asked.warmup)
+    if result.skipped:
+        first = result.skipped[0]
+        _complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
+    summary = summary_of(asked, result, workload, comparison)
+    _show(asked, summary)
+    if asked.out is not None:
+        _write(asked, result, summary, workload, comparison)
+
+
+def summary_of(
+    asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None
+) -> dict[str, Any]:
+    """The object that ``--json`` prints."""
+    figures = result.summary()
+    return {
+        "policy": asked.policy,
+        "gpus": result.gpus,
+        **figures,
+        "highs": comparison.summary() if comparison is not None else None,
+        "seed": asked.seed,
+        "mode": asked.mode,
+        "jobs_submitted": len(workload.jobs),
+        "jobs_skipped": len(result.skipped),
+        "trace_lines_skipped": len(workload.skipped_lines),
+    }
+
+
+def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
+    """Make all that a run needs; what is wrong here is bad input."""
+    from copter.errors import CopterError
+
+    try:
+        from copter_frontends.goodput import GoodputModel
+        from copter_frontends.simulator import Simulation
+        from copter_frontends.simulator.policies import POLICIES
+        from copter_frontends.simulator.workload import make_workload
+        from copter_frontends.vocabulary import configurations_of
+
+        if asked.out is not None:
+            _prepare_directory(asked.out)
+        cluster = _cluster(asked)
+        model = GoodputModel(configurations_of(cluster))
+        model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
+        policy = POLICIES[asked.policy].make(cluster, model, asked.mode)
+        if asked.round_s is not None:
+            policy.round_s = asked.round_s
+        rounds = _rounds(asked, policy.round_s)
+        hours = rounds * policy.round_s / 3600 if rounds is not None else 24.0
+        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed)
+        return Simulation(cluster, workload.jobs, policy, model, policy.round_s, asked.seed), workload
+    except CopterError as error:
+        raise InputError(str(error)) from error
+
+
+def _cluster(asked: SimulateOptions) -> Cluster:
+    from copter_frontends.clusters import cluster_from, scaled_cluster
+
+    return scaled_cluster(asked.gpus) if asked.gpus is not None else cluster_from(asked.cluster or "")
+
+
+def _rounds(asked: SimulateOptions, round_s: float) -> int | None:
+    """Rounds that will be simulated, the warm-up included; None if the run ends with its last job."""
+    limits = [asked.rounds] if asked.rounds is not None else []
+    limits += [math.ceil(asked.hours * 3600 / round_s - 1e-9)] if asked.hours is not None else []
+    return min(limits) + asked.warmup if limits else None
+
+
+def _prepare_directory(out: str) -> None:
+    from copter_frontends.report.extras import check_extras
+
+    check_extras()
+    try:
+        os.makedirs(out, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be made: {error.strerror or error}") from error
+    if not os.access(out, os.W_OK):
+        raise InputError(f"--out {out}: cannot be written to")
+
+
+def _make_comparison(asked: SimulateOptions, policy: SchedulingPolicy) -> Any | None:
+    if not asked.compare:
+        return None
+    from importlib import import_module
+
+    try:
+        module: Any = import_module("copter_frontends.sia.comparison")
+        return module.HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
+    except ImportError as error:
+        raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
+
+
+def _watch(progress: LiveProgress, comparison: Any | None) -> Any:
+    def on_round(record: RoundRecord) -> None:
+        progress(record)
+        if comparison is not None and not record.warmup:
+            comparison(record)
+
+    return on_round
+
+
+def _write(
+    asked: SimulateOptions, result: SimulationResult, summary: Mapping[str, Any], workload: Workload, comparison: Any
+) -> None:
+    from copter_frontends.report.writer import write_report
+
+    capacity = result.rounds[-1].gpus_capacity if result.rounds else {}
+    facts = {
+        "Command": shlex.join(["copter", *sys.argv[1:]]),
+        "Cluster": asked.cluster or f"{result.gpus:,} GPUs of the scaled cluster",
+        "GPUs by type": ", ".join(f"{count:,} {kind}" for kind, count in capacity.items()),
+        "Jobs": workload.source,
+        "Seed": str(asked.seed),
+        "Configurations": asked.mode,
+        "Round": f"{result.round_s:g} s",
+    }
+    rows = comparison.table() if comparison is not None else []
+    page = write_report(result, asked.out or ".", summary, facts=facts, comparison=rows)
+    print(f"report: {page}", file=sys.stderr)
+
+
+def _show(asked: SimulateOptions, summary: Mapping[str, Any]) -> None:
+    if asked.as_json:
+        import json
+
+        print(json.dumps(_finite(summary), allow_nan=False), flush=True)
+        return
+    from rich.console import Console
+
+    from copter_frontends.report.table import print_summary
+
+    print_summary(summary, Console())
+
+
+def _finite(value: Any) -> Any:
+    """The same, with None for what JSON has no number for."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _has_lp(policy: str) -> bool:
+    from copter_frontends.simulator.policies import POLICIES
+
+    return POLICIES[policy].has_lp
+
+
+def _is_ours(error: Exception) -> bool:
+    from copter.errors import CopterError
+
+    return isinstance(error, CopterError)
+
+
+def _complain(message: str) -> None:
+    """One line on stderr, whatever the message."""
+    print(f"copter: {' '.join(message.split())}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

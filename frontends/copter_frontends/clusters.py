@@ -1,0 +1,155 @@
+"""Clusters by name, by size, and from YAML files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from copter_frontends.vocabulary import Cluster, InvalidClusterError
+
+SCALED_TYPES = ("t4", "rtx", "quad", "v100", "a100", "p100", "k80")
+"""GPU types of :func:`scaled_cluster`, in order."""
+
+SCALED_GPUS_PER_NODE = 8
+
+# Type name -> (nodes, GPUs per node), as the papers state them.
+NAMED_CLUSTERS: dict[str, dict[str, tuple[int, int]]] = {
+    # Sia 3.4.3: heterogeneous, homogeneous and physical settings.
+    "sia-het": {"t4": (6, 4), "rtx": (3, 8), "a100": (2, 8)},
+    "sia-hom": {"t4": (16, 4)},
+    "sia-physical": {"rtx": (3, 8), "a100": (2, 8), "quad": (1, 4)},
+    # Hadar IV: 15 nodes, 20 GPUs of each type; the nodes are taken as equal, so 4 GPUs each.
+    "hadar-60": {"v100": (5, 4), "p100": (5, 4), "k80": (5, 4)},
+    # Hops 5: GPUs of one kind in different servers are different resource types, as in the paper's list.
+    "hops-64": {"gtx1080ti": (2, 8), "titanxp": (4, 8), "rtx3090-w780": (2, 4), "rtx3090-yk8100": (2, 4)},
+    "hops-512": {
+        "gtx1080ti": (16, 8),
+        "titanxp": (16, 8),
+        "rtx3090-w780": (16, 8),
+        "rtx3090-yk8100-8g": (8, 8),
+        "rtx3090-yk8100-10g": (8, 8),
+    },
+    # Chronus 4.1: homogeneous, 8 GPUs a node. The paper does not name the GPU; v100 stands for it, so that the
+    # throughput models apply.
+    "chronus-96x8": {"v100": (96, 8)},
+    "chronus-120x8": {"v100": (120, 8)},
+    # Hare 7.1: 15 GPUs on 4 cloud instances; four types on four instances make one instance a type.
+    "hare-15": {"v100": (1, 8), "t4": (1, 4), "k80": (1, 1), "m60": (1, 2)},
+}
+"""The papers' own clusters."""
+
+
+def named_cluster(name: str) -> Cluster:
+    """Make one of the papers' clusters.
+
+    Raises
+    ------
+    InvalidClusterError
+        If no cluster has this name; the message lists those there are.
+    """
+    if name not in NAMED_CLUSTERS:
+        raise InvalidClusterError(
+            f"no cluster is named {name!r}; there are {', '.join(NAMED_CLUSTERS)}, or give a .yaml file"
+        )
+    return Cluster.of(NAMED_CLUSTERS[name])
+
+
+def scaled_cluster(gpus: int) -> Cluster:
+    """Make a cluster of about `gpus` GPUs: nodes of 8, dealt as evenly as possible to seven types.
+
+    The number of nodes is `gpus` / 8, rounded to the nearest (a half goes up). With fewer than seven nodes the first
+    types get one node each and the others are left out.
+
+    Parameters
+    ----------
+    gpus : int
+        8 or more.
+
+    Raises
+    ------
+    InvalidClusterError
+        If `gpus` is smaller than one node.
+    """
+    if gpus < SCALED_GPUS_PER_NODE:
+        raise InvalidClusterError(
+            f"a cluster of {gpus} GPUs is smaller than one node: give {SCALED_GPUS_PER_NODE} GPUs or more"
+        )
+    nodes = (2 * gpus + SCALED_GPUS_PER_NODE) // (2 * SCALED_GPUS_PER_NODE)
+    share, extra = divmod(nodes, len(SCALED_TYPES))
+    counts = {name: share + (i < extra) for i, name in enumerate(SCALED_TYPES)}
+    return Cluster.of({name: (count, SCALED_GPUS_PER_NODE) for name, count in counts.items() if count})
+
+
+def read_cluster(path: str | Path) -> Cluster:
+    """Read a cluster from a YAML file.
+
+    The file holds one list, ``types``, whose entries have exactly ``name``, ``gpus_per_node`` and ``nodes``::
+
+        types:
+          - {name: a100, gpus_per_node: 8, nodes: 2}
+          - {name: t4, gpus_per_node: 4, nodes: 6}
+
+    Raises
+    ------
+    InvalidClusterError
+        If the file cannot be read or is not such a file; the message names the file and the field.
+    """
+    content = _load_yaml(Path(path))
+    if not isinstance(content, dict) or set(content) != {"types"}:
+        raise InvalidClusterError(f"{path}: the file must hold one list named 'types', and nothing else")
+    entries = content["types"]
+    if not isinstance(entries, list) or not entries:
+        raise InvalidClusterError(f"{path}: 'types' must be a list with at least one GPU type")
+    counts: dict[str, tuple[int, int]] = {}
+    for i, entry in enumerate(entries):
+        name, nodes, gpus_per_node = _read_type(f"{path}: types[{i}]", entry)
+        if name in counts:
+            raise InvalidClusterError(f"{path}: types[{i}].name: {name!r} is there twice")
+        counts[name] = (nodes, gpus_per_node)
+    if not any(nodes for nodes, _ in counts.values()):
+        raise InvalidClusterError(f"{path}: types: no type has a node; give at least one type a 'nodes' of 1 or more")
+    return Cluster.of(counts)
+
+
+def cluster_from(text: str) -> Cluster:
+    """Make the cluster that a command line names: a YAML file if it ends so, else one of the papers'."""
+    return read_cluster(text) if text.endswith((".yaml", ".yml")) else named_cluster(text)
+
+
+def _load_yaml(path: Path) -> Any:
+    try:
+        import yaml  # type: ignore[import-untyped, unused-ignore]
+    except ImportError as error:
+        raise InvalidClusterError(f"{path}: reading it needs PyYAML: install copter-lp[frontends]") from error
+    try:
+        with path.open(encoding="utf-8") as file:
+            return yaml.safe_load(file)
+    except OSError as error:
+        raise InvalidClusterError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidClusterError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+
+
+def _read_type(where: str, entry: Any) -> tuple[str, int, int]:
+    fields = ("name", "gpus_per_node", "nodes")
+    if not isinstance(entry, dict):
+        raise InvalidClusterError(f"{where}: must be a mapping with {', '.join(fields)}, not {entry!r}")
+    missing = [name for name in fields if name not in entry]
+    unknown = [str(name) for name in entry if name not in fields]
+    if missing or unknown:
+        fault = f"lacks {', '.join(missing)}" if missing else f"has the unknown field {', '.join(unknown)}"
+        raise InvalidClusterError(f"{where}: {fault}; the fields are {', '.join(fields)}")
+    name = entry["name"]
+    if not isinstance(name, str) or not name:
+        raise InvalidClusterError(f"{where}.name: must be a word, not {name!r}")
+    return (
+        name,
+        _read_count(f"{where}.nodes", entry["nodes"], 0),
+        _read_count(f"{where}.gpus_per_node", entry["gpus_per_node"], 1),
+    )
+
+
+def _read_count(where: str, value: Any, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidClusterError(f"{where}: must be a whole number of {least} or more, not {value!r}")
+    return value

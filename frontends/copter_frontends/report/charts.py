@@ -1,0 +1,270 @@
+"""The plots of a simulation: each draws on the axes that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.report.theme import Theme
+from copter_frontends.simulator import RoundRecord, SimulationResult
+from copter_frontends.simulator.metrics import STAGES
+
+MOST_POINTS = 360
+"""Points of a curve; more rounds than that are put together."""
+
+Floats = NDArray[np.float64]
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A plot: the name of its file, its title, what it shows, and how to draw it."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[Any, Theme], None]
+
+
+def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
+    """The plots that this result has data for."""
+    measured = [r for r in result.rounds if not r.warmup]
+    every = list(result.rounds)
+    if not every:
+        return []
+    found: list[Chart] = []
+    if measured:
+        caption = "Wall-clock time that the policy took in each measured round, by stage."
+        found.append(Chart("round_time", "Round time", caption, lambda a, t: _round_time(a, t, measured)))
+    if any(r.gap > 0 for r in measured):
+        caption = "Distance of each plan from its certified bound, (bound − objective) / (1 + |bound|)."
+        found.append(Chart("gap", "Gap", caption, lambda a, t: _gap(a, t, measured)))
+    if comparison:
+        caption = "The same programmes solved from where HiGHS stood (warm) and from nothing (cold)."
+        found.append(Chart("highs", "Against HiGHS", caption, lambda a, t: _against_highs(a, t, comparison)))
+    caption = "GPUs held as a share of the cluster, by type."
+    found.append(Chart("utilisation", "Utilisation", caption, lambda a, t: _utilisation(a, t, every)))
+    found.append(Chart("jobs", "Jobs", "Jobs with GPUs and waiting.", lambda a, t: _jobs(a, t, every)))
+    jct_h = result.jobs["jct_s"].astype(np.float64) / 3600
+    jct_h = np.sort(jct_h[np.isfinite(jct_h)])
+    if jct_h.size:
+        caption = f"Share of the {jct_h.size:,} completed jobs that took at most so long from submission."
+        found.append(Chart("jct", "Job completion time", caption, lambda a, t: _jct(a, t, jct_h)))
+    if any(r.prices for r in every):
+        caption = "What one more GPU of a type would add to the objective of the round."
+        found.append(Chart("prices", "Prices", caption, lambda a, t: _prices(a, t, every)))
+    return found
+
+
+def _hours(rounds: Sequence[RoundRecord]) -> Floats:
+    return np.array([r.now_s for r in rounds]) / 3600
+
+
+def _thin(values: Floats, how: Callable[..., Any]) -> Floats:
+    """At most MOST_POINTS values, each made of as many neighbours; `how` takes an axis."""
+    step = -(-len(values) // MOST_POINTS)
+    whole = len(values) // step * step
+    found: Floats = how(values[:whole].reshape(-1, step), axis=1) if step > 1 else values
+    return found if whole == len(values) or step == 1 else np.append(found, how(values[whole:], axis=0))
+
+
+def _over_time(axes: Any, hours: Floats) -> None:
+    axes.set_xlabel("simulated time (h)")
+    if len(hours) > 1:
+        axes.set_xlim(hours[0], hours[-1])
+    axes.margins(x=0)
+
+
+def _legend(axes: Any, columns: int) -> None:
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        ncols=columns,
+        borderaxespad=0.2,
+        borderpad=0.1,
+        handlelength=1.0,
+        handleheight=0.8,
+        handletextpad=0.5,
+        columnspacing=1.2,
+    )
+
+
+def _time_unit(largest_s: float) -> tuple[float, str]:
+    return (1.0, "s") if largest_s >= 1 else (1e3, "ms") if largest_s >= 1e-3 else (1e6, "µs")
+
+
+def _round_time(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
+    hours = _thin(_hours(rounds), np.min)
+    whole = np.array([r.round_s for r in rounds])
+    parts = {stage: np.array([r.timings.get(stage, 0.0) for r in rounds]) for stage in STAGES}
+    rest = np.maximum(whole - np.sum(list(parts.values()), axis=0), 0.0)
+    parts["other"] = rest
+    top = float(np.percentile(whole, 99.5))
+    scale, unit = _time_unit(top)
+    shown = {
+        name: _thin(values, np.mean) * scale for name, values in parts.items() if values.sum() > 1e-3 * whole.sum()
+    }
+    colours = [*theme.series[:4], theme.series[5]]
+    chosen = [colours[list(parts).index(name)] for name in shown]
+    axes.stackplot(hours, *shown.values(), labels=list(shown), colors=chosen, linewidth=0, step="pre")
+    axes.set_ylabel(f"wall-clock time ({unit})")
+    axes.set_ylim(0, 1.12 * scale * max(top, 1e-9))
+    if whole.max() > 1.12 * top:
+        axes.annotate(
+            f"one round took {scale * whole.max():.3g} {unit}",
+            (0.995, 0.97),
+            xycoords="axes fraction",
+            ha="right",
+            va="top",
+            color=theme.muted,
+            fontsize=8,
+        )
+    _over_time(axes, hours)
+    _legend(axes, 5)
+
+
+def _gap(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
+    gaps = np.array([r.gap for r in rounds])
+    shown = np.where(gaps > 0, gaps, np.nan)
+    hours = _hours(rounds)
+    size = 3.2 if len(hours) > MOST_POINTS else 5.0
+    axes.plot(hours, shown, "o", markersize=size, color=theme.series[0], alpha=0.55, markeredgewidth=0)
+    median = float(np.median(gaps))
+    if median > 0:
+        axes.axhline(median, color=theme.series[3], linewidth=1.2)
+        axes.annotate(
+            f"median {median:.1e}, largest {gaps.max():.1e}",
+            (1.0, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 4),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            color=theme.muted,
+            fontsize=8.5,
+        )
+    axes.set_yscale("log")
+    low, high = np.nanmin(shown), np.nanmax(shown)
+    if high < 30 * low:  # at least a decade and a half, or a log axis has no labels
+        axes.set_ylim(low / 6, high * 6)
+    axes.set_ylabel("relative gap")
+    _over_time(axes, hours)
+
+
+def _utilisation(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
+    kinds = list(dict.fromkeys(kind for r in rounds for kind in r.gpus_capacity))
+    capacity = np.array([sum(r.gpus_capacity.values()) for r in rounds], dtype=np.float64)
+    shares = [
+        _thin(100 * np.array([r.gpus_used.get(kind, 0) for r in rounds]) / np.maximum(capacity, 1), np.mean)
+        for kind in kinds
+    ]
+    hours = _thin(_hours(rounds), np.min)
+    colours = [theme.series[i % len(theme.series)] for i in range(len(kinds))]
+    axes.stackplot(hours, *shares, labels=kinds, colors=colours, linewidth=0, step="pre")
+    axes.set_ylim(0, 100)
+    axes.set_ylabel("GPUs held (% of cluster)")
+    _shade_warmup(axes, theme, rounds)
+    _over_time(axes, hours)
+    _legend(axes, len(kinds))
+
+
+def _jobs(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
+    hours = _thin(_hours(rounds), np.min)
+    running = _thin(np.array([r.running_jobs for r in rounds], dtype=np.float64), np.mean)
+    queued = _thin(np.array([r.queued_jobs for r in rounds], dtype=np.float64), np.mean)
+    colours = [theme.series[0], theme.series[1]]
+    axes.stackplot(hours, running, queued, labels=["running", "queued"], colors=colours, linewidth=0, step="pre")
+    axes.set_ylabel("jobs")
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    _shade_warmup(axes, theme, rounds)
+    _over_time(axes, hours)
+    _legend(axes, 2)
+
+
+def _jct(axes: Any, theme: Theme, jct_h: Floats) -> None:
+    share = 100 * np.arange(1, len(jct_h) + 1) / len(jct_h)
+    keep = np.unique(np.linspace(0, len(jct_h) - 1, min(len(jct_h), 2 * MOST_POINTS)).astype(np.int64))
+    axes.step(jct_h[keep], share[keep], where="post", color=theme.series[0])
+    axes.set_xscale("log")
+    _plain_log_ticks(axes.xaxis, jct_h[-1] / jct_h[0])
+    for percent in (50, 99):
+        at = float(np.percentile(jct_h, percent))
+        axes.plot([at], [percent], "o", markersize=4.5, color=theme.series[3], zorder=3)
+        axes.annotate(
+            f"p{percent}  {at:.2g} h",
+            (at, percent),
+            xytext=(7, -8 if percent > 90 else -2),
+            textcoords="offset points",
+            ha="left",
+            va="center",
+            color=theme.ink,
+            fontsize=8.5,
+        )
+    axes.set_ylim(0, 103)
+    axes.set_xlim(right=max(2.0 * float(np.percentile(jct_h, 99)), 1.1 * jct_h[-1]))  # room for the label
+    axes.set_xlabel("job completion time (h)")
+    axes.set_ylabel("jobs (%)")
+
+
+def _prices(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
+    kinds = list(dict.fromkeys(kind for r in rounds for kind in r.prices))
+    hours = _thin(_hours(rounds), np.min)
+    for i, kind in enumerate(kinds):
+        prices = _thin(np.array([r.prices.get(kind, np.nan) for r in rounds], dtype=np.float64), np.mean)
+        axes.plot(hours, prices, label=kind, color=theme.series[i % len(theme.series)], linewidth=1.3)
+    axes.set_ylabel("objective per GPU and round")
+    axes.set_ylim(bottom=0)
+    _shade_warmup(axes, theme, rounds)
+    _over_time(axes, hours)
+    _legend(axes, len(kinds))
+
+
+def _against_highs(axes: Any, theme: Theme, rows: Rows) -> None:
+    at = [row["round"] for row in rows]
+    names = {"copter_s": "copter", "highs_warm_s": "HiGHS, warm", "highs_cold_s": "HiGHS, cold"}
+    colours = (theme.series[0], theme.series[1], theme.series[5])
+    for (key, label), colour in zip(names.items(), colours, strict=True):
+        values = np.array([np.nan if row.get(key) is None else row[key] for row in rows], dtype=np.float64)
+        values = np.where(values > 0, values, np.nan)
+        if np.isfinite(values).any():
+            axes.plot(at, values, "o-", label=label, color=colour, markersize=3.5)
+    axes.set_yscale("log")
+    _plain_log_ticks(axes.yaxis, np.inf)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlabel("round")
+    axes.set_ylabel("solve time (s)")
+    _legend(axes, 3)
+
+
+def _shade_warmup(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
+    measured = [r.now_s / 3600 for r in rounds if not r.warmup]
+    if not measured or measured[0] <= rounds[0].now_s / 3600:
+        return
+    axes.axvspan(rounds[0].now_s / 3600, measured[0], color=theme.paper, alpha=0.45, linewidth=0, zorder=3)
+    axes.axvline(measured[0], color=theme.muted, linewidth=0.8, linestyle=(0, (4, 3)), zorder=4)
+    axes.annotate(
+        "warm-up",
+        (0.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(6, -5),
+        textcoords="offset points",
+        ha="left",
+        va="top",
+        fontsize=8.5,
+        color=theme.muted,
+        zorder=5,
+    )
+
+
+def _plain_log_ticks(axis: Any, ratio: float) -> None:
+    """Ticks such as 0.1, 1, 10 on a log axis, with 2 and 5 between them if it spans a short range."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 300 else (1.0,)))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())

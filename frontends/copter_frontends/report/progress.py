@@ -1,0 +1,72 @@
+"""The live line of a running simulation, on stderr."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from copter_frontends.simulator import RoundRecord
+
+PLAIN_LINES = 10
+"""Lines that are printed over a run where stderr is not a terminal."""
+
+
+class LiveProgress:
+    """Shows jobs, utilisation, round time and gap: one live line on a terminal, else a plain line now and then.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        Rounds that will be simulated; None if that is not known.
+    jobs : int
+        Jobs in all, by whose ends progress is told when the number of rounds is not known.
+    console : Console, optional
+        stderr, if not given.
+    """
+
+    def __init__(self, rounds: int | None, jobs: int, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._rounds, self._jobs = rounds, jobs
+        self._seen, self._ended, self._lines = 0, 0, 0
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> LiveProgress:
+        if self._console.is_terminal:
+            done: list[str | ProgressColumn] = [
+                SpinnerColumn(),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[line]}"),
+                TimeElapsedColumn(),
+            ]
+            self._bar = Progress(*done, console=self._console, transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("simulate", total=float(self._rounds or self._jobs or 1), line="starting")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, record: RoundRecord) -> None:
+        """Show a round."""
+        self._seen += 1
+        self._ended += len(record.completed)
+        done = self._seen if self._rounds else self._ended
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, line=self._line(record))
+            return
+        tenths = PLAIN_LINES * done // max(1, self._rounds or self._jobs)
+        if tenths > self._lines:
+            self._lines = tenths
+            print(self._line(record), file=self._console.file, flush=True)
+
+    def _line(self, record: RoundRecord) -> str:
+        total = f"/{self._rounds}" if self._rounds else ""
+        warmup = " (warm-up)" if record.warmup else ""
+        return (
+            f"round {self._seen}{total}{warmup}: {record.running_jobs:,} running, {record.queued_jobs:,} queued, "
+            f"{record.utilisation:.0%} of GPUs, {1e3 * record.round_s:,.0f} ms, gap {record.gap:.1e}"
+        )

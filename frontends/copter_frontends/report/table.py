@@ -1,0 +1,73 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+_STAGES = (("round", "round_s"), ("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("place", "place_s"))
+
+
+def print_summary(summary: Mapping[str, Any], console: Console) -> None:
+    """Print the figures of a run: jobs and cluster first, then wall-clock times a round."""
+    facts = Table(box=box.SIMPLE_HEAD, title=f"{summary['policy']} on {summary['gpus']:,} GPUs", title_justify="left")
+    facts.add_column("figure")
+    facts.add_column("value", justify="right")
+    for name, value in headline(summary):
+        facts.add_row(name, value)
+    times = Table(box=box.SIMPLE_HEAD, title="wall-clock time a round", title_justify="left")
+    for name in ("", "p50", "p99", "max"):
+        times.add_column(name, justify="right" if name else "left")
+    for name, key in _STAGES:
+        times.add_row(name, *(seconds(summary[key][which]) for which in ("p50", "p99", "max")))
+    highs = summary.get("highs") or {}
+    for key, value in highs.items():
+        if isinstance(value, Mapping) and key.endswith("_s"):
+            cells = (seconds(value.get(which)) for which in ("p50", "p99", "max"))
+            times.add_row(f"HiGHS {key[:-2]}", *cells)
+    console.print(facts)
+    console.print(times)
+    if highs.get("objective_rel_diff_max") is not None:
+        console.print(f" objective against HiGHS: {highs['objective_rel_diff_max']:.1e} apart at most (relative)\n")
+
+
+def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The figures of a run that are not wall-clock times, as (name, text)."""
+    warmup = summary.get("warmup_rounds") or 0
+    rounds = f"{summary['rounds']:,}" + (f" (+ {warmup:,} to warm up)" if warmup else "")
+    variables, fractional, gap = summary["variables"], summary["fractional_jobs"], summary["gap"]
+    return [
+        ("rounds", rounds),
+        ("jobs submitted", f"{summary['jobs_submitted']:,}"),
+        ("jobs completed", f"{summary['jobs_completed']:,}"),
+        ("average JCT", number(summary["avg_jct_h"], "{:.3f} h")),
+        ("p99 JCT", number(summary["p99_jct_h"], "{:.2f} h")),
+        ("makespan", number(summary["makespan_h"], "{:.2f} h")),
+        ("utilisation", number(summary["utilisation"], "{:.1%}")),
+        ("restarts per job", number(summary["restarts_per_job"], "{:.2f}")),
+        ("variables, p50 / max", f"{number(variables['p50'], '{:,.0f}')} / {number(variables['max'], '{:,.0f}')}"),
+        (
+            "fractional jobs, p50 / max",
+            f"{number(fractional['p50'], '{:.0f}')} / {number(fractional['max'], '{:.0f}')}",
+        ),
+        ("gap, p50 / max", f"{number(gap['p50'], '{:.1e}')} / {number(gap['max'], '{:.1e}')}"),
+        ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
+    ]
+
+
+def number(value: float | None, form: str) -> str:
+    """A figure as text; a dash if there is none."""
+    return "–" if value is None else form.format(value)
+
+
+def seconds(value: float | None) -> str:
+    """Seconds as text with three digits, in a unit that suits them."""
+    if value is None:
+        return "–"
+    if value >= 1:
+        return f"{value:,.3g} s" if value < 1000 else f"{value:,.0f} s"
+    return f"{1e3 * value:.3g} ms" if value >= 1e-3 or value == 0 else f"{1e6 * value:.3g} µs"

@@ -1,0 +1,105 @@
+"""The report: Parquet files, plots as PNG, and one self-contained HTML page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from copter_frontends.report.charts import charts_of
+from copter_frontends.report.extras import check_extras
+from copter_frontends.report.figures import render
+from copter_frontends.report.parquet import write_tables
+from copter_frontends.report.table import headline, number, seconds
+from copter_frontends.report.theme import DARK, LIGHT
+from copter_frontends.simulator import SimulationResult
+
+PAGE = "report.html"
+
+
+def write_report(
+    result: SimulationResult,
+    directory: str | Path,
+    summary: Mapping[str, Any],
+    facts: Mapping[str, str] | None = None,
+    comparison: Sequence[Mapping[str, Any]] = (),
+) -> Path:
+    """Write ``rounds.parquet``, ``jobs.parquet``, a PNG for each plot, and ``report.html``.
+
+    Parameters
+    ----------
+    result : SimulationResult
+    directory : path
+        Made if it is not there; files of these names are replaced.
+    summary : mapping
+        The object of ``copter simulate --json``.
+    facts : mapping of str to str, optional
+        What was run, in words.
+    comparison : sequence of mappings
+        Rows of a comparison with HiGHS: ``round``, ``variables``, ``copter_s``, ``highs_warm_s``, ``highs_cold_s``,
+        ``objective_rel_diff``; a figure that is not there is None.
+
+    Returns
+    -------
+    Path
+        Of the page.
+
+    Raises
+    ------
+    MissingExtraError
+        If pyarrow, matplotlib or jinja2 is not installed.
+    """
+    check_extras()
+    from jinja2 import Environment
+
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tables(result, folder)
+    charts = []
+    for chart in charts_of(result, comparison):
+        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
+        images = {theme.name: _inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
+        charts.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["seconds"] = seconds
+    environment.filters["figure"] = number
+    template = environment.from_string(files("copter_frontends.report").joinpath(PAGE).read_text(encoding="utf-8"))
+    page = template.render(
+        summary=summary,
+        facts=dict(facts or {}),
+        cards=cards_of(summary),
+        figures=headline(summary),
+        stages=[(name, summary[f"{name}_s"]) for name in ("round", "edit", "solve", "shim", "place")],
+        charts=charts,
+        comparison=list(comparison),
+        skipped=result.skipped[:20],
+        skipped_count=len(result.skipped),
+    )
+    target = folder / PAGE
+    target.write_text(page, encoding="utf-8")
+    return target
+
+
+def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The headline figures: (name, figure, what goes with it)."""
+    round_s, gap = summary["round_s"], summary["gap"]
+    cards = [
+        ("Round time", seconds(round_s["p50"]), f"p99 {seconds(round_s['p99'])}"),
+        ("Gap", number(gap["p50"], "{:.1e}"), f"largest {number(gap['max'], '{:.1e}')}"),
+        ("Average JCT", number(summary["avg_jct_h"], "{:.2f} h"), f"p99 {number(summary['p99_jct_h'], '{:.1f} h')}"),
+        ("Utilisation", number(summary["utilisation"], "{:.0%}"), f"of {summary['gpus']:,} GPUs"),
+        ("Jobs completed", f"{summary['jobs_completed']:,}", f"of {summary['jobs_submitted']:,} submitted"),
+    ]
+    if not summary["variables"]["max"]:
+        cards.pop(1)  # a policy that solves nothing has no gap
+    warm = (summary.get("highs") or {}).get("warm_s") or {}
+    solve_s = summary["solve_s"]["p50"]
+    if warm.get("p50") and solve_s:
+        cards.insert(1, ("Against HiGHS, warm", f"{warm['p50'] / solve_s:,.1f}×", "faster at the median, solve only"))
+    return cards
+
+
+def _inline(image: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(image).decode("ascii")

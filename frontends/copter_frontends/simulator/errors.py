@@ -1,0 +1,7 @@
+"""What can go wrong in a simulation that is not the user's input."""
+
+from copter_frontends.vocabulary.errors import FrontendError
+
+
+class SimulationError(FrontendError, RuntimeError):
+    """A policy returned a plan that cannot be carried out; the message names the round, the job and the fault."""

@@ -1,0 +1,117 @@
+"""Who holds which GPUs, and whether a plan can be carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from copter_frontends.simulator.errors import SimulationError
+from copter_frontends.vocabulary import Allocation, Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Ids of the jobs that a plan starts, stops and changes, in the plan's order."""
+
+    started: list[str]
+    stopped: list[str]
+    changed: list[tuple[str, Allocation, Allocation]]
+
+
+class Occupancy:
+    """The GPUs in use on every node, kept from round to round.
+
+    Only what a plan changes is looked at, so a round costs one comparison for each job that stays as it is.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.allocations: dict[str, Allocation] = {}
+        self._used: dict[str, int] = {}
+        self.gpus_used: dict[str, int] = {}
+
+    def apply(self, plan: Mapping[str, Allocation], active: Collection[str], pinned: Collection[str]) -> Changes:
+        """Check a plan and take it on.
+
+        Raises
+        ------
+        SimulationError
+            For an unknown job, GPU type or node, counts that do not add up, a node over-committed, or a pinned job
+            that does not keep its allocation. Only the first fault is named.
+        """
+        before = self.allocations
+        changes = Changes([], [job for job in before if job not in plan], [])
+        for job, wanted in plan.items():
+            held = before.get(job)
+            if held is wanted:
+                continue
+            if held is None:
+                if job not in active:
+                    raise SimulationError(f"the plan gives GPUs to job {job!r}, which is not in the cluster")
+                changes.started.append(job)
+            elif held != wanted:
+                changes.changed.append((job, held, wanted))
+            else:
+                before[job] = wanted  # so that the next comparison is by identity
+        for job in pinned:
+            if job not in plan or plan[job] != before[job]:
+                raise SimulationError(f"the plan moves job {job!r}, which is pinned to {before[job]}")
+        self._commit(plan, changes)
+        return changes
+
+    def _commit(self, plan: Mapping[str, Allocation], changes: Changes) -> None:
+        for job in changes.stopped:
+            self.release(job)
+        for job, _, _ in changes.changed:
+            self.release(job)
+        fresh = [*changes.started, *(job for job, _, _ in changes.changed)]
+        touched: dict[str, None] = {}
+        for job in fresh:
+            allocation = plan[job]
+            self._check_shape(job, allocation)
+            self._count(allocation, +1)
+            self.allocations[job] = allocation
+            touched.update(dict.fromkeys(node for node, _ in allocation.nodes))
+        for node in touched:
+            if self._used[node] > self._cluster.nodes[node].gpus:
+                jobs = sorted(j for j, a in self.allocations.items() if any(n == node for n, _ in a.nodes))
+                raise SimulationError(
+                    f"the plan over-commits node {node!r}: {self._used[node]} GPUs of "
+                    f"{self._cluster.nodes[node].gpus} for jobs {', '.join(map(repr, jobs))}"
+                )
+
+    def release(self, job: str) -> Allocation | None:
+        """Take a job's GPUs back; None if it held none."""
+        held = self.allocations.pop(job, None)
+        if held is not None:
+            self._count(held, -1)
+        return held
+
+    def jobs_on(self, nodes: Collection[str]) -> list[str]:
+        """Ids of the jobs with a GPU on any of these nodes."""
+        return [job for job, held in self.allocations.items() if any(node in nodes for node, _ in held.nodes)]
+
+    def _count(self, allocation: Allocation, sign: int) -> None:
+        kind = allocation.gpu_type
+        self.gpus_used[kind] = self.gpus_used.get(kind, 0) + sign * allocation.gpus
+        for node, gpus in allocation.nodes:
+            self._used[node] = self._used.get(node, 0) + sign * gpus
+
+    def _check_shape(self, job: str, allocation: Allocation) -> None:
+        where = f"the plan's allocation of job {job!r}"
+        if allocation.gpu_type not in self._cluster.types:
+            raise SimulationError(f"{where} names the GPU type {allocation.gpu_type!r}, which the cluster lacks")
+        if len({node for node, _ in allocation.nodes}) != len(allocation.nodes):
+            raise SimulationError(f"{where} names a node twice: {allocation.nodes}")
+        total = 0
+        for name, gpus in allocation.nodes:
+            node = self._cluster.nodes.get(name)
+            if node is None:
+                raise SimulationError(f"{where} names node {name!r}, which the cluster lacks")
+            if node.gpu_type != allocation.gpu_type:
+                raise SimulationError(f"{where} wants {allocation.gpu_type!r}, but node {name!r} has {node.gpu_type!r}")
+            if gpus < 1:
+                raise SimulationError(f"{where} takes {gpus} GPUs of node {name!r}; it must take 1 or more")
+            total += gpus
+        if total != allocation.gpus or total == 0:
+            raise SimulationError(f"{where} is {allocation.gpus} GPUs, but its nodes add up to {total}")

@@ -1,0 +1,103 @@
+"""How fast each application runs on each allocation, phase by phase, looked up once and kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.simulator.errors import SimulationError
+from copter_frontends.simulator.goodput_source import GoodputSource, same_model_for
+from copter_frontends.vocabulary import Allocation, Configuration
+
+_MOST_ROWS = 4096  # rows of goodput kept at a time; a row has one float64 per configuration
+
+
+class RateTable:
+    """Rates by (curve, phase), where a *curve* is an (application, batch limit, configuration) triple.
+
+    The rates are filled in as they are asked for, so that a simulation pays only for what its jobs run on.
+
+    Attributes
+    ----------
+    phase_ends : float64 array (applications, phases)
+        Fraction of the work done at which each phase ends; 1 from the last phase on.
+    phases : int64 array (applications,)
+        Number of phases of each application.
+    """
+
+    def __init__(self, model: GoodputSource, applications: list[str]) -> None:
+        self._model = model
+        self._applications = applications
+        self._column = {configuration: j for j, configuration in enumerate(model.configurations)}
+        ends = [_phase_ends(model, name) for name in applications]
+        self.phases: NDArray[np.int64] = np.array([len(e) for e in ends], dtype=np.int64)
+        width = max((len(e) for e in ends), default=1)
+        self.phase_ends: NDArray[np.float64] = np.ones((len(ends), width))
+        for i, values in enumerate(ends):
+            self.phase_ends[i, : len(values)] = values
+        self._curves: dict[tuple[int, int | None, Configuration], int] = {}
+        self._keys: list[tuple[int, int | None, Configuration]] = []
+        self._rates: NDArray[np.float64] = np.full((64, width), np.nan)
+        self._rows: dict[tuple[int, int | None, int], NDArray[np.float64]] = {}
+        self._odd: dict[Configuration, GoodputSource] = {}
+
+    def curve(self, application: int, max_batch_size: int | None, allocation: Allocation) -> int:
+        """Number of the curve of an application on an allocation."""
+        key = (application, max_batch_size, Configuration(len(allocation.nodes), allocation.gpus, allocation.gpu_type))
+        found = self._curves.get(key)
+        if found is None:
+            found = self._curves[key] = len(self._keys)
+            self._keys.append(key)
+            if found == len(self._rates):
+                self._rates = np.vstack([self._rates, np.full_like(self._rates, np.nan)])
+        return found
+
+    def rates(self, curves: NDArray[np.int64], phases: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Efficient samples per second of wall-clock time, the slowdown included, for pairs (curve, phase)."""
+        found = self._rates[curves, phases]
+        for i in np.flatnonzero(np.isnan(found)).tolist():
+            found[i] = self._fill(int(curves[i]), int(phases[i]))
+        return found
+
+    def _fill(self, curve: int, phase: int) -> float:
+        if not np.isnan(self._rates[curve, phase]):
+            return float(self._rates[curve, phase])
+        application, max_batch_size, configuration = self._keys[curve]
+        name = self._applications[application]
+        goodput = self._goodput(application, max_batch_size, configuration, phase)
+        if not 0.0 < goodput < np.inf:
+            raise SimulationError(
+                f"application {name!r} cannot run on {configuration.gpus} {configuration.gpu_type} GPUs over "
+                f"{configuration.nodes} nodes (goodput {goodput:g}), but the plan puts it there"
+            )
+        rate = goodput / float(self._model.applications[name].slowdown)
+        self._rates[curve, phase] = rate
+        return rate
+
+    def _goodput(self, application: int, max_batch_size: int | None, wanted: Configuration, phase: int) -> float:
+        name = self._applications[application]
+        end = float(self.phase_ends[application, phase])
+        start = float(self.phase_ends[application, phase - 1]) if phase else 0.0
+        middle = 0.5 * (start + end)
+        column = self._column.get(wanted)
+        if column is None:
+            if wanted not in self._odd:
+                self._odd[wanted] = same_model_for(self._model, [wanted])
+            return float(self._odd[wanted].row(name, middle, max_batch_size)[0])
+        key = (application, max_batch_size, phase)
+        row = self._rows.get(key)
+        if row is None:
+            if len(self._rows) >= _MOST_ROWS:
+                self._rows.clear()
+            row = self._rows[key] = self._model.row(name, middle, max_batch_size)
+        return float(row[column])
+
+
+def _phase_ends(model: GoodputSource, application: str) -> list[float]:
+    ends: list[float] = []
+    while not ends or ends[-1] < 1.0:
+        end = float(model.phase_end(application, len(ends)))
+        if ends and end <= ends[-1]:
+            raise SimulationError(f"application {application!r}: phase {len(ends)} ends at {end}, before it begins")
+        ends.append(min(end, 1.0))
+    return ends

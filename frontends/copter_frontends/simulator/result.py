@@ -1,0 +1,56 @@
+"""What a simulation hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.simulator.metrics import summarise
+from copter_frontends.simulator.round_record import RoundRecord
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedJob:
+    """A job that the simulation left out, and why."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Rounds and jobs of a simulation.
+
+    Attributes
+    ----------
+    gpus : int
+        GPUs of the cluster at the end.
+    round_s : float
+        Simulated seconds of a round.
+    seed : int
+    rounds : tuple of RoundRecord
+    jobs : mapping of str to array
+        One entry a column, one row for each job that was not skipped: see
+        :func:`~copter_frontends.simulator.metrics.job_columns`.
+    skipped : tuple of SkippedJob
+    """
+
+    gpus: int
+    round_s: float
+    seed: int
+    rounds: tuple[RoundRecord, ...]
+    jobs: Mapping[str, NDArray[np.generic]]
+    skipped: tuple[SkippedJob, ...]
+
+    @property
+    def warmup_rounds(self) -> int:
+        """Rounds left out of the statistics over rounds."""
+        return sum(record.warmup for record in self.rounds)
+
+    def summary(self) -> dict[str, Any]:
+        """Figures over the jobs and over the rounds after the warm-up; see :func:`.metrics.summarise`."""
+        return summarise(self.rounds, self.jobs)

@@ -1,0 +1,71 @@
+"""The facts of one simulated round that are worth keeping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from copter_frontends.vocabulary import PlanStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """One round, without its plan: a day of rounds stays a few megabytes.
+
+    Attributes
+    ----------
+    index : int
+        Rounds before this one.
+    now_s : float
+        Simulated seconds at which the round starts.
+    warmup : bool
+        Left out of the statistics over rounds.
+    active_jobs, running_jobs, queued_jobs : int
+        Jobs in the cluster, with GPUs, and without, this round.
+    started, stopped, moved : int
+        Jobs that got GPUs, lost them, and changed type, number or nodes.
+    gpus_used, gpus_capacity : mapping of GPU type to int
+    objective, bound, gap, fractional_jobs, status, prices
+        As in :class:`~copter_frontends.vocabulary.Plan`.
+    timings : mapping of str to float
+        Wall-clock seconds in ``edit``, ``solve``, ``shim`` and ``place``, as the policy says.
+    round_s : float
+        Wall-clock seconds that the policy took: the edits since the last round, and the plan.
+    overhead_s : float
+        Wall-clock seconds that the simulator itself took.
+    variables : int
+        Variables of the policy's linear programme; 0 if it has none.
+    completed : tuple of job ids
+    peak_rss_mb : float
+        Largest resident size of the process so far, in MB (10^6 bytes).
+    """
+
+    index: int
+    now_s: float
+    warmup: bool
+    active_jobs: int
+    running_jobs: int
+    queued_jobs: int
+    started: int
+    stopped: int
+    moved: int
+    gpus_used: Mapping[str, int]
+    gpus_capacity: Mapping[str, int]
+    objective: float
+    bound: float
+    gap: float
+    fractional_jobs: int
+    status: PlanStatus
+    prices: Mapping[str, float]
+    timings: Mapping[str, float]
+    round_s: float
+    overhead_s: float
+    variables: int
+    completed: tuple[str, ...]
+    peak_rss_mb: float
+
+    @property
+    def utilisation(self) -> float:
+        """GPUs held over GPUs there are."""
+        capacity = sum(self.gpus_capacity.values())
+        return sum(self.gpus_used.values()) / capacity if capacity else 0.0

@@ -1,0 +1,410 @@
+"""The round clock: tells the policy what changed, checks its plan, and carries it out."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter
+from typing import Literal
+
+import numpy as np
+
+from copter_frontends.simulator.errors import SimulationError
+from copter_frontends.simulator.execution import advance
+from copter_frontends.simulator.goodput_source import GoodputSource
+from copter_frontends.simulator.job_table import Ints, JobTable
+from copter_frontends.simulator.metrics import job_columns, peak_rss_mb
+from copter_frontends.simulator.occupancy import Changes, Occupancy
+from copter_frontends.simulator.rates import RateTable
+from copter_frontends.simulator.result import SimulationResult, SkippedJob
+from copter_frontends.simulator.round_record import RoundRecord
+from copter_frontends.vocabulary import (
+    Allocation,
+    Cluster,
+    FrontendError,
+    InvalidClusterError,
+    Job,
+    Node,
+    Plan,
+    SchedulingPolicy,
+)
+
+Charge = Literal["allocation", "type_and_count"]
+
+STALL_ROUNDS = 100
+"""Rounds in which nothing runs and nothing arrives, after which a run without an end gives its queue up."""
+
+
+class Simulation:
+    """A discrete-time simulation of a policy on a cluster.
+
+    Each round the policy is told of arrivals, ends, phases and restarts, and asked for a plan; the plan is checked and
+    carried out for `round_s` seconds. Training is exact within the round (see :func:`.execution.advance`); a job's
+    GPUs stay held until the round's end. A start, and any change that is charged, first takes the application's
+    `restart_s`; jobs still inside it when a round begins are pinned.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Copied; the policy must have been made for the same one.
+    jobs : iterable of Job
+        In any order. Jobs that cannot be simulated are skipped and reported in the result.
+    policy : SchedulingPolicy
+    goodput_model : GoodputSource
+        Says how fast jobs train; the policy may believe another.
+    round_s : float
+        Seconds from one plan to the next.
+    seed : int
+        Kept with the result. The simulator itself draws nothing: its outcome is a function of its arguments.
+    charge : {"allocation", "type_and_count"}
+        Whether a move to other nodes of the same type and number restarts a job, or only a change of type or number.
+    deadline_s : float, optional
+        Wall-clock seconds that the policy has for a plan; `round_s` if not given.
+
+    Raises
+    ------
+    InvalidClusterError, ValueError
+        For a round or deadline that is not positive, or an unknown `charge`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        jobs: Iterable[Job],
+        policy: SchedulingPolicy,
+        goodput_model: GoodputSource,
+        round_s: float = 60.0,
+        seed: int = 0,
+        charge: Charge = "allocation",
+        deadline_s: float | None = None,
+    ) -> None:
+        self.deadline_s = round_s if deadline_s is None else deadline_s
+        if not (0 < round_s < math.inf and self.deadline_s > 0):
+            raise ValueError(f"round_s is {round_s} and deadline_s {self.deadline_s}; both must be positive")
+        if charge not in ("allocation", "type_and_count"):
+            raise ValueError(f"charge is {charge!r}, must be 'allocation' or 'type_and_count'")
+        self.cluster = copy.deepcopy(cluster)
+        self.policy = policy
+        self.round_s = float(round_s)
+        self.seed = seed
+        self.charge: Charge = charge
+        self.now_s = 0.0
+        self.records: list[RoundRecord] = []
+        self.skipped: list[SkippedJob] = []
+        usable = self._usable(jobs, goodput_model)
+        names = sorted({job.application for job in usable})
+        facts = goodput_model.applications
+        self._table = JobTable(
+            usable, names, [job.work_samples or facts[job.application].work_samples for job in usable]
+        )
+        self._restart_s = np.array([float(facts[name].restart_s) for name in names])
+        self._rates = RateTable(goodput_model, names)
+        self._occupancy = Occupancy(self.cluster)
+        self._next = 0  # rows from here on have not arrived
+        self._dropped: set[int] = set()  # rows that the policy refused
+        self._active: dict[str, int] = {}
+        self._rows: Ints = np.empty(0, dtype=np.int64)  # of the active jobs, in order of arrival
+        self._pinned: dict[str, Allocation] = {}
+        self._restoring: set[str] = set()
+        self._news: dict[str, dict[str, float]] = {}
+        self._leaving: list[str] = []
+        self._edit_s = 0.0
+        self._idle_rounds = 0
+
+    def step(self, warmup: bool = False) -> RoundRecord:
+        """Simulate one round.
+
+        Raises
+        ------
+        SimulationError
+            If the policy's plan cannot be carried out.
+        """
+        begun = perf_counter()
+        self._tell_policy()
+        planning = perf_counter()
+        plan = self.policy.plan(self.now_s, self.deadline_s)
+        plan_s = perf_counter() - planning
+        edit_s, self._edit_s = self._edit_s, 0.0
+        try:
+            running, changes = self._carry_out(plan)
+            changed, completed = advance(self._table, self._rates, running, self.now_s, self.now_s + self.round_s)
+        except SimulationError as error:
+            raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
+        self._account(running)
+        for row in changed.tolist():
+            self._news.setdefault(self._table.jobs[row].id, {})["progress"] = float(self._table.progress[row])
+        ids = tuple(self._table.jobs[row].id for row in completed.tolist())
+        wall = (begun, plan_s, edit_s)
+        record = self._record(plan, len(running), changes, ids, warmup, wall)
+        self._retire(ids, completed)
+        self.records.append(record)
+        self.now_s += self.round_s
+        return record
+
+    def run(
+        self,
+        rounds: int | None = None,
+        hours: float | None = None,
+        on_round: Callable[[RoundRecord], object] | None = None,
+        warmup_rounds: int = 0,
+    ) -> SimulationResult:
+        """Simulate a number of rounds, or of hours, or until the last job ends.
+
+        Parameters
+        ----------
+        rounds : int, optional
+        hours : float, optional
+            Simulated hours, rounded up to whole rounds. With `rounds` too, what ends first.
+        on_round : callable, optional
+            Called after each round, before the policy is told what came of it: its model is still the one solved.
+        warmup_rounds : int
+            Rounds simulated first, on top of the others, that the statistics over rounds leave out.
+        """
+        limits = [float(rounds)] if rounds is not None else []
+        limits += [math.ceil(hours * 3600 / self.round_s - 1e-9)] if hours is not None else []
+        last = min(limits) + warmup_rounds if limits else math.inf
+        done = 0
+        while done < last and (limits or not self.finished):
+            record = self.step(warmup=done < warmup_rounds)
+            done += 1
+            if on_round is not None:
+                on_round(record)
+            if not limits:
+                self._give_up_if_stalled(record)
+        return self.result()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every job has ended, and none is still to arrive."""
+        return not self._active and self._next == len(self._table)
+
+    @property
+    def jobs_left(self) -> int:
+        """Jobs that have not ended, those still to arrive included."""
+        return len(self._active) + len(self._table) - self._next
+
+    def result(self) -> SimulationResult:
+        """What has been simulated so far."""
+        kept = np.array([row for row in range(len(self._table)) if row not in self._dropped], dtype=np.int64)
+        return SimulationResult(
+            gpus=self.cluster.gpus,
+            round_s=self.round_s,
+            seed=self.seed,
+            rounds=tuple(self.records),
+            jobs=job_columns(self._table, kept),
+            skipped=tuple(self.skipped),
+        )
+
+    def add_nodes(self, gpu_type: str, count: int) -> list[Node]:
+        """Add whole nodes of a type that the cluster has; the policy is told."""
+        added = self.cluster.add_nodes(gpu_type, count)
+        if added:
+            gpus = sum(node.gpus for node in added)
+            self._edit(lambda: self.policy.add_resources(gpu_type, gpus, [node.id for node in added]))
+        return added
+
+    def remove_nodes(self, ids: Iterable[str]) -> list[str]:
+        """Take nodes away; jobs on them lose all their GPUs and pay a restart when they get others.
+
+        Returns
+        -------
+        list of str
+            Ids of the jobs that lost their GPUs.
+        """
+        names = list(dict.fromkeys(ids))
+        missing = [name for name in names if name not in self.cluster.nodes]
+        if missing:
+            raise InvalidClusterError(f"cannot remove nodes that the cluster does not have: {', '.join(missing)}")
+        self._edit(self._say_goodbye)
+        lost = self._occupancy.jobs_on(set(names))
+        for job in lost:
+            self._occupancy.release(job)
+            self._halt(self._active[job])
+            if self._pinned.pop(job, None) is not None:
+                self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
+        by_type: dict[str, list[Node]] = {}
+        for node in self.cluster.remove_nodes(names):
+            by_type.setdefault(node.gpu_type, []).append(node)
+        for kind, nodes in by_type.items():
+            gpus, gone = sum(node.gpus for node in nodes), [node.id for node in nodes]
+            self._edit(lambda k=kind, g=gpus, n=gone: self.policy.remove_resources(k, g, n))  # type: ignore[misc]
+        return lost
+
+    # What the policy is told, in order: ends, arrivals, changes, pins.
+
+    def _tell_policy(self) -> None:
+        self._edit(self._say_goodbye)
+        self._arrive()
+        self._edit(self._say_news)
+        self._edit(self._pin)
+
+    def _edit(self, action: Callable[[], None]) -> None:
+        begun = perf_counter()
+        try:
+            action()
+        finally:
+            self._edit_s += perf_counter() - begun
+
+    def _say_goodbye(self) -> None:
+        for job in self._leaving:
+            self.policy.remove_job(job)
+        self._leaving = []
+
+    def _arrive(self) -> None:
+        table, fresh = self._table, []
+        while self._next < len(table) and table.submit_s[self._next] <= self.now_s:
+            row, self._next = self._next, self._next + 1
+            job = table.jobs[row]
+            try:
+                self._edit(lambda job=job: self.policy.add_job(job))  # type: ignore[misc]
+            except FrontendError as error:
+                self._skip(row, str(error))
+                continue
+            self._active[job.id] = row
+            table.queue_s[row] = self.now_s - table.submit_s[row]
+            fresh.append(row)
+        if fresh:
+            self._rows = np.concatenate([self._rows, np.array(fresh, dtype=np.int64)])
+
+    def _say_news(self) -> None:
+        for job, facts in self._news.items():
+            if job in self._active:
+                self.policy.update_job(job, **facts)
+        self._news = {}
+
+    def _pin(self) -> None:
+        table = self._table
+        for job in sorted(self._restoring):
+            row, held = self._active.get(job), self._occupancy.allocations.get(job)
+            inside = row is not None and held is not None and table.resume_s[row] > self.now_s
+            if inside and held is not None and self._pinned.get(job) != held:
+                self.policy.pin(job, held)
+                self._pinned[job] = held
+            elif not inside:
+                self._restoring.discard(job)
+                if self._pinned.pop(job, None) is not None and row is not None:
+                    self.policy.pin(job, None)
+
+    # What the plan does.
+
+    def _carry_out(self, plan: Plan) -> tuple[Ints, Changes]:
+        changes = self._occupancy.apply(plan.allocations, self._active, self._pinned)
+        for job in changes.started:
+            self._start(self._active[job], plan.allocations[job], charged=True)
+        for job, before, after in changes.changed:
+            same = (before.gpu_type, before.gpus) == (after.gpu_type, after.gpus)
+            self._start(self._active[job], after, charged=self.charge == "allocation" or not same)
+        for job in changes.stopped:
+            self._halt(self._active[job])
+        return self._rows[self._table.gpus[self._rows] > 0], changes
+
+    def _start(self, row: int, allocation: Allocation, charged: bool) -> None:
+        table, job = self._table, self._table.jobs[row]
+        if allocation.gpus < job.min_gpus or allocation.gpus > (job.max_gpus or allocation.gpus):
+            raise SimulationError(
+                f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {job.min_gpus} to {job.max_gpus}"
+            )
+        table.gpus[row] = allocation.gpus
+        table.curve[row] = self._rates.curve(int(table.application[row]), job.max_batch_size, allocation)
+        if not charged:
+            return
+        table.resume_s[row] = self.now_s + self._restart_s[table.application[row]]
+        self._restoring.add(job.id)
+        if np.isnan(table.first_start_s[row]):
+            table.first_start_s[row] = self.now_s
+        else:
+            table.restarts[row] += 1
+            self._news.setdefault(job.id, {})["restarts"] = int(table.restarts[row])
+
+    def _halt(self, row: int) -> None:
+        self._table.gpus[row] = 0
+        self._table.curve[row] = -1
+
+    def _account(self, running: Ints) -> None:
+        table = self._table
+        table.gpu_seconds[running] += table.gpus[running] * self.round_s
+        table.queue_s[self._rows[table.gpus[self._rows] == 0]] += self.round_s
+
+    def _retire(self, ids: tuple[str, ...], completed: Ints) -> None:
+        for job, row in zip(ids, completed.tolist(), strict=True):
+            self._occupancy.release(job)
+            self._halt(row)
+            del self._active[job]
+            self._pinned.pop(job, None)
+        if ids:
+            self._leaving.extend(ids)
+            self._rows = self._rows[np.isnan(self._table.completion_s[self._rows])]
+
+    def _record(
+        self,
+        plan: Plan,
+        running: int,
+        changes: Changes,
+        completed: tuple[str, ...],
+        warmup: bool,
+        wall: tuple[float, float, float],
+    ) -> RoundRecord:
+        begun, plan_s, edit_s = wall
+        used = self._occupancy.gpus_used
+        return RoundRecord(
+            index=len(self.records),
+            now_s=self.now_s,
+            warmup=warmup,
+            active_jobs=len(self._active),
+            running_jobs=running,
+            queued_jobs=len(self._active) - running,
+            started=len(changes.started),
+            stopped=len(changes.stopped),
+            moved=len(changes.changed),
+            gpus_used={kind: used.get(kind, 0) for kind in self.cluster.types},
+            gpus_capacity=self._capacity(),
+            objective=plan.objective,
+            bound=plan.bound,
+            gap=plan.gap,
+            fractional_jobs=plan.fractional_jobs,
+            status=plan.status,
+            prices=dict(plan.prices),
+            timings={"edit": edit_s, **plan.timings},
+            round_s=edit_s + plan_s,
+            overhead_s=max(0.0, perf_counter() - begun - plan_s - edit_s),
+            variables=int(getattr(self.policy, "variables", 0)),
+            completed=completed,
+            peak_rss_mb=peak_rss_mb(),
+        )
+
+    # Jobs that cannot be simulated.
+
+    def _usable(self, jobs: Iterable[Job], goodput_model: GoodputSource) -> list[Job]:
+        found: dict[str, Job] = {}
+        known: Mapping[str, object] = goodput_model.applications
+        for job in sorted(jobs, key=lambda job: job.submit_s):
+            if job.id in found:
+                self.skipped.append(SkippedJob(job.id, "another job, submitted before, has the same id"))
+            elif job.application not in known:
+                reason = f"unknown application {job.application!r}; there are {', '.join(sorted(known))}"
+                self.skipped.append(SkippedJob(job.id, reason))
+            else:
+                found[job.id] = job
+        return list(found.values())
+
+    def _skip(self, row: int, reason: str) -> None:
+        self._dropped.add(row)
+        self.skipped.append(SkippedJob(self._table.jobs[row].id, reason))
+
+    def _give_up_if_stalled(self, record: RoundRecord) -> None:
+        stalled = record.running_jobs == 0 and record.active_jobs > 0 and self._next == len(self._table)
+        self._idle_rounds = self._idle_rounds + 1 if stalled else 0
+        if self._idle_rounds < STALL_ROUNDS:
+            return
+        for job, row in self._active.items():
+            self._skip(row, f"the policy gave it no GPUs in {STALL_ROUNDS} rounds in which nothing else ran")
+            self._leaving.append(job)
+        self._active = {}
+        self._rows = np.empty(0, dtype=np.int64)
+
+    def _capacity(self) -> dict[str, int]:
+        found = dict.fromkeys(self.cluster.types, 0)
+        for node in self.cluster.nodes.values():
+            found[node.gpu_type] += node.gpus
+        return found

@@ -1,0 +1,57 @@
+"""The jobs of a simulation: sampled from a trace, as a workload file lists them, or made up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from copter_frontends.traces import SkippedLine, TraceFormat, generate_day, read_trace, sample_day, workload_jobs
+from copter_frontends.vocabulary import Job, TraceError
+
+JOBS_PER_GPU_DAY = 4.0
+"""Default load: jobs for each GPU in 24 hours, as in the thesis's 40,000 jobs on 10,000 GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Jobs, where they come from in words, and the lines of the trace that could not be used."""
+
+    jobs: list[Job]
+    source: str
+    skipped_lines: list[SkippedLine]
+
+
+def make_workload(trace: str | None, jobs: int | None, hours: float, gpus: int, seed: int) -> Workload:
+    """Make the jobs of a simulation.
+
+    Parameters
+    ----------
+    trace : str, optional
+        File to sample from; without one the jobs are made up by the embedded generator. A workload file, which has its
+        own times and applications, is taken as it stands.
+    jobs : int, optional
+        Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a workload
+        file the first so many, by default all.
+    hours : float
+        Length of the window in which jobs arrive.
+    gpus : int
+        Size of the cluster.
+    seed : int
+        The same seed gives the same jobs.
+
+    Raises
+    ------
+    TraceError
+        If the trace cannot be used.
+    """
+    count = jobs if jobs is not None else max(1, round(JOBS_PER_GPU_DAY * gpus * hours / 24.0))
+    if trace is None:
+        made = generate_day(count, hours, seed)
+        return Workload(made, f"embedded generator: {count:,} jobs over {hours:g} h", [])
+    read = read_trace(trace)
+    if read.format is TraceFormat.WORKLOAD:
+        listed = workload_jobs(read)[:jobs]
+        return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped)
+    if read.format is TraceFormat.PHILLY:
+        drawn = sample_day(read, count, hours, seed)
+        return Workload(drawn, f"{trace}: {count:,} jobs sampled over {hours:g} h", read.skipped)
+    raise TraceError(f"{trace}: jobs cannot be made from a trace of the format {read.format.value}")

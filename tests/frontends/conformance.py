@@ -1,0 +1,339 @@
+"""The conformance suite: what every scheduling policy keeps, papers' and baselines' alike.
+
+Use it by subclassing::
+
+    class TestMyPolicy(PolicyConformance):
+        def make(self, cluster): return MyPolicy(cluster)
+
+Override the class attributes and :meth:`PolicyConformance.state` where a policy can be looked into more closely.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Hashable, Sequence
+
+import pytest
+from copter_frontends.vocabulary import (
+    Allocation,
+    CapacityInUseError,
+    Cluster,
+    DuplicateJobError,
+    InvalidJobError,
+    Job,
+    Node,
+    Plan,
+    SchedulingPolicy,
+    UnknownGpuTypeError,
+    UnknownJobError,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+CLUSTER = {"t4": (3, 4), "a100": (2, 8)}
+
+
+class PolicyConformance:
+    """Tests of one policy; subclass it and give :meth:`make`."""
+
+    applications: Sequence[str] = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")
+    examples = 15
+    # Whether a policy edited before its first plan must reach the objective of one built anew, and how closely.
+    objective_comparable = True
+    objective_tolerance = 1e-9
+    # Whether a job larger than the cluster is refused (adaptive policies shrink it instead).
+    refuses_large_jobs = True
+
+    def make(self, cluster: Cluster) -> SchedulingPolicy:
+        """A fresh policy for a cluster."""
+        raise NotImplementedError
+
+    def state(self, policy: SchedulingPolicy) -> Hashable | None:
+        """Something that is equal if and only if two policies hold the same model; None to compare plans only."""
+        return None
+
+    # Helpers
+
+    def cluster(self) -> Cluster:
+        return Cluster.of(CLUSTER)
+
+    def job(self, i: int, rng: random.Random) -> Job:
+        return Job(
+            f"job-{i}",
+            rng.choice(list(self.applications)),
+            submit_s=60.0 * i,
+            requested_gpus=rng.choice([1, 1, 2, 3, 4, 8, 12]),
+        )
+
+    def plan(self, policy: SchedulingPolicy, now_s: float = 0.0) -> Plan:
+        return policy.plan(now_s, 60.0)
+
+    def with_jobs(self, count: int, seed: int = 0) -> SchedulingPolicy:
+        policy, rng = self.make(self.cluster()), random.Random(seed)
+        for i in range(count):
+            policy.add_job(self.job(i, rng))
+        return policy
+
+    # The protocol
+
+    def test_it_is_a_scheduling_policy_with_a_round_length(self) -> None:
+        policy = self.make(self.cluster())
+        assert isinstance(policy, SchedulingPolicy)
+        assert policy.round_s > 0
+
+    def test_no_jobs_gives_an_empty_plan(self) -> None:
+        plan = self.plan(self.make(self.cluster()))
+        assert (dict(plan.allocations), plan.start, plan.stop, plan.move) == ({}, (), (), ())
+
+    def test_one_job_alone_runs(self) -> None:
+        policy = self.with_jobs(1)
+        plan = self.plan(policy)
+        assert list(plan.allocations) == ["job-0"]
+        assert plan.start == ("job-0",)
+
+    def test_unknown_ids_raise(self) -> None:
+        policy = self.with_jobs(1)
+        calls = [
+            lambda: policy.remove_job("nobody"),
+            lambda: policy.update_job("nobody", progress=0.5),
+            lambda: policy.pin("nobody", None),
+            lambda: policy.pin("nobody", Allocation("t4", 1, (("t4-0", 1),))),
+        ]
+        for call in calls:
+            with pytest.raises(UnknownJobError, match="nobody"):
+                call()
+        assert list(self.plan(policy).allocations) == ["job-0"]
+
+    def test_a_removed_id_is_unknown_and_can_come_again(self) -> None:
+        policy, rng = self.with_jobs(1), random.Random(1)
+        policy.remove_job("job-0")
+        with pytest.raises(UnknownJobError):
+            policy.remove_job("job-0")
+        policy.add_job(self.job(0, rng))
+        assert list(self.plan(policy).allocations) == ["job-0"]
+
+    def test_duplicate_ids_raise_and_change_nothing(self) -> None:
+        policy, twin = self.with_jobs(3), self.with_jobs(3)
+        with pytest.raises(DuplicateJobError, match="job-1"):
+            policy.add_job(self.job(1, random.Random(9)))
+        assert self.plan(policy).allocations == self.plan(twin).allocations
+
+    def test_unknown_gpu_types_raise(self) -> None:
+        policy = self.make(self.cluster())
+        with pytest.raises(UnknownGpuTypeError, match="h900"):
+            policy.add_resources("h900", 8)
+        with pytest.raises(UnknownGpuTypeError, match="h900"):
+            policy.remove_resources("h900", 8)
+
+    def test_a_job_that_fits_nowhere_is_refused(self) -> None:
+        policy = self.make(self.cluster())
+        with pytest.raises(InvalidJobError, match="huge"):
+            policy.add_job(Job("huge", self.applications[0], requested_gpus=1000, min_gpus=1000))
+        if self.refuses_large_jobs:
+            with pytest.raises(InvalidJobError, match="large"):
+                policy.add_job(Job("large", self.applications[0], requested_gpus=1000))
+        assert not self.plan(policy).allocations
+
+    # Edits
+
+    def test_arrive_then_leave_restores_the_model(self) -> None:
+        policy, twin = self.with_jobs(6), self.with_jobs(6)
+        rng = random.Random(3)
+        for i in range(10, 14):
+            policy.add_job(self.job(i, rng))
+        for i in (12, 10, 13, 11):
+            policy.remove_job(f"job-{i}")
+        assert self.state(policy) == self.state(twin)
+        _same(self.plan(policy), self.plan(twin))
+
+    def test_add_then_remove_capacity_restores_the_model(self) -> None:
+        policy, twin = self.with_jobs(6), self.with_jobs(6)
+        policy.add_resources("t4", 8, ["extra-0", "extra-1"])
+        policy.remove_resources("t4", 8, ["extra-0", "extra-1"])
+        _same(self.plan(policy), self.plan(twin))
+
+    def test_added_nodes_are_used_and_removed_ones_are_not(self) -> None:
+        policy = self.with_jobs(0)
+        rng = random.Random(4)
+        for i in range(40):
+            policy.add_job(Job(f"job-{i}", rng.choice(list(self.applications)), requested_gpus=1))
+        policy.add_resources("t4", 4, ["extra-0"])
+        wider = self.cluster()
+        _add_node(wider, "extra-0", "t4", 4)
+        first = self.plan(policy)
+        check_plan(first, wider)
+        assert sum(a.gpus for a in first.allocations.values()) <= 32
+        policy.remove_resources("t4", 4, ["extra-0"])
+        second = self.plan(policy, 60.0)
+        check_plan(second, self.cluster())
+        assert second.allocations
+
+    def test_more_capacity_than_there_is_cannot_be_removed(self) -> None:
+        policy = self.with_jobs(2)
+        with pytest.raises(CapacityInUseError):
+            policy.remove_resources("t4", 400)
+        check_plan(self.plan(policy), self.cluster())
+
+    def test_edited_equals_rebuilt(self) -> None:
+        @settings(max_examples=self.examples, deadline=None)
+        @given(st.integers(0, 2**32 - 1))
+        def check(seed: int) -> None:
+            rng = random.Random(seed)
+            policy, alive, count = self.make(self.cluster()), {}, 0
+            for _ in range(rng.randrange(1, 30)):
+                if alive and rng.random() < 0.4:
+                    gone = rng.choice(sorted(alive))
+                    policy.remove_job(gone)
+                    del alive[gone]
+                else:
+                    job, count = self.job(count, rng), count + 1
+                    policy.add_job(job)
+                    alive[job.id] = job
+            rebuilt = self.make(self.cluster())
+            for job in alive.values():
+                rebuilt.add_job(job)
+            edited_plan, rebuilt_plan = self.plan(policy), self.plan(rebuilt)
+            check_plan(edited_plan, self.cluster())
+            if self.objective_comparable:
+                expected = pytest.approx(rebuilt_plan.objective, rel=self.objective_tolerance, abs=1e-9)
+                assert edited_plan.objective == expected
+
+        check()
+
+    # Plans
+
+    def test_capacity_holds_over_random_rounds(self) -> None:
+        @settings(max_examples=self.examples, deadline=None)
+        @given(st.integers(0, 2**32 - 1))
+        def check(seed: int) -> None:
+            rng, cluster = random.Random(seed), self.cluster()
+            policy, alive, count, before = self.make(cluster), [], 0, {}
+            for round_number in range(6):
+                for _ in range(rng.randrange(6)):
+                    job, count = self.job(count, rng), count + 1
+                    policy.add_job(job)
+                    alive.append(job.id)
+                for job_id in rng.sample(alive, rng.randrange(len(alive) + 1) // 2):
+                    policy.remove_job(job_id)
+                    alive.remove(job_id)
+                    before.pop(job_id, None)
+                for job_id in list(before)[:2]:
+                    policy.update_job(job_id, progress=min(0.9, 0.1 * round_number), restarts=round_number)
+                plan = self.plan(policy, 60.0 * round_number)
+                check_plan(plan, cluster)
+                assert set(plan.allocations) <= set(alive)
+                check_lists(plan, before)
+                assert plan.bound >= plan.objective - 1e-6 * (1 + abs(plan.objective))
+                assert plan.gap >= -1e-9
+                before = dict(plan.allocations)
+
+        check()
+
+    def test_the_same_calls_give_the_same_plans(self) -> None:
+        first, second = self.with_jobs(12), self.with_jobs(12)
+        for now_s in (0.0, 60.0, 120.0):
+            one, two = self.plan(first, now_s), self.plan(second, now_s)
+            _same(one, two)
+            assert (one.start, one.stop, one.move) == (two.start, two.stop, two.move)
+
+    def test_planning_twice_without_news_never_gets_worse(self) -> None:
+        policy = self.with_jobs(10)
+        first = self.plan(policy)
+        second = self.plan(policy)
+        check_plan(second, self.cluster())
+        assert second.objective >= first.objective - 1e-6 * (1 + abs(first.objective))
+
+    def test_inputs_are_not_mutated(self) -> None:
+        cluster, rng = self.cluster(), random.Random(5)
+        kept = copy.deepcopy(cluster)
+        policy = self.make(cluster)
+        nodes = ["extra-0"]
+        for i in range(5):
+            policy.add_job(self.job(i, rng))
+        policy.add_resources("t4", 4, nodes)
+        self.plan(policy)
+        policy.remove_resources("a100", 8)
+        self.plan(policy, 60.0)
+        assert cluster == kept
+        assert nodes == ["extra-0"]
+
+    # Pins
+
+    def test_a_pinned_job_keeps_exactly_its_allocation(self) -> None:
+        policy, rng = self.with_jobs(3), random.Random(6)
+        held = self.plan(policy).allocations["job-0"]
+        policy.pin("job-0", held)
+        for i in range(10, 40):
+            policy.add_job(self.job(i, rng))
+        for now_s in (60.0, 120.0):
+            plan = self.plan(policy, now_s)
+            check_plan(plan, self.cluster())
+            assert plan.allocations["job-0"] == held
+        policy.pin("job-0", None)
+        check_plan(self.plan(policy, 180.0), self.cluster())
+
+    def test_a_pin_can_name_an_allocation_that_the_job_never_had(self) -> None:
+        policy = self.with_jobs(1)
+        wanted = Allocation("t4", 2, (("t4-1", 2),))
+        policy.pin("job-0", wanted)
+        assert self.plan(policy).allocations["job-0"] == wanted
+
+    def test_nodes_under_pinned_jobs_cannot_be_removed(self) -> None:
+        policy = self.with_jobs(1)
+        wanted = Allocation("t4", 2, (("t4-1", 2),))
+        policy.pin("job-0", wanted)
+        with pytest.raises(CapacityInUseError):
+            policy.remove_resources("t4", 4, ["t4-1"])
+        assert self.plan(policy).allocations["job-0"] == wanted
+
+    def test_jobs_on_removed_nodes_lose_them(self) -> None:
+        policy = self.with_jobs(8)
+        before = self.plan(policy).allocations
+        node = next(iter(before.values())).nodes[0][0]
+        kind = node.rsplit("-", 1)[0]
+        policy.remove_resources(kind, CLUSTER[kind][1], [node])
+        cluster = self.cluster()
+        cluster.remove_nodes([node])
+        check_plan(self.plan(policy, 60.0), cluster)
+
+    def test_removing_a_pinned_job_frees_its_gpus(self) -> None:
+        policy = self.with_jobs(1)
+        policy.pin("job-0", Allocation("t4", 2, (("t4-1", 2),)))
+        self.plan(policy)
+        policy.remove_job("job-0")
+        assert not self.plan(policy, 60.0).allocations
+        policy.remove_resources("t4", 4, ["t4-1"])
+
+
+def check_plan(plan: Plan, cluster: Cluster) -> None:
+    """Assert that a plan can be carried out: every node and type within its capacity, every count adding up."""
+    used: dict[str, int] = {}
+    for job_id, allocation in plan.allocations.items():
+        assert allocation.gpus >= 1, f"{job_id} has no GPUs"
+        assert sum(gpus for _, gpus in allocation.nodes) == allocation.gpus, f"{job_id}: {allocation}"
+        assert list(allocation.nodes) == sorted(allocation.nodes), f"{job_id}: nodes are not sorted"
+        assert len({node for node, _ in allocation.nodes}) == len(allocation.nodes), f"{job_id}: a node twice"
+        for node, gpus in allocation.nodes:
+            assert cluster.nodes[node].gpu_type == allocation.gpu_type, f"{job_id}: {node} is of another type"
+            assert gpus >= 1, f"{job_id}: {gpus} GPUs of {node}"
+            used[node] = used.get(node, 0) + gpus
+    for node, gpus in used.items():
+        assert gpus <= cluster.nodes[node].gpus, f"{node} is over-committed: {gpus} of {cluster.nodes[node].gpus}"
+
+
+def check_lists(plan: Plan, before: dict[str, Allocation]) -> None:
+    """Assert that start, stop and move are what changed since `before` (jobs removed since then left out)."""
+    now = plan.allocations
+    assert set(plan.start) == {job for job in now if job not in before}
+    assert set(plan.stop) == {job for job in before if job not in now}
+    assert set(plan.move) == {job for job in now if job in before and before[job] != now[job]}
+
+
+def _same(one: Plan, two: Plan) -> None:
+    assert dict(one.allocations) == dict(two.allocations)
+    assert one.objective == two.objective
+
+
+def _add_node(cluster: Cluster, node: str, gpu_type: str, gpus: int) -> None:
+    cluster.nodes[node] = Node(node, gpu_type, gpus)
