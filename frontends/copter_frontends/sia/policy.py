@@ -10,10 +10,10 @@ from typing import Any, Literal
 from copter import Settings, Solution, Status
 from copter.errors import SettingsError
 from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
-from copter_frontends.placement import Placer
+from copter_frontends.placement import PlacementError, Placer
 from copter_frontends.sia.formulation import IDLE, SiaFormulation
 from copter_frontends.sia.objective import SiaObjective
-from copter_frontends.sia.shim import Assignment, as_plan, integer_assignment
+from copter_frontends.sia.shim import Assignment, as_plan, fill, integer_assignment
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -36,6 +36,8 @@ class SiaPolicy:
     ----------
     cluster : Cluster
         Copied: tell the policy of changes with add_resources and remove_resources.
+    goodput : GoodputModel, optional
+        Its applications are used; by default the project's own representative jobs.
     mode : {"full", "capped"}
         Every whole-node size up to the cluster (as the thesis's scale experiments), or at most 64 GPUs a job (as the
         public simulator).
@@ -57,12 +59,12 @@ class SiaPolicy:
     def __init__(
         self,
         cluster: Cluster,
+        goodput: GoodputModel | None = None,
         *,
         mode: Literal["full", "capped"] = "full",
         objective: SiaObjective | None = None,
         round_s: float = 60.0,
         settings: Settings | None = None,
-        applications: Mapping[str, Application] = APPLICATIONS,
     ) -> None:
         if mode not in ("full", "capped"):
             raise SettingsError(f"mode is {mode!r}, must be 'full' or 'capped'")
@@ -73,7 +75,7 @@ class SiaPolicy:
         self.placer = Placer(self.cluster)
         self.objective = objective or SiaObjective()
         self.settings = settings or Settings()
-        self.applications = applications
+        self.applications: Mapping[str, Application] = goodput.applications if goodput else APPLICATIONS
         self.skipped: dict[str, str] = {}
         self.previous: dict[str, Allocation] = {}
         self.pinned: dict[str, Allocation] = {}
@@ -170,7 +172,7 @@ class SiaPolicy:
         observed = time.perf_counter()
         assignment, fractional = integer_assignment(self.formulation, solution)
         rounded = time.perf_counter()
-        allocations, moved = self.placer.place(as_plan(assignment), self.previous, set(self.pinned))
+        allocations, moved = self._place(assignment)
         placed = time.perf_counter()
         timings = {
             "edit": self._edit_s + edited - started,
@@ -181,6 +183,17 @@ class SiaPolicy:
         plan = self._plan(assignment, solution, allocations, fractional, timings)
         self._adopt(assignment, allocations)
         return replace(plan, move=tuple(sorted(set(plan.move) | moved)))
+
+    def _place(self, assignment: Assignment) -> tuple[dict[str, Allocation], frozenset[str]]:
+        """Nodes for every job. Where pinned jobs leave no room for one, it gets the next best that they allow."""
+        while True:
+            try:
+                return self.placer.place(as_plan(assignment), self.previous, set(self.pinned))
+            except PlacementError as error:
+                if error.job_id is None or error.job_id in self.pinned:
+                    raise
+                assignment.refuse(error.job_id)
+                fill(assignment)
 
     def _plan(
         self,

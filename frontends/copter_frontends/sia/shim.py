@@ -23,6 +23,7 @@ class Assignment:
             [int(formulation.model.count(name)) for name in formulation.types], dtype=np.int64
         )
         self.column: dict[str, int] = {}
+        self.refused: dict[str, set[int]] = {}
 
     def fits(self, column: int) -> bool:
         """Whether enough GPUs of the column's type are left."""
@@ -38,6 +39,10 @@ class Assignment:
         column = self.column.pop(job_id)
         self.left[self.formulation.kind[column]] += self.formulation.gpus[column]
         return column
+
+    def refuse(self, job_id: str) -> None:
+        """Take a job's GPUs back for good: no node has room for this configuration of it."""
+        self.refused.setdefault(job_id, set()).add(self.give_back(job_id))
 
     def objective(self) -> float:
         """Sum of the values of all assigned jobs."""
@@ -115,14 +120,16 @@ def fill(assignment: Assignment) -> None:
         if job_id in assignment.column or state.pinned != IDLE:
             continue
         # Idle jobs have no restart factor, so that those with one base have one offer.
-        known = seen.get(id(state.base)) if state.column == IDLE else None
+        alone = state.column != IDLE or job_id in assignment.refused
+        known = None if alone else seen.get(id(state.base))
         if known is None:
             values = formulation.values(job_id)[usable]
             order = np.argsort(-values, kind="stable")
             order = usable[order[values[order] > 0]]
+            order = order[~np.isin(order, list(assignment.refused.get(job_id, ())))]
             best = float((values / formulation.gpus[usable]).max())
             known = (best, order)
-            if state.column == IDLE:
+            if not alone:
                 seen[id(state.base)] = known
         offers.append((-known[0], job_id, known[1]))
     for _, job_id, order in sorted(offers, key=lambda offer: offer[:2]):
