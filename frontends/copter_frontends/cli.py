@@ -107,8 +107,6 @@ def simulate(**options: Any) -> None:
     """Simulate POLICY on a cluster, round by round."""
     asked = SimulateOptions(**options)
     asked.check()
-    if asked.threads is not None:  # read when the extensions and numba are loaded, which is after this
-        os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = str(asked.threads)
     run_simulation(asked)
 
 
@@ -189,7 +187,7 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         cluster = _cluster(asked)
         model = GoodputModel(configurations_of(cluster))
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
-        policy = POLICIES[asked.policy].make(cluster, model, asked.mode)
+        policy = POLICIES[asked.policy].make(cluster, model, asked.mode, asked.threads)
         if asked.round_s is not None:
             policy.round_s = asked.round_s
         rounds = _rounds(asked, policy.round_s)

@@ -72,11 +72,24 @@ def _thin(values: Floats, how: Callable[..., Any]) -> Floats:
     return found if whole == len(values) or step == 1 else np.append(found, how(values[whole:], axis=0))
 
 
-def _over_time(axes: Any, hours: Floats) -> None:
+def _over_time(axes: Any, rounds: Sequence[RoundRecord]) -> None:
     axes.set_xlabel("simulated time (h)")
-    if len(hours) > 1:
-        axes.set_xlim(hours[0], hours[-1])
-    axes.margins(x=0)
+    axes.set_xlim(rounds[0].now_s / 3600, _end_h(rounds))
+
+
+def _end_h(rounds: Sequence[RoundRecord]) -> float:
+    """End of the last round; a lone round is taken as a minute long."""
+    length_s = rounds[-1].now_s - rounds[-2].now_s if len(rounds) > 1 else 60.0
+    return (rounds[-1].now_s + length_s) / 3600
+
+
+def _stack(
+    axes: Any, rounds: Sequence[RoundRecord], layers: Sequence[Floats], labels: Sequence[str], colours: Sequence[str]
+) -> None:
+    """Stacked steps, each as wide as its rounds."""
+    edges = np.append(_thin(_hours(rounds), np.min), _end_h(rounds))
+    closed = [np.append(layer, layer[-1]) for layer in layers]
+    axes.stackplot(edges, *closed, labels=labels, colors=colours, linewidth=0, step="post")
 
 
 def _legend(axes: Any, columns: int) -> None:
@@ -98,7 +111,6 @@ def _time_unit(largest_s: float) -> tuple[float, str]:
 
 
 def _round_time(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
-    hours = _thin(_hours(rounds), np.min)
     whole = np.array([r.round_s for r in rounds])
     parts = {stage: np.array([r.timings.get(stage, 0.0) for r in rounds]) for stage in STAGES}
     rest = np.maximum(whole - np.sum(list(parts.values()), axis=0), 0.0)
@@ -110,7 +122,7 @@ def _round_time(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
     }
     colours = [*theme.series[:4], theme.series[5]]
     chosen = [colours[list(parts).index(name)] for name in shown]
-    axes.stackplot(hours, *shown.values(), labels=list(shown), colors=chosen, linewidth=0, step="pre")
+    _stack(axes, rounds, list(shown.values()), list(shown), chosen)
     axes.set_ylabel(f"wall-clock time ({unit})")
     axes.set_ylim(0, 1.12 * scale * max(top, 1e-9))
     if whole.max() > 1.12 * top:
@@ -123,14 +135,14 @@ def _round_time(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
             color=theme.muted,
             fontsize=8,
         )
-    _over_time(axes, hours)
+    _over_time(axes, rounds)
     _legend(axes, 5)
 
 
 def _gap(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
     gaps = np.array([r.gap for r in rounds])
     shown = np.where(gaps > 0, gaps, np.nan)
-    hours = _hours(rounds)
+    hours = _hours(rounds) + 0.5 * (_end_h(rounds) - rounds[-1].now_s / 3600)  # the middle of each round
     size = 3.2 if len(hours) > MOST_POINTS else 5.0
     axes.plot(hours, shown, "o", markersize=size, color=theme.series[0], alpha=0.55, markeredgewidth=0)
     median = float(np.median(gaps))
@@ -152,7 +164,7 @@ def _gap(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
     if high < 30 * low:  # at least a decade and a half, or a log axis has no labels
         axes.set_ylim(low / 6, high * 6)
     axes.set_ylabel("relative gap")
-    _over_time(axes, hours)
+    _over_time(axes, rounds)
 
 
 def _utilisation(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
@@ -162,27 +174,25 @@ def _utilisation(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None
         _thin(100 * np.array([r.gpus_used.get(kind, 0) for r in rounds]) / np.maximum(capacity, 1), np.mean)
         for kind in kinds
     ]
-    hours = _thin(_hours(rounds), np.min)
     colours = [theme.series[i % len(theme.series)] for i in range(len(kinds))]
-    axes.stackplot(hours, *shares, labels=kinds, colors=colours, linewidth=0, step="pre")
+    _stack(axes, rounds, shares, kinds, colours)
     axes.set_ylim(0, 100)
     axes.set_ylabel("GPUs held (% of cluster)")
     _shade_warmup(axes, theme, rounds)
-    _over_time(axes, hours)
+    _over_time(axes, rounds)
     _legend(axes, len(kinds))
 
 
 def _jobs(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
-    hours = _thin(_hours(rounds), np.min)
     running = _thin(np.array([r.running_jobs for r in rounds], dtype=np.float64), np.mean)
     queued = _thin(np.array([r.queued_jobs for r in rounds], dtype=np.float64), np.mean)
     colours = [theme.series[0], theme.series[1]]
-    axes.stackplot(hours, running, queued, labels=["running", "queued"], colors=colours, linewidth=0, step="pre")
+    _stack(axes, rounds, [running, queued], ["running", "queued"], colours)
     axes.set_ylabel("jobs")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _shade_warmup(axes, theme, rounds)
-    _over_time(axes, hours)
+    _over_time(axes, rounds)
     _legend(axes, 2)
 
 
@@ -220,7 +230,7 @@ def _prices(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> None:
     axes.set_ylabel("objective per GPU and round")
     axes.set_ylim(bottom=0)
     _shade_warmup(axes, theme, rounds)
-    _over_time(axes, hours)
+    _over_time(axes, rounds)
     _legend(axes, len(kinds))
 
 

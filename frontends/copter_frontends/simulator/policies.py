@@ -20,23 +20,25 @@ class PolicyEntry:
 
     Attributes
     ----------
-    make : callable (cluster, goodput model, mode) -> SchedulingPolicy
-        With its paper's round length.
+    make : callable (cluster, goodput model, mode, threads) -> SchedulingPolicy
+        With its paper's round length; None threads are all there are.
     has_lp : bool
         Whether each round is a linear programme, which another solver can be given too.
     """
 
-    make: Callable[[Cluster, GoodputModel, str], SchedulingPolicy]
+    make: Callable[[Cluster, GoodputModel, str, int | None], SchedulingPolicy]
     has_lp: bool
 
 
-def _make_sia(cluster: Cluster, goodput_model: GoodputModel, mode: str) -> SchedulingPolicy:
+def _make_sia(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    from copter import Settings
+
     sia: Any = import_module("copter_frontends.sia")
-    policy: SchedulingPolicy = sia.SiaPolicy(cluster, goodput_model, mode=mode)
+    policy: SchedulingPolicy = sia.SiaPolicy(cluster, mode=mode, settings=Settings(threads=threads or 0))
     return policy
 
 
-def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str) -> SchedulingPolicy:
+def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
     from copter_frontends.baselines import FifoPolicy
 
     return FifoPolicy(cluster, can_run=runs_on(cluster, goodput_model))
