@@ -244,6 +244,7 @@ cdef class BlockMatrix:
         slab.template.pattern.n_users -= 1
         self.n_columns -= block.n_columns
         memset(block, 0, sizeof(Block))
+        block.fixed = -1
         self.slabs[slot] = None
         self.generation[slot] += 1
         self.free_slots.append(slot)

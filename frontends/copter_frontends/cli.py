@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 POLICY_NAMES = ("sia", "fifo")
 """The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
 
-WARMUP_ROUNDS = 120
+WARMUP_HOURS = 9  # of a sampled day: then its busiest hours begin
 """Rounds simulated first, by default, when ``--rounds`` is given."""
 
 _COUNT = click.IntRange(min=1)
@@ -49,6 +49,7 @@ class SimulateOptions:
     hours: float | None
     rounds: int | None
     trace: str | None
+    work: str
     jobs: int | None
     seed: int
     mode: str
@@ -61,11 +62,11 @@ class SimulateOptions:
     as_json: bool
     threads: int | None
 
-    @property
-    def warmup(self) -> int:
-        """Rounds simulated first."""
-        given = self.warmup_rounds
-        return given if given is not None else WARMUP_ROUNDS if self.rounds is not None else 0
+    def warmup(self, round_s: float, sampled: bool) -> int:
+        """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
+        if self.warmup_rounds is not None:
+            return self.warmup_rounds
+        return round(WARMUP_HOURS * 3600 / round_s) if self.rounds is not None and sampled else 0
 
     def check(self) -> None:
         """UsageError for options that do not go together."""
@@ -82,7 +83,14 @@ class SimulateOptions:
 @click.option("--hours", type=_POSITIVE, help="Simulated hours.")
 @click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
 @click.option("--trace", type=click.Path(), help="Trace file; without one the jobs are made up.")
-@click.option("--jobs", type=_COUNT, help="Jobs over the simulated time  [default: 4 per GPU and 24 h]")
+@click.option(
+    "--work",
+    type=click.Choice(["trace", "full"]),
+    default="trace",
+    show_default=True,
+    help="A sampled job's work: as long as the trace says, or its model's full training run.",
+)
+@click.option("--jobs", type=_COUNT, help="Jobs in a sampled day  [default: 4 per GPU]")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--mode",
@@ -95,7 +103,7 @@ class SimulateOptions:
 @click.option(
     "--warmup-rounds",
     type=click.IntRange(min=0),
-    help=f"Rounds simulated first and not measured  [default: {WARMUP_ROUNDS} with --rounds, else 0]",
+    help=f"Rounds simulated first and not measured  [default: {WARMUP_HOURS} h of a sampled day with --rounds, else 0]",
 )
 @click.option("--compare", type=click.Choice(["highs"]), help="Solve the same programmes with another solver too.")
 @click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
@@ -139,11 +147,11 @@ def run_simulation(asked: SimulateOptions) -> None:
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         _complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
-    comparison = _make_comparison(asked, simulation.policy)
-    total = _rounds(asked, simulation.round_s)
+    warmup = asked.warmup(simulation.round_s, workload.sampled)
+    comparison = _make_comparison(asked, simulation.policy, warmup)
+    total = _rounds(asked, simulation.round_s, warmup)
     with LiveProgress(total, len(workload.jobs)) as progress:
-        on_round = _watch(progress, comparison)
-        result = simulation.run(asked.rounds, asked.hours, on_round, asked.warmup)
+        result = simulation.run(asked.rounds, asked.hours, progress, warmup)
     if result.skipped:
         first = result.skipped[0]
         _complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
@@ -190,9 +198,8 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         policy = POLICIES[asked.policy].make(cluster, model, asked.mode, asked.threads)
         if asked.round_s is not None:
             policy.round_s = asked.round_s
-        rounds = _rounds(asked, policy.round_s)
-        hours = rounds * policy.round_s / 3600 if rounds is not None else 24.0
-        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed)
+        hours = max(asked.hours or 24.0, 24.0)
+        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, asked.work)
         return Simulation(cluster, workload.jobs, policy, model, policy.round_s, asked.seed), workload
     except CopterError as error:
         raise InputError(str(error)) from error
@@ -204,11 +211,11 @@ def _cluster(asked: SimulateOptions) -> Cluster:
     return scaled_cluster(asked.gpus) if asked.gpus is not None else cluster_from(asked.cluster or "")
 
 
-def _rounds(asked: SimulateOptions, round_s: float) -> int | None:
+def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
     """Rounds that will be simulated, the warm-up included; None if the run ends with its last job."""
     limits = [asked.rounds] if asked.rounds is not None else []
     limits += [math.ceil(asked.hours * 3600 / round_s - 1e-9)] if asked.hours is not None else []
-    return min(limits) + asked.warmup if limits else None
+    return min(limits) + warmup if limits else None
 
 
 def _prepare_directory(out: str) -> None:
@@ -223,25 +230,16 @@ def _prepare_directory(out: str) -> None:
         raise InputError(f"--out {out}: cannot be written to")
 
 
-def _make_comparison(asked: SimulateOptions, policy: SchedulingPolicy) -> Any | None:
+def _make_comparison(asked: SimulateOptions, policy: SchedulingPolicy, warmup: int) -> Any | None:
     if not asked.compare:
         return None
     from importlib import import_module
 
     try:
         module: Any = import_module("copter_frontends.sia.comparison")
-        return module.HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
+        return module.HighsComparison(policy, asked.compare_every, asked.compare_time_limit, warmup)
     except ImportError as error:
         raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
-
-
-def _watch(progress: LiveProgress, comparison: Any | None) -> Any:
-    def on_round(record: RoundRecord) -> None:
-        progress(record)
-        if comparison is not None and not record.warmup:
-            comparison(record)
-
-    return on_round
 
 
 def _write(

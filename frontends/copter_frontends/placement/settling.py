@@ -137,14 +137,16 @@ def _refuse_whole(pool: NodePool, whole: list[tuple[str, int]], available: int) 
         if left < 0:
             raise PlacementError(
                 f"job {job!r}: wants {gpus} GPUs of {name!r} as {gpus // size} whole nodes, but only "
-                f"{left + gpus // size} are left without {_pins(pool)}; unpin some of them or want fewer GPUs"
+                f"{left + gpus // size} are left without {_pins(pool)}; unpin some of them or want fewer GPUs",
+                job_id=job,
             )
 
 
 def _refuse_small(pool: NodePool, job: str, gpus: int) -> None:
     raise PlacementError(
         f"job {job!r}: no node of type {pool.table.gpu_type!r} has {gpus} GPUs free together, even with all jobs that "
-        f"may move packed anew around {_pins(pool)}; want sizes that are powers of two, fewer GPUs or fewer pins"
+        f"may move packed anew around {_pins(pool)}; want sizes that are powers of two, fewer GPUs or fewer pins",
+        job_id=job,
     )
 
 

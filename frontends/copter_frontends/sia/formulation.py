@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter import Model, Session, Settings, Solution
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
-from copter_frontends.vocabulary import Configuration, DuplicateJobError, Job, UnknownJobError
+from copter_frontends.vocabulary import Configuration, DuplicateJobError, InvalidJobError, Job, UnknownJobError
 
 Floats = NDArray[np.float64]
 
@@ -80,6 +80,9 @@ class SiaFormulation:
         self.jobs: dict[str, JobState] = {}
         self._bases: dict[tuple[str, int, int | None, int, int | None], tuple[Floats, float]] = {}
 
+        self.fits: NDArray[np.bool_] = np.ones(len(self.gpus), dtype=bool)
+        self._follow_capacity()
+
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
@@ -126,6 +129,31 @@ class SiaFormulation:
         state = self.state(job_id)
         if column != state.column:
             state.column, state.stale = column, True
+
+    def add_gpus(self, gpu_type: str, count: int) -> None:
+        """Add GPUs of a type (at most as many as its largest configuration foresees)."""
+        self.model.add_resources(gpu_type, count)
+        self._follow_capacity()
+
+    def remove_gpus(self, gpu_type: str, count: int) -> None:
+        """Take GPUs of a type away; a configuration larger than what is left is no option any more."""
+        self.model.remove_resources(gpu_type, count)
+        self._follow_capacity()
+
+    def _follow_capacity(self) -> None:
+        """Bring the jobs' bases up to date where capacity rules configurations in or out."""
+        capacity = np.array([self.model.count(name) for name in self.types])
+        fits = self.gpus <= capacity[self.kind]
+        if np.array_equal(fits, self.fits):
+            return
+        self.fits = fits
+        self._bases.clear()
+        for state in self.jobs.values():
+            try:
+                state.base, state.smallest = self._base(state.job, state.progress)
+            except InvalidJobError:  # nothing it can run on is left: it waits for capacity to come back
+                state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
+            state.stale = True
 
     def state(self, job_id: str) -> JobState:
         """What is known of a job; UnknownJobError."""
@@ -195,7 +223,7 @@ class SiaFormulation:
         key = (job.application, phase, job.max_batch_size, job.min_gpus, job.max_gpus)
         if key not in self._bases:
             row = self.goodput.row(job.application, progress, job.max_batch_size)
-            valid = self.gpus >= job.min_gpus
+            valid = self.fits & (self.gpus >= job.min_gpus)
             if job.max_gpus is not None:
                 valid &= self.gpus <= job.max_gpus
             base = self.objective.base(job.id, row, valid, job.min_gpus)

@@ -132,7 +132,7 @@ class SiaPolicy:
             if any(c not in self.formulation.column_of for c in self._sizes(gpu_type)):
                 self._build()
             elif added:
-                self.formulation.model.add_resources(gpu_type, count)
+                self.formulation.add_gpus(gpu_type, count)
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Take `count` GPUs of a type away as whole nodes (the newest, unless named); jobs on them are re-planned.
@@ -151,7 +151,7 @@ class SiaPolicy:
                         f"cannot remove node {hit[0]!r} of type {gpu_type!r}: job {job_id!r} is pinned to it; unpin it first"
                     )
             self.cluster.remove_nodes(doomed)
-            self.formulation.model.remove_resources(gpu_type, count)
+            self.formulation.remove_gpus(gpu_type, count)
             for job_id, allocation in list(self.previous.items()):
                 if any(node in doomed for node, _ in allocation.nodes):
                     del self.previous[job_id]

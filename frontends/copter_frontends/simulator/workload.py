@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from copter_frontends.traces import SkippedLine, TraceFormat, generate_day, read_trace, sample_day, workload_jobs
 from copter_frontends.vocabulary import Job, TraceError
+
+Work = Literal["trace", "full"]
 
 JOBS_PER_GPU_DAY = 4.0
 """Default load: jobs for each GPU in 24 hours, as in the thesis's 40,000 jobs on 10,000 GPUs."""
@@ -13,14 +16,17 @@ JOBS_PER_GPU_DAY = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs, where they come from in words, and the lines of the trace that could not be used."""
+    """Jobs, where they come from in words, the lines of the trace that could not be used; whether a day was sampled."""
 
     jobs: list[Job]
     source: str
     skipped_lines: list[SkippedLine]
+    sampled: bool = True
 
 
-def make_workload(trace: str | None, jobs: int | None, hours: float, gpus: int, seed: int) -> Workload:
+def make_workload(
+    trace: str | None, jobs: int | None, hours: float, gpus: int, seed: int, work: Work = "trace"
+) -> Workload:
     """Make the jobs of a simulation.
 
     Parameters
@@ -37,6 +43,8 @@ def make_workload(trace: str | None, jobs: int | None, hours: float, gpus: int, 
         Size of the cluster.
     seed : int
         The same seed gives the same jobs.
+    work : {"trace", "full"}
+        A sampled job's work: what takes the trace's duration on the GPUs asked for, or its application's full run.
 
     Raises
     ------
@@ -45,13 +53,13 @@ def make_workload(trace: str | None, jobs: int | None, hours: float, gpus: int, 
     """
     count = jobs if jobs is not None else max(1, round(JOBS_PER_GPU_DAY * gpus * hours / 24.0))
     if trace is None:
-        made = generate_day(count, hours, seed)
+        made = generate_day(count, hours, seed, work)
         return Workload(made, f"embedded generator: {count:,} jobs over {hours:g} h", [])
     read = read_trace(trace)
     if read.format is TraceFormat.WORKLOAD:
         listed = workload_jobs(read)[:jobs]
-        return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped)
+        return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped, sampled=False)
     if read.format is TraceFormat.PHILLY:
-        drawn = sample_day(read, count, hours, seed)
+        drawn = sample_day(read, count, hours, seed, work)
         return Workload(drawn, f"{trace}: {count:,} jobs sampled over {hours:g} h", read.skipped)
     raise TraceError(f"{trace}: jobs cannot be made from a trace of the format {read.format.value}")

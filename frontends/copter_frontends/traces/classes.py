@@ -47,3 +47,9 @@ def check_day(jobs: int, hours: float) -> None:
         raise SettingsError(f"jobs is {jobs}, must be >= 1")
     if not (hours > 0 and math.isfinite(hours)):
         raise SettingsError(f"hours is {hours}, must be finite and > 0")
+
+
+def check_work(work: str) -> None:
+    """SettingsError unless work is "full" or "trace"."""
+    if work not in ("full", "trace"):
+        raise SettingsError(f"work is {work!r}, must be 'full' or 'trace'")

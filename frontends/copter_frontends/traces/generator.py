@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from copter_frontends.traces.arrivals import BINS_A_DAY, ArrivalProfile
-from copter_frontends.traces.classes import check_day, draw_applications, named_jobs
+from copter_frontends.traces.classes import check_day, check_work, draw_applications, named_jobs
+from copter_frontends.traces.durations import work_of_durations
 from copter_frontends.vocabulary import Job
 
 # Jobs in each hour of Thursday 2017-10-12, the log's busiest weekday that no single burst dominates.
@@ -27,8 +30,19 @@ GPU_COUNTS: tuple[dict[int, int], ...] = (
 )
 
 
-def generate_day(jobs: int, hours: float = 24.0, seed: int = 0) -> list[Job]:
-    """Make up `jobs` jobs over `hours`, with the arrivals, classes and sizes of the Philly log; all do full runs.
+# GPU hours of the log's jobs at every tenth of each class, from its least to its most.
+GPU_HOUR_DECILES = (
+    (0.0167, 0.0192, 0.0242, 0.0586, 0.139, 0.217, 0.326, 0.436, 0.573, 0.716, 1.0),
+    (1.0, 1.12, 1.26, 1.46, 1.58, 1.7, 2.34, 2.89, 3.61, 5.44, 9.98),
+    (10.0, 12.4, 14.5, 16.7, 19.6, 24.7, 30.1, 38.1, 50.3, 73.0, 99.9),
+    (100.0, 112.0, 132.0, 161.0, 202.0, 237.0, 307.0, 398.0, 488.0, 635.0, 999.0),
+)
+
+
+def generate_day(
+    jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["full", "trace"] = "full"
+) -> list[Job]:
+    """Make up `jobs` jobs over `hours`, with the arrivals, classes, sizes and durations of the Philly log.
 
     The day's hourly rates are fixed; within an hour the rate of each ten minutes is drawn from a gamma distribution of
     the log's burstiness.
@@ -41,6 +55,8 @@ def generate_day(jobs: int, hours: float = 24.0, seed: int = 0) -> list[Job]:
         Length of the window; up to 24 it is the busiest of that length in the day, beyond that the day repeats.
     seed : int
         The same seed gives the same jobs.
+    work : {"full", "trace"}
+        As for :func:`~copter_frontends.traces.sample_day`: the application's full run, or the duration drawn.
 
     Returns
     -------
@@ -50,9 +66,10 @@ def generate_day(jobs: int, hours: float = 24.0, seed: int = 0) -> list[Job]:
     Raises
     ------
     SettingsError
-        If `jobs` or `hours` is out of range.
+        If `jobs`, `hours` or `work` is out of range.
     """
     check_day(jobs, hours)
+    check_work(work)
     rng = np.random.default_rng(seed)
     hourly = np.repeat(np.array(HOURLY_JOBS, dtype=np.float64), BINS_A_DAY // len(HOURLY_JOBS))
     profile = ArrivalProfile.of(hourly * rng.gamma(BURSTINESS**-2, BURSTINESS**2, size=BINS_A_DAY))
@@ -63,4 +80,10 @@ def generate_day(jobs: int, hours: float = 24.0, seed: int = 0) -> list[Job]:
         members = classes == index
         weights = np.array(list(counts.values()), dtype=np.float64)
         gpus[members] = rng.choice(list(counts), size=int(members.sum()), p=weights / weights.sum())
-    return named_jobs(draw_applications(classes, rng), times, gpus)
+    applications = draw_applications(classes, rng)
+    if work == "full":
+        return named_jobs(applications, times, gpus)
+    quantiles, tenths = rng.uniform(size=jobs), np.linspace(0.0, 1.0, len(GPU_HOUR_DECILES[0]))
+    logs = [np.interp(q, tenths, np.log(GPU_HOUR_DECILES[k])) for q, k in zip(quantiles, classes, strict=True)]
+    durations_s = 3600.0 * np.exp(logs) / gpus
+    return named_jobs(applications, times, gpus, work_of_durations(applications, gpus, durations_s))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from copter.errors import SettingsError
-from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.traces.arrivals import busy_day
-from copter_frontends.traces.classes import MOST_GPUS, check_day, classes_of, draw_applications, named_jobs
-from copter_frontends.traces.trace import Trace, TraceFormat, TraceJob
-from copter_frontends.vocabulary import Configuration, Job, TraceError
-
-REFERENCE_TYPE = "v100"  # the GPUs that a trace's duration is taken to be of, with work="trace"
-REFERENCE_GPUS_PER_NODE = 8
+from copter_frontends.traces.classes import check_day, check_work, classes_of, draw_applications, named_jobs
+from copter_frontends.traces.durations import work_of_durations
+from copter_frontends.traces.trace import Trace, TraceFormat
+from copter_frontends.vocabulary import Job, TraceError
 
 
 def sample_day(
@@ -54,8 +49,7 @@ def sample_day(
         If the trace is a workload, which keeps its own times: use :func:`workload_jobs`.
     """
     check_day(jobs, hours)
-    if work not in ("full", "trace"):
-        raise SettingsError(f"work is {work!r}, must be 'full' or 'trace'")
+    check_work(work)
     if trace.format is not TraceFormat.PHILLY or trace.start is None:
         raise TraceError(
             f"{trace.path}: a workload has no durations to sample; use workload_jobs, which keeps its times"
@@ -66,8 +60,10 @@ def sample_day(
     drawn = rng.choice(len(trace.jobs), size=jobs, replace=jobs > len(trace.jobs))
     found = [trace.jobs[i] for i in drawn]
     applications = draw_applications(classes_of([job.gpu_hours for job in found]), rng)
-    works = _trace_work(found, applications) if work == "trace" else None
-    return named_jobs(applications, times, (job.gpus for job in found), works)
+    gpus = [job.gpus for job in found]
+    durations_s = [float(job.duration_s or 0.0) for job in found]
+    works = work_of_durations(applications, gpus, durations_s) if work == "trace" else None
+    return named_jobs(applications, times, gpus, works)
 
 
 def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
@@ -98,18 +94,3 @@ def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
         )
         for job in trace.jobs
     ]
-
-
-def _trace_work(found: Sequence[TraceJob], applications: Sequence[str]) -> list[float | None]:
-    """Work, in samples, that takes each job its trace duration on its requested GPUs of the reference type."""
-    sizes = [min(job.gpus, MOST_GPUS) for job in found]
-    places = {k: Configuration(-(-k // REFERENCE_GPUS_PER_NODE), k, REFERENCE_TYPE) for k in set(sizes)}
-    model = GoodputModel(list(places.values()))
-    rates: dict[tuple[str, int], float] = {}
-    works: list[float | None] = []
-    for job, application, size in zip(found, applications, sizes, strict=True):
-        key = application, size
-        if key not in rates:
-            rates[key] = APPLICATIONS[application].work_samples / model.training_time_s(application, places[size])
-        works.append(rates[key] * float(job.duration_s or 0.0))
-    return works
