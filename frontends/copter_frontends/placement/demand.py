@@ -21,9 +21,7 @@ def check_demand(wanted: Mapping[str, tuple[str, int]], tables: Mapping[str, Nod
     try:
         counts = Counter(wanted.values())
     except TypeError:
-        raise PlacementError(
-            "every wanted job needs a tuple (gpu_type, gpus); a list or another value is no use"
-        ) from None
+        raise PlacementError("every wanted job needs a tuple (gpu_type, gpus), not a list or a mapping") from None
     complaints = {want: complaint for want in counts if (complaint := _complaint(want, tables))}
     if complaints:
         job = min(job for job, want in wanted.items() if want in complaints)

@@ -44,7 +44,7 @@ class NodePool:
     def hold(self, job: str, old: Allocation) -> bool:
         """Keep a job on its previous nodes; False, and nothing changed, if they are gone, irregular or taken."""
         size, gpus, nodes, free = self.table.gpus_per_node, old.gpus, old.nodes, self.free
-        if gpus < size:
+        if gpus <= size:
             if len(nodes) != 1 or nodes[0][1] != gpus:
                 return False
             node = self.table.index.get(nodes[0][0])
@@ -54,7 +54,8 @@ class NodePool:
                 self.clash = True
                 return False
             free[node] -= gpus
-            self.homes[job] = (node, gpus)
+            if gpus < size:
+                self.homes[job] = (node, gpus)
             return True
         index = self.table.index
         spots = {index[name] for name, held in nodes if held == size and name in index}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heappop, heappush
+from typing import NoReturn
 
 from copter_frontends.placement.errors import PlacementError
 from copter_frontends.placement.eviction import nodes_to_clear, room_for
@@ -124,8 +125,7 @@ def _repack(pool: NodePool, waiting: list[tuple[int, str]]) -> set[str]:
         node = pool.best_fit(-minus)
         if node is None:
             _refuse_small(pool, job, -minus)
-        else:
-            pool.put(job, -minus, node)
+        pool.put(job, -minus, node)
     return set(taken_off)
 
 
@@ -142,7 +142,7 @@ def _refuse_whole(pool: NodePool, whole: list[tuple[str, int]], available: int) 
             )
 
 
-def _refuse_small(pool: NodePool, job: str, gpus: int) -> None:
+def _refuse_small(pool: NodePool, job: str, gpus: int) -> NoReturn:
     raise PlacementError(
         f"job {job!r}: no node of type {pool.table.gpu_type!r} has {gpus} GPUs free together, even with all jobs that "
         f"may move packed anew around {_pins(pool)}; want sizes that are powers of two, fewer GPUs or fewer pins",
