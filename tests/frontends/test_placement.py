@@ -76,6 +76,20 @@ def test_a_small_job_evicts_only_as_much_as_it_needs() -> None:
     assert allocations["new"].gpus == 2
 
 
+def test_fewest_gpus_are_evicted_even_if_another_node_lacks_less() -> None:
+    previous = {
+        "pin": on(("a-0", 1)),
+        "x": on(("a-0", 4)),
+        "y": on(("a-0", 4)),
+        "big": on(("a-1", 8)),
+        "z": on(("a-1", 2)),
+    }
+    wanted = {**{job: ("a", old.gpus) for job, old in previous.items()}, "new": ("a", 8)}
+    allocations, moved = placer(2, 16).place(wanted, previous, pinned=["pin"])
+    assert moved == {"z"}  # a-0 lacks one GPU but would have to lose four
+    assert allocations["new"] == on(("a-1", 8))
+
+
 def test_jobs_of_vanished_nodes_are_moved() -> None:
     cluster = Cluster.of({"a": (3, 8)})
     it = Placer(cluster)

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 
 import pytest
-from copter_frontends.placement import PlacementError, Placer
+from copter_frontends.placement import PlacementError, Placer, settling
 from copter_frontends.vocabulary import Allocation, Cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,6 +123,23 @@ def test_a_placement_is_always_found_and_moves_only_what_must(counts: dict[str, 
             forced = not fits_around(cluster, of_type, previous, stays)
             assert any(job in of_type for job in moved) == forced
         previous = allocations
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters, st.integers(0, 2**32))
+def test_evicting_smaller_jobs_is_enough_for_powers_of_two(counts: dict[str, tuple[int, int]], seed: int) -> None:
+    def refuse(*_: object) -> None:
+        pytest.fail("packed a whole type anew although eviction is enough")
+
+    rng, cluster = random.Random(seed), Cluster.of(counts)
+    placer, wanted, previous = Placer(cluster), Wanted(), dict[str, Allocation]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settling, "_repack", refuse)
+        for round_ in range(10):
+            wanted = next_wanted(rng, cluster, wanted, 1000 * round_)
+            allocations, moved = placer.place(wanted, previous)
+            check_placement(cluster, wanted, previous, allocations, moved)
+            previous = allocations
 
 
 @settings(max_examples=60, deadline=None)
