@@ -69,11 +69,16 @@ def integer_assignment(formulation: SiaFormulation, solution: Solution) -> tuple
 
 
 def round_solution(formulation: SiaFormulation, solution: Solution) -> tuple[Assignment, int]:
-    """Take whole columns first, then each fractional job's columns by weight where they still fit (thesis 4.4.1)."""
+    """Take pinned jobs, then whole columns, then each fractional job's columns by weight where they fit (thesis 4.4.1)."""
     result = Assignment(formulation)
+    for job_id, state in formulation.jobs.items():
+        if state.pinned != IDLE:
+            result.take(job_id, state.pinned)
     partial: list[tuple[float, float, str, int]] = []
     fractional = 0
     for job_id, columns, values in solution.by_request():
+        if job_id in result.column:
+            continue
         at = int(np.argmax(values)) if len(values) else 0
         if len(values) and values[at] >= WHOLE and result.fits(int(columns[at])):
             result.take(str(job_id), int(columns[at]))
