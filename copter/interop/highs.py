@@ -67,11 +67,42 @@ class HighsMirror:
             self._sizes = {r: len(self.model.cost(r)) for r in self.model.requests}
             self._added_at = {r: self.model._added_at[r] for r in self.model.requests}
             return self._pass_whole()
+        kept = self._basis_by_request()
         seconds = self._delete_departed()
         seconds += self._change_capacities()
         seconds += self._add_arrived()
         seconds += self._change_costs_and_bounds()
+        if kept is not None:
+            seconds += self._give_basis_back(*kept)
         return seconds
+
+    def _basis_by_request(self) -> tuple[dict[Hashable, tuple[list[Any], Any]], list[Any]] | None:
+        """The last basis as statuses by request (columns, limit row) and of the resources; HiGHS drops it on deletes."""
+        basis = self.highs.getBasis()
+        if not basis.valid:
+            return None
+        columns, rows, at = basis.col_status, basis.row_status, 0
+        found = {}
+        for position, (request, size) in enumerate(self._sizes.items()):
+            found[request] = (columns[at : at + size], rows[len(self._resources) + position])
+            at += size
+        return found, rows[: len(self._resources)]
+
+    def _give_basis_back(self, kept: dict[Hashable, tuple[list[Any], Any]], resources: list[Any]) -> float:
+        """Set the basis that survives the edits: new columns at their lower bound, new rows basic."""
+        status = highspy.HighsBasisStatus
+        basis = highspy.HighsBasis()
+        columns: list[Any] = []
+        rows = list(resources)
+        for request, size in self._sizes.items():
+            of_columns, of_row = kept.get(request, ([status.kLower] * size, status.kBasic))
+            columns += of_columns
+            rows.append(of_row)
+        basis.col_status, basis.row_status = columns, rows
+        basis.valid, basis.alien = True, True
+        started = time.perf_counter()
+        self.highs.setBasis(basis)
+        return time.perf_counter() - started
 
     def _pass_whole(self) -> float:
         lp = self.model.to_linear_program()
@@ -105,7 +136,7 @@ class HighsMirror:
         self.highs.deleteCols(sum(map(len, columns)), np.concatenate(columns))
         self.highs.deleteRows(len(rows), np.array(rows, dtype=np.int32))
         seconds = time.perf_counter() - started
-        for request in gone:
+        for request in gone:  # one that was removed and added again comes back as new
             del self._sizes[request], self._added_at[request]
             self._versions.pop(request, None)
         return seconds

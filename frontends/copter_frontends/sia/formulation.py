@@ -24,7 +24,8 @@ class JobState:
     """What the formulation knows of a job.
 
     `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
-    present configuration and `pinned` the one it is held on, or IDLE; `clamped` says that the model holds a whole array
+    present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
+    restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the model holds a whole array
     of values, `stale` that base or configuration have changed since the costs were sent.
     """
 
@@ -38,6 +39,10 @@ class JobState:
     column: int = IDLE
     pinned: int = IDLE
     factor: float = 1.0
+    scale: float = 1.0
+    offset: float = 0.0
+    own_scale: float = 1.0
+    own_offset: float = 0.0
     clamped: bool = False
     stale: bool = False
 
@@ -92,6 +97,7 @@ class SiaFormulation:
         base, smallest = self._base(job, 0.0)
         application = self.goodput.applications[job.application]
         state = JobState(job, application.policy_restart_s, base, smallest)
+        state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
         self.model.add_request(job.id, self.objective.values(base, 1.0), template=self.template, integer=True)
         state.clamped = True
         self.jobs[job.id] = state
@@ -179,9 +185,9 @@ class SiaFormulation:
             )
             if not state.stale and factor == state.factor:
                 continue
-            scale, offset = self.objective.scale_and_offset(factor)
+            scale, offset = state.scale, state.offset = self.objective.scale_and_offset(factor)
             clamped = scale * state.smallest + offset < self.objective.least_value or factor < LEAST_FACTOR
-            own = {state.column: self._value(state, 1.0, state.column)} if running else {}
+            own = {state.column: self.value(job_id, state.column)} if running else {}
             if clamped:
                 self.model.update_cost(job_id, self.objective.values(state.base, factor))
                 if own:
@@ -198,19 +204,19 @@ class SiaFormulation:
 
     def value(self, job_id: str, column: int) -> float:
         """v of a job in a configuration at this round's restart factor."""
-        state = self.state(job_id)
-        return self._value(state, 1.0 if column == state.column else state.factor, column)
+        state = self.jobs[job_id]
+        base = float(state.base[column])
+        if base != base:  # NaN: the job cannot run there
+            return INVALID_VALUE
+        if column == state.column:
+            return max(state.own_scale * base + state.own_offset, self.objective.least_value)
+        return max(state.scale * base + state.offset, self.objective.least_value)
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
         return self.model.cost(job_id)
 
     # Inside -------------------------------------------------------------------------------------------------------
-
-    def _value(self, state: JobState, factor: float, column: int) -> float:
-        scale, offset = self.objective.scale_and_offset(factor)
-        base = state.base[column]
-        return INVALID_VALUE if np.isnan(base) else max(scale * float(base) + offset, self.objective.least_value)
 
     def _filled(self, base: Floats, offset: float) -> Floats:
         """The base with invalid configurations so low that no restart factor in use gives them a positive value."""

@@ -39,9 +39,9 @@ def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
     Returns
     -------
     float
-        From 0 to 1; 1 while the job is younger than one restart.
+        From 0 to 1; 1 while the job is no older than one restart takes.
     """
-    if age_s < restart_cost_s:
+    if age_s <= restart_cost_s:
         return 1.0
     return max(age_s - restarts * restart_cost_s, 0.0) / (age_s + restart_cost_s)
 

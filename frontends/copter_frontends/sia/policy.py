@@ -177,6 +177,7 @@ class SiaPolicy:
         timings = {
             "edit": self._edit_s + edited - started,
             "solve": solved - edited,
+            "observe": observed - solved,
             "shim": rounded - observed,
             "place": placed - rounded,
         }
@@ -194,6 +195,7 @@ class SiaPolicy:
                     raise
                 assignment.refuse(error.job_id)
                 fill(assignment)
+                assignment.evaluate()
 
     def _plan(
         self,
@@ -203,7 +205,7 @@ class SiaPolicy:
         fractional: int,
         timings: dict[str, float],
     ) -> Plan:
-        before, objective = self.previous, assignment.objective()
+        before, objective = self.previous, assignment.objective
         changed = {
             job_id
             for job_id, allocation in allocations.items()

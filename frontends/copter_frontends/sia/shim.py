@@ -24,6 +24,7 @@ class Assignment:
         )
         self.column: dict[str, int] = {}
         self.refused: dict[str, set[int]] = {}
+        self.objective = 0.0
 
     def fits(self, column: int) -> bool:
         """Whether enough GPUs of the column's type are left."""
@@ -44,9 +45,11 @@ class Assignment:
         """Take a job's GPUs back for good: no node has room for this configuration of it."""
         self.refused.setdefault(job_id, set()).add(self.give_back(job_id))
 
-    def objective(self) -> float:
-        """Sum of the values of all assigned jobs."""
-        return sum(self.formulation.value(job_id, column) for job_id, column in self.column.items())
+    def evaluate(self) -> float:
+        """Write down, and return, the sum of the values of all assigned jobs."""
+        value = self.formulation.value
+        self.objective = sum(value(job_id, column) for job_id, column in self.column.items())
+        return self.objective
 
 
 def integer_assignment(formulation: SiaFormulation, solution: Solution) -> tuple[Assignment, int]:
@@ -62,7 +65,7 @@ def integer_assignment(formulation: SiaFormulation, solution: Solution) -> tuple
     rounded, fractional = round_solution(formulation, solution)
     complete(rounded, solution.bound)
     kept = keep_previous(formulation)
-    if kept.objective() > rounded.objective():
+    if kept.evaluate() > rounded.objective:
         complete(kept, solution.bound)
         return kept, fractional
     return rounded, fractional
@@ -109,8 +112,9 @@ def keep_previous(formulation: SiaFormulation) -> Assignment:
 def complete(assignment: Assignment, bound: float) -> None:
     """Fill up idle jobs, and let running ones grow where that can still matter."""
     fill(assignment)
-    if bound - assignment.objective() > WORTH_GROWING * abs(bound):
+    if bound - assignment.evaluate() > WORTH_GROWING * abs(bound):
         upgrade(assignment)
+        assignment.evaluate()
 
 
 def fill(assignment: Assignment) -> None:
