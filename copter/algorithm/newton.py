@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,7 +140,7 @@ def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
     slope = float(direction @ start.residual)
     size = float(np.abs(direction * problem.rows.scale).max(initial=0.0))
     reach = RADIUS * (float(np.abs(start.y * problem.rows.scale).max(initial=0.0)) + problem.cost_size)
-    length = min(1.0, reach / size) if size > 0 else 1.0
+    length = min(1.0, reach / size) if reach > 0 and size > 0 else 1.0
     low, low_slope, high, high_slope = 0.0, slope, np.inf, 0.0
     best = start
     for trial in range(MAX_TRIALS):
@@ -164,15 +165,17 @@ def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
     return best
 
 
-def maximise(problem: Subproblem, y: Floats, tolerance: Floats, settings: Settings) -> tuple[Point, int]:
+def maximise(
+    problem: Subproblem, y: Floats, tolerance: Floats, settings: Settings, stop: Callable[[], bool] = lambda: False
+) -> tuple[Point, int]:
     """Ascend from y until every row's residual is within its tolerance; return the point and the steps taken.
 
-    On return ``problem.x`` holds the blocks' projections at the point's prices.
+    `stop` is asked before every step. On return ``problem.x`` holds the blocks' projections at the point's prices.
     """
     dense = len(y) <= settings.dense_rows
     point = problem.evaluate(y)
     for step in range(settings.max_newton_steps):
-        if np.all(np.abs(point.residual) <= tolerance):
+        if np.all(np.abs(point.residual) <= tolerance) or stop():
             return problem.evaluate(point.y), step
         direction = problem.ascent_direction(point, dense)
         if not float(direction @ point.residual) > 0.0:

@@ -16,6 +16,8 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+FRUITLESS = 8  # proximal steps in a row that leave a row violated, before the caller is asked
+
 
 @dataclass(slots=True)
 class Progress:
@@ -84,15 +86,16 @@ def solve_working_set(
 ) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is at most `tolerance`.
 
-    ws.x is moved in place; the prices are returned. `stop` is asked after every step.
+    ws.x is moved in place; the prices are returned. `stop` is asked before every Newton step. A run of steps that leave
+    rows violated ends the attempt, so that the caller can look for a certificate.
     """
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
-    newton_steps, gap = 0, np.inf
+    newton_steps, fruitless, gap = 0, 0, np.inf
     displacement = np.zeros(ws.size)
     cost_norm = float(np.linalg.norm(ws.cost))
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma)
-        point, taken = maximise(problem, y, row_tolerance, settings)
+        point, taken = maximise(problem, y, row_tolerance, settings, stop)
         newton_steps += taken
         y, slack = point.y, point.slack
         displacement = problem.x - ws.x
@@ -104,7 +107,8 @@ def solve_working_set(
         feasible = bool(np.all(np.abs(point.residual) <= row_tolerance))
         if feasible and gap <= tolerance:
             return Progress(y, sigma, step, newton_steps, gap, True, displacement)
-        if stop():
+        fruitless = 0 if feasible else fruitless + 1
+        if stop() or fruitless >= FRUITLESS:
             return Progress(y, sigma, step, newton_steps, gap, False, displacement)
         if feasible and taken <= 20:
             sigma = min(sigma * settings.sigma_growth, settings.max_sigma)

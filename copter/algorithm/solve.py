@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
 SHARE = 0.3  # of the tolerance that the working set's own gap may take up
 ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
-STALLS = 3  # working-set solves in a row without success before certificates are looked for, then given up
+STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Solve:
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
         self.started = time.perf_counter()
         self.rows: Rows = iterate.rows(matrix)
-        self.passes = self.newton_steps = self.proximal_steps = self.stalls = 0
+        self.passes = self.newton_steps = self.proximal_steps = self.fruitless = 0
         self.interrupted = False
         self.best: Priced | None = None
         self.ray: Floats | None = None
@@ -119,7 +119,7 @@ class Solve:
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
         if progress.converged:
-            self.stalls = 0
+            self.fruitless = 0
             return None
         return self.look_for_certificates(progress)
 
@@ -150,8 +150,8 @@ class Solve:
             return Status.PRIMAL_INFEASIBLE
         if iterate.ws.grow(self.matrix, priced.slot, priced.column):
             return None
-        self.stalls += 1
-        return Status.NUMERICAL_ERROR if self.stalls >= STALLS else None
+        self.fruitless += progress.proximal_steps
+        return Status.NUMERICAL_ERROR if self.fruitless >= STALLS * self.settings.max_proximal_steps else None
 
     # The end ------------------------------------------------------------------------------------------------------
 
