@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,9 +86,7 @@ class Subproblem:
         diagonal = np.where(inside, self.slack_sigma, 0.0) + REGULARISATION * self.slack_sigma
         if dense:
             matrix = np.diag(diagonal)
-            newton_matrix(
-                ws.start, ws.free, ws.multiplier, ws.entry_start, ws.row, ws.coefficient, self.sigma, matrix
-            )
+            newton_matrix(ws.start, ws.free, ws.multiplier, ws.entry_start, ws.row, ws.coefficient, self.sigma, matrix)
             return solve_dense(matrix, point.residual)
         return self.solve_iteratively(diagonal, point.residual)
 
@@ -124,10 +123,9 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
     size = matrix.diagonal()
     extra = 0.0
     for _ in range(8):
-        try:
+        with suppress(np.linalg.LinAlgError):
             return np.asarray(cho_solve(cho_factor(matrix + np.diag(extra * size), check_finite=False), residual))
-        except np.linalg.LinAlgError:
-            extra = max(10.0 * extra, 1e-10)
+        extra = max(10.0 * extra, 1e-10)
     return np.asarray(residual / np.maximum(size, 1e-300))
 
 

@@ -29,7 +29,7 @@ class Progress:
     newton_steps: int
     gap: float
     converged: bool
-    displacement: Floats
+    displacement: Floats  # longest single step in x: an unbounded program's is a ray, and rounding matters least in it
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
@@ -45,9 +45,7 @@ def rows_value(y: Floats, rows: Rows) -> float:
     return float(np.sum(np.where(y == 0.0, 0.0, y * np.where(y == 0.0, 0.0, bound))))
 
 
-def blocks_minimum(
-    reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats
-) -> tuple[float, Floats]:
+def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats) -> tuple[float, Floats]:
     """Sum over groups of min reduced'x, and the reduced costs left out of it.
 
     Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
@@ -98,7 +96,9 @@ def solve_working_set(
         point, taken = maximise(problem, y, row_tolerance, settings, stop)
         newton_steps += taken
         y, slack = point.y, point.slack
-        displacement = problem.x - ws.x
+        moved = problem.x - ws.x
+        if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
+            displacement = moved
         ws.x[:] = problem.x
         primal = float(ws.cost @ ws.x)
         dual, wrong = restricted_dual(ws, rows, y)

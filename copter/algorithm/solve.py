@@ -131,9 +131,7 @@ class Solve:
         """Residual that every row may keep, absolute."""
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
-        return np.minimum(
-            ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance
-        )
+        return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
     def look_for_certificates(self, progress: Progress) -> Status | None:
         """A working set that does not converge: infeasible, unbounded, or short of steps."""
@@ -173,7 +171,8 @@ class Solve:
 
     def outcome(self, status: Status, residuals: Residuals | None) -> Outcome:
         """Everything that the solution is made of."""
-        assert self.best is not None and residuals is not None
+        assert self.best is not None
+        assert residuals is not None
         return Outcome(
             status=status,
             priced=self.best,

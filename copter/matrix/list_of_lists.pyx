@@ -40,13 +40,13 @@ def segments_of(column_start, row):
     if n == 0:
         return np.zeros(1, dtype=np.int32)
     counts = np.diff(column_start)
-    same = counts[1:] == counts[:-1]
+    same = counts[1:] == counts[:n - 1]
     if same.any():
         width = counts.max(initial=0)
         padded = np.full((n, width + 1), -1, dtype=np.int64)
         inside = np.arange(width + 1) < counts[:, None]
         padded[inside] = row
-        same &= (padded[1:] == padded[:-1]).all(axis=1)
+        same &= (padded[1:] == padded[:n - 1]).all(axis=1)
     starts = np.concatenate(([0], np.flatnonzero(~same) + 1, [n])).astype(np.int32)
     if len(starts) - 1 > MAX_SEGMENTS:
         starts = np.array([0, n], dtype=np.int32)
@@ -244,6 +244,7 @@ cdef class BlockMatrix:
         slab.template.pattern.n_users -= 1
         self.n_columns -= block.n_columns
         memset(block, 0, sizeof(Block))
+        block.fixed = -1
         self.slabs[slot] = None
         self.generation[slot] += 1
         self.free_slots.append(slot)
@@ -317,6 +318,12 @@ cdef class BlockMatrix:
             upper[:] = lower
             lower[block.fixed] = upper[block.fixed] = value
         return lower, upper
+
+    def lower_of(self, int slot):
+        """Lower bounds of a slab's columns when it is not fixed, (n,) float64, a new array."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        return np.zeros(block.n_columns) if slab.lower_each is None else slab.lower_each.copy()
 
     # Passes -------------------------------------------------------------------------------------------------------
 

@@ -64,9 +64,7 @@ OPTIMAL = (
         (4, 1),
         (1,),
     ),
-    Problem(
-        "range, slack", lp([-1, 1], [[1, -1]], row_lower=[-9], row_upper=[9], col_upper=[2, 3]), -2, (2, 0), (0,)
-    ),
+    Problem("range, slack", lp([-1, 1], [[1, -1]], row_lower=[-9], row_upper=[9], col_upper=[2, 3]), -2, (2, 0), (0,)),
     Problem(
         "free columns",
         lp([0, 1], [[-1, 1], [1, 1]], row_lower=[-2, 0], col_lower=-INF),
@@ -82,7 +80,11 @@ OPTIMAL = (
         (1,),
     ),
     Problem(
-        "all columns fixed", lp([1, 1], [[1, 1]], row_upper=[9], col_lower=[2, -3], col_upper=[2, -3]), -1, (2, -3), (0,)
+        "all fixed",
+        lp([1, 1], [[1, 1]], row_upper=[9], col_lower=[2, -3], col_upper=[2, -3]),
+        -1,
+        (2, -3),
+        (0,),
     ),
     Problem("free row, no lower bound", lp([-1], [[1]], col_lower=[-INF], col_upper=[4]), -4, (4,), (0,)),
     Problem(
