@@ -269,7 +269,7 @@ class Model:
         if (usage is None) == (template is None):
             raise InvalidDataError(f"request {request!r}: give either usage or a template")
         if template is not None:
-            self._require_template(template)
+            self._require_template(template, f"request {request!r}: ")
         own = self._own_pattern(request, usage, resources) if template is None else template
         try:
             costs = self._checked_cost(request, cost, own.n_columns)
@@ -377,9 +377,9 @@ class Model:
         except KeyError:
             raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
 
-    def _require_template(self, template: Template) -> None:
+    def _require_template(self, template: Template, where: str = "") -> None:
         if not isinstance(template, Template) or template not in self._matrix.templates:
-            raise UnknownHandleError("the template is not of this model; add_template makes one")
+            raise UnknownHandleError(f"{where}the template is not of this model; add_template makes one")
 
     def _checked_column(self, request: Hashable, slot: int, column: int) -> int:
         n = self._matrix.slabs[slot].template.n_columns

@@ -47,6 +47,17 @@ class Walk:
         x[columns] = np.where(x[columns] <= lower[columns] + near, lower[columns], x[columns])
         x[columns] = np.where(x[columns] >= upper[columns] - near, upper[columns], x[columns])
 
+    def settle(self) -> None:
+        """Take what snapping put beyond a group's limit off its column with the most room."""
+        ws = self.ws
+        excess = np.add.reduceat(ws.x, ws.start[:-1]) - ws.limit
+        for group in np.flatnonzero(excess > 0.0):
+            columns = np.arange(ws.start[group], ws.start[group + 1])
+            inner = columns[self.between(columns)]
+            if len(inner):
+                most = inner[np.argmax(ws.x[inner] - ws.lower[inner])]
+                ws.x[most] = max(ws.lower[most], ws.x[most] - excess[group])
+
     def between(self, columns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which columns are strictly between their bounds."""
         x, lower, upper = self.ws.x, self.ws.lower, self.ws.upper
@@ -123,8 +134,14 @@ def purify(ws: WorkingSet, rows: Rows, max_rows: int) -> int:
     if ws.size == 0:
         return 0
     walk = Walk(ws, rows)
-    if int(walk.row_tight.sum()) > max_rows:
-        return 0
+    steps = to_vertex(walk) if int(walk.row_tight.sum()) <= max_rows else 0
+    walk.settle()
+    return steps
+
+
+def to_vertex(walk: Walk) -> int:
+    """Follow null directions until there are none; return how many there were."""
+    ws = walk.ws
     waiting = np.flatnonzero(walk.between(np.arange(ws.size)))
     pending = waiting[:0]
     steps = 0

@@ -159,12 +159,12 @@ class Solve:
         assert best is not None
         if self.settings.purify:
             before = iterate.ws.x.copy()
-            if purify(iterate.ws, self.rows, self.settings.purify_rows):
-                after = residuals_of(iterate.ws, self.rows, best)
-                if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
-                    residuals = after
-                else:
-                    iterate.ws.x[:] = before
+            purify(iterate.ws, self.rows, self.settings.purify_rows)
+            after = residuals_of(iterate.ws, self.rows, best)
+            if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
+                residuals = after
+            else:
+                iterate.ws.x[:] = before
         iterate.cold = False
         iterate.shrink(self.matrix, self.settings.keep_slack)
         return residuals
