@@ -173,14 +173,14 @@ class Model:
         Template
             Pass it to :meth:`add_request`.
         """
-        if sp.issparse(usage):
-            rows, entry_row, entry_column, data = self._sparse_usage(usage, resources)
-            n = usage.shape[1]
-        elif isinstance(usage, Mapping):
+        if isinstance(usage, Mapping):
             rows, stacked = self._dense_usage(usage)
             n = stacked.shape[1]
             at, entry_column = np.nonzero(np.isnan(stacked) | (stacked != 0))
             entry_row, data = np.asarray(rows, dtype=np.int64)[at], stacked[at, entry_column]
+        elif sp.issparse(usage):
+            entry_row, entry_column, data = self._sparse_usage(usage, resources)
+            n = usage.shape[1]
         else:
             raise InvalidDataError(
                 f"usage is a {type(usage).__name__}: give {{resource: units of each column}}, or a sparse matrix "
@@ -196,13 +196,13 @@ class Model:
 
     def _sparse_usage(
         self, usage: Any, resources: Sequence[Hashable] | None
-    ) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64], Floats]:
-        """(rows, entries' rows, columns and values) of a sparse usage matrix."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Rows, columns and values of a sparse usage matrix's entries."""
         if resources is None or len(resources) != usage.shape[0]:
             raise DimensionError(f"usage has {usage.shape[0]} rows: give the ids of as many resources")
         rows = [self._row(resource) for resource in resources]
         matrix = sp.coo_array(usage)
-        return rows, np.asarray(rows, dtype=np.int64)[matrix.row], matrix.col, matrix.data
+        return np.asarray(rows, dtype=np.int64)[matrix.row], matrix.col, as_floats("usage", matrix.data)
 
     def _dense_usage(self, usage: Mapping[Hashable, ArrayLike]) -> tuple[list[int], Floats]:
         """(rows, units (rows, columns)) of a usage given by resource."""

@@ -136,7 +136,7 @@ class Solution:
 
     @property
     def ray(self) -> Floats | None:
-        """Verified certificate: row multipliers (m,) if PRIMAL_INFEASIBLE, direction (n,) if DUAL_INFEASIBLE, or None."""
+        """Verified certificate: row multipliers of PRIMAL_INFEASIBLE, a direction in x of DUAL_INFEASIBLE, or None."""
         return None if self._ray is None else self._ray()
 
     def _arrays(self) -> tuple[Floats, Floats, Floats]:

@@ -85,7 +85,7 @@ class Walk:
         if rank >= len(columns):
             return None
         direction = full[:, rank]
-        return -direction if float(direction @ self.ws.cost[columns]) > 0 else direction
+        return np.asarray(-direction if float(direction @ self.ws.cost[columns]) > 0 else direction)
 
     def follow(self, columns: NDArray[np.int64], block: Floats, direction: Floats) -> None:
         """Go as far as bounds, rows and limits allow, and mark what became tight.

@@ -65,19 +65,21 @@ class Solve:
 
     def run(self) -> Outcome:
         """Solve, and leave the iterate ready for the next round."""
-        status, residuals = None, None
         self.iterate.refresh(self.matrix)
         self.rows = self.iterate.rows(self.matrix)
-        while status is None:
+        while True:
             self.best = self.price()
             residuals = residuals_of(self.iterate.ws, self.rows, self.best)
             self.ask_callback(residuals)
             status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.interrupted)
+            if status is Status.OPTIMAL:
+                residuals = self.finish(residuals)
             if status is None:
                 status = self.improve(residuals)
-        if status is Status.OPTIMAL:
-            residuals = self.finish(residuals)
-        return self.outcome(status, residuals)
+                if status is None:
+                    continue
+                residuals = residuals_of(self.iterate.ws, self.rows, self.best)
+            return self.outcome(status, residuals)
 
     # The steps of the loop ----------------------------------------------------------------------------------------
 
@@ -169,10 +171,9 @@ class Solve:
         iterate.shrink(self.matrix, self.settings.keep_slack)
         return residuals
 
-    def outcome(self, status: Status, residuals: Residuals | None) -> Outcome:
+    def outcome(self, status: Status, residuals: Residuals) -> Outcome:
         """Everything that the solution is made of."""
         assert self.best is not None
-        assert residuals is not None
         return Outcome(
             status=status,
             priced=self.best,

@@ -352,7 +352,6 @@ cdef class BlockMatrix:
         cdef int[:, ::1] column_view = column
         cdef double[:, ::1] reduced_view = reduced
         cdef int[::1] found_view = found
-        cdef Block* block
         if n == 0:
             return smallest, found, found, smallest
         for template in self.templates:
@@ -365,8 +364,8 @@ cdef class BlockMatrix:
         slot = np.repeat(np.arange(n, dtype=np.int32), found)
         return smallest, slot, column[inside], reduced[inside]
 
-    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column, double* reduced,
-                         int* found) noexcept nogil:
+    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
+                         double* reduced, int* found) noexcept nogil:
         cdef Block* block = &self.blocks[i]
         if block.n_columns == 0 or block.resident:
             return
