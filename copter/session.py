@@ -78,7 +78,9 @@ class Session:
             reason, self._restart = self._restart, None
             if reason is not None:
                 self._iterate = Iterate(self.settings.sigma)
-            outcome = Solve(self.model._matrix, self._iterate, settings, callback).run()
+            outcome = Solve(
+                self.model._matrix, self._iterate, settings, callback, self.model._sign * self.model.offset
+            ).run()
             if outcome.status in DIVERGED:
                 self._restart = f"the last solve ended {outcome.status.value}"
             return self._solution(outcome, reason, time.perf_counter() - started)

@@ -81,6 +81,7 @@ def solve_working_set(
     row_tolerance: Floats,
     settings: Settings,
     stop: Callable[[], bool] = lambda: False,
+    offset: float = 0.0,
 ) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is at most `tolerance`.
 
@@ -102,7 +103,7 @@ def solve_working_set(
         ws.x[:] = problem.x
         primal = float(ws.cost @ ws.x)
         dual, wrong = restricted_dual(ws, rows, y)
-        gap = abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
+        gap = abs(primal - dual) / (1.0 + abs(primal + offset) + abs(dual + offset))
         gap = max(gap, float(np.linalg.norm(wrong)) / (1.0 + cost_norm))
         feasible = bool(np.all(np.abs(point.residual) <= row_tolerance))
         if feasible and gap <= tolerance:

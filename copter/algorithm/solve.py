@@ -54,7 +54,9 @@ class Solve:
         iterate: Iterate,
         settings: Settings,
         callback: Callable[[int, float, float], bool | None] | None = None,
+        offset: float = 0.0,
     ) -> None:
+        self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
         self.started = time.perf_counter()
         self.rows: Rows = iterate.rows(matrix)
@@ -69,7 +71,7 @@ class Solve:
         self.rows = self.iterate.rows(self.matrix)
         while True:
             self.best = self.price()
-            residuals = residuals_of(self.iterate.ws, self.rows, self.best)
+            residuals = self.residuals(self.best)
             self.ask_callback(residuals)
             status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.interrupted)
             if status is Status.OPTIMAL:
@@ -78,7 +80,7 @@ class Solve:
                 status = self.improve(residuals)
                 if status is None:
                     continue
-                residuals = residuals_of(self.iterate.ws, self.rows, self.best)
+                residuals = self.residuals(self.best)
             return self.outcome(status, residuals)
 
     # The steps of the loop ----------------------------------------------------------------------------------------
@@ -96,9 +98,13 @@ class Solve:
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column) if len(priced.slot) else 0
         return priced if self.best is None or self.merit(priced) <= self.merit(self.best) else self.best
 
+    def residuals(self, priced: Priced) -> Residuals:
+        """Residuals of the present point, judged by the prices of a pass."""
+        return residuals_of(self.iterate.ws, self.rows, priced, self.offset)
+
     def merit(self, priced: Priced) -> float:
         """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
-        residuals = residuals_of(self.iterate.ws, self.rows, priced)
+        residuals = self.residuals(priced)
         return max(residuals.gap, residuals.dual)
 
     def ask_callback(self, residuals: Residuals) -> None:
@@ -115,7 +121,15 @@ class Solve:
         goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
         goal = max(goal, SHARE * settings.tolerance)
         progress = solve_working_set(
-            iterate.ws, self.rows, iterate.y, iterate.sigma, goal, self.row_tolerance(), settings, self.must_stop
+            iterate.ws,
+            self.rows,
+            iterate.y,
+            iterate.sigma,
+            goal,
+            self.row_tolerance(),
+            settings,
+            self.must_stop,
+            self.offset,
         )
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
@@ -162,7 +176,7 @@ class Solve:
         if self.settings.purify:
             before = iterate.ws.x.copy()
             purify(iterate.ws, self.rows, self.settings.purify_rows)
-            after = residuals_of(iterate.ws, self.rows, best)
+            after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after
             else:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -210,6 +211,24 @@ def test_empty_models() -> None:
     assert session.solve().objective == 2.5
     model.drop_resource("a")
     assert session.solve().x.shape == (0,)
+
+
+@pytest.mark.parametrize("sense", ["max", "min"])
+def test_an_offset_that_cancels_the_objective_tightens_the_gap(sense: Literal["max", "min"]) -> None:
+    plain = sia_like_model(40, 64, 3, seed=6)
+    best = Session(plain, Settings(tolerance=1e-9)).solve().objective
+    sign = 1.0 if sense == "max" else -1.0
+    model = Model(sense, offset=-sign * best)
+    for resource in plain.resources:
+        model.add_resources(resource, plain.count(resource))
+    usage = plain.to_linear_program().A[:3, : len(plain.cost("job-0"))]
+    template = model.add_template(usage, plain.resources)
+    for request in plain.requests:
+        model.add_request(request, sign * plain.cost(request), template=template)
+    solution = Session(model).solve()
+    assert solution.status is Status.OPTIMAL
+    assert solution.gap <= 1e-6
+    assert abs(solution.objective) <= 1e-5
 
 
 # Costs of keeping it alive ----------------------------------------------------------------------------------------
