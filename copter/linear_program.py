@@ -14,12 +14,20 @@ from copter.errors import DimensionError, InvalidDataError
 Floats = NDArray[np.float64]
 
 
+def as_floats(name: str, value: ArrayLike) -> Floats:
+    """Copy to a float64 array; InvalidDataError for what is not numbers."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"{name} is not an array of numbers: {error}") from None
+
+
 def checked_vector(name: str, value: ArrayLike | None, size: int, default: float, infinite: int = 0) -> Floats:
     """Copy to a float64 vector of this size; scalars are spread.
 
     `infinite`: sign of infinity that is allowed (-1, +1), 0 for none.
     """
-    array = np.array(default if value is None else value, dtype=np.float64)
+    array = as_floats(name, default if value is None else value)
     if array.ndim == 0:
         array = np.full(size, float(array))
     if array.shape != (size,):
@@ -91,9 +99,11 @@ class LinearProgram:
         sense: Literal["min", "max"] = "min",
         offset: float = 0.0,
     ) -> None:
-        n = np.atleast_1d(np.asarray(c, dtype=np.float64)).shape[0]
-        matrix = sp.csc_array(A if sp.issparse(A) else np.atleast_2d(np.asarray(A, dtype=np.float64)))
-        matrix = matrix.astype(np.float64)
+        n = np.atleast_1d(as_floats("c", c)).shape[0]
+        dense = None if sp.issparse(A) else np.atleast_2d(as_floats("A", A))
+        if dense is not None and dense.ndim != 2:
+            raise DimensionError(f"A has {dense.ndim} dimensions, must have 2")
+        matrix = sp.csc_array(A if dense is None else dense, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         if matrix.shape[1] != n:
             raise DimensionError(f"A has {matrix.shape[1]} columns, c has {n}: they must be equal")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -9,7 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from copter.assembly import assemble
 from copter.errors import (
+    CopterError,
     DimensionError,
     DuplicateHandleError,
     EditNotAllowedError,
@@ -17,9 +20,10 @@ from copter.errors import (
     StaleSolutionError,
     UnknownHandleError,
 )
-from copter.linear_program import LinearProgram, checked_vector, require_ordered
+from copter.linear_program import LinearProgram, as_floats, checked_vector, require_ordered
 from copter.matrix import BlockMatrix, Template
-from copter.solution import SparseValues
+
+ROUNDING = 1e-12  # relative; sums of usage that differ by less are equal
 
 Floats = NDArray[np.float64]
 Usage = Mapping[Hashable, ArrayLike] | Any  # {resource: one coefficient a column}, or a sparse matrix with `resources`
@@ -27,7 +31,10 @@ Usage = Mapping[Hashable, ArrayLike] | Any  # {resource: one coefficient a colum
 
 def finite(what: str, value: float) -> float:
     """The value as a float; InvalidDataError unless it is finite."""
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidDataError(f"{what} is {value!r}, must be a finite number") from None
     if not np.isfinite(number):
         raise InvalidDataError(f"{what} is {number}, must be finite")
     return number
@@ -97,10 +104,13 @@ class Model:
         """
         count = finite(f"resource {resource!r}: count", count)
         if count < 0:
-            raise InvalidDataError(f"resource {resource!r}: cannot add {count} units; to take some away, remove_resources")
+            raise InvalidDataError(
+                f"resource {resource!r}: cannot add {count} units; to take some away, remove_resources"
+            )
         if resource in self._row_of:
             row = self._row_of[resource]
-            self._matrix.set_row_bounds(row, self._matrix.row_lower[row], self._matrix.row_upper[row] + count)
+            total = finite(f"resource {resource!r}: count", float(self._matrix.row_upper[row]) + count)
+            self._matrix.set_row_bounds(row, self._matrix.row_lower[row], total)
         else:
             self._row_of[resource] = self._matrix.add_row(-np.inf, count)
         self.version += 1
@@ -121,7 +131,7 @@ class Model:
         if count < 0 or count > here:
             raise InvalidDataError(f"resource {resource!r}: cannot remove {count} units of {here}")
         used = self.fixed_usage(resource)
-        if used > here - count:
+        if count > 0 and used > here - count + ROUNDING * (1.0 + here):
             raise EditNotAllowedError(
                 f"resource {resource!r}: {used:g} units are in use by fixed requests, {here - count:g} would be left; "
                 "unfix or remove some requests first"
@@ -163,23 +173,19 @@ class Model:
         Template
             Pass it to :meth:`add_request`.
         """
-        if sp.issparse(usage):
-            if resources is None or len(resources) != usage.shape[0]:
-                raise DimensionError(f"usage has {usage.shape[0]} rows: give the ids of as many resources")
-            rows = [self._row(resource) for resource in resources]
-            matrix = sp.coo_array(usage)
-            entry_row, entry_column, data = np.asarray(rows)[matrix.row], matrix.col, matrix.data
-            n = usage.shape[1]
-        else:
-            vectors = {self._row(k): np.atleast_1d(np.asarray(v, dtype=np.float64)) for k, v in usage.items()}
-            lengths = {len(v) for v in vectors.values()}
-            if len(lengths) > 1:
-                raise DimensionError(f"usage gives {sorted(lengths)} columns for different resources: must be equal")
-            n = lengths.pop() if lengths else 0
-            rows = list(vectors)
-            stacked = np.array(list(vectors.values())).reshape(len(rows), n)
+        if isinstance(usage, Mapping):
+            rows, stacked = self._dense_usage(usage)
+            n = stacked.shape[1]
             at, entry_column = np.nonzero(np.isnan(stacked) | (stacked != 0))
             entry_row, data = np.asarray(rows, dtype=np.int64)[at], stacked[at, entry_column]
+        elif sp.issparse(usage):
+            entry_row, entry_column, data = self._sparse_usage(usage, resources)
+            n = usage.shape[1]
+        else:
+            raise InvalidDataError(
+                f"usage is a {type(usage).__name__}: give {{resource: units of each column}}, or a sparse matrix "
+                "with the ids of its rows in `resources`"
+            )
         if n == 0:
             raise DimensionError("usage has no columns: a request needs at least one")
         if not np.isfinite(data).all():
@@ -187,6 +193,30 @@ class Model:
         matrix = sp.csc_array((data, (entry_row, entry_column)), shape=(self._matrix.n_rows, n), dtype=np.float64)
         matrix.sum_duplicates()
         return self._matrix.add_template(matrix.indptr, matrix.indices, matrix.data)
+
+    def _sparse_usage(
+        self, usage: Any, resources: Sequence[Hashable] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Rows, columns and values of a sparse usage matrix's entries."""
+        if resources is None or len(resources) != usage.shape[0]:
+            raise DimensionError(f"usage has {usage.shape[0]} rows: give the ids of as many resources")
+        rows = [self._row(resource) for resource in resources]
+        matrix = sp.coo_array(usage)
+        return np.asarray(rows, dtype=np.int64)[matrix.row], matrix.col, as_floats("usage", matrix.data)
+
+    def _dense_usage(self, usage: Mapping[Hashable, ArrayLike]) -> tuple[list[int], Floats]:
+        """(rows, units (rows, columns)) of a usage given by resource."""
+        vectors = {}
+        for resource, units in usage.items():
+            vector = np.atleast_1d(as_floats(f"usage of resource {resource!r}", units))
+            if vector.ndim != 1:
+                raise DimensionError(f"usage of resource {resource!r} has shape {vector.shape}: one figure a column")
+            vectors[self._row(resource)] = vector
+        lengths = {len(v) for v in vectors.values()}
+        if len(lengths) > 1:
+            raise DimensionError(f"usage gives {sorted(lengths)} columns for different resources: must be equal")
+        n = lengths.pop() if lengths else 0
+        return list(vectors), np.array(list(vectors.values())).reshape(len(vectors), n)
 
     def drop_template(self, template: Template) -> None:
         """Forget a template; EditNotAllowedError while requests use it."""
@@ -239,17 +269,18 @@ class Model:
         if (usage is None) == (template is None):
             raise InvalidDataError(f"request {request!r}: give either usage or a template")
         if template is not None:
-            self._require_template(template)
-        own = self.add_template(usage, resources) if template is None else template
+            self._require_template(template, f"request {request!r}: ")
+        own = self._own_pattern(request, usage, resources) if template is None else template
         try:
             costs = self._checked_cost(request, cost, own.n_columns)
+            limit = self._checked_limit(request, limit)
             bounds = self._checked_bounds(request, lower, upper, limit, own.n_columns)
             scale, offset = finite(f"request {request!r}: scale", scale), finite(f"request {request!r}: offset", offset)
         except Exception:
             if template is None:
                 self._matrix.drop_template(own)
             raise
-        slot = self._matrix.add_slab(own, costs, float(limit), *bounds, self._sign * scale, self._sign * offset)
+        slot = self._matrix.add_slab(own, costs, limit, *bounds, self._sign * scale, self._sign * offset)
         self._slot_of[request] = slot
         self._integer[request] = bool(integer)
         self.version += 1
@@ -270,7 +301,7 @@ class Model:
         self.version += 1
 
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
-        """Replace a request's objective coefficients by ``scale * cost + offset``; single-column costs are forgotten."""
+        """Replace a request's objective coefficients by ``scale * cost + offset``; exceptions are forgotten."""
         slot = self._slot(request)
         costs = self._checked_cost(request, cost, self._matrix.slabs[slot].template.n_columns)
         scale, offset = finite(f"request {request!r}: scale", scale), finite(f"request {request!r}: offset", offset)
@@ -290,12 +321,14 @@ class Model:
         """
         slot = self._slot(request)
         scale, offset = finite(f"request {request!r}: scale", scale), finite(f"request {request!r}: offset", offset)
-        columns = sorted(exceptions or {})
-        self._require_columns(request, slot, columns)
-        costs = [finite(f"request {request!r}: cost of column {j}", (exceptions or {})[j]) for j in columns]
+        single = {
+            self._checked_column(request, slot, j): finite(f"request {request!r}: cost of column {j}", value)
+            for j, value in (exceptions or {}).items()
+        }
+        columns = sorted(single)
         self._matrix.set_scale(slot, self._sign * scale, self._sign * offset)
         if columns:
-            self._matrix.set_exceptions(slot, columns, self._sign * np.array(costs))
+            self._matrix.set_exceptions(slot, columns, self._sign * np.array([single[j] for j in columns]))
         else:
             self._matrix.set_exceptions(slot, None, None)
         self.version += 1
@@ -303,9 +336,12 @@ class Model:
     def fix(self, request: Hashable, column: int) -> None:
         """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds."""
         slot = self._slot(request)
-        self._require_columns(request, slot, [column])
+        column = self._checked_column(request, slot, column)
         if self._matrix.is_resident(slot):
-            raise EditNotAllowedError(f"request {request!r}: only requests with 0 <= x <= upper, upper >= limit can be fixed")
+            raise EditNotAllowedError(
+                f"request {request!r}: only requests with lower bounds of zero, one upper bound and a finite limit "
+                "up to it can be fixed"
+            )
         self._matrix.set_fixed(slot, column)
         self.version += 1
 
@@ -323,82 +359,9 @@ class Model:
         """Objective coefficients of a request's columns, (n,), a new array."""
         return self._sign * np.asarray(self._matrix.costs_of(self._slot(request))) + 0.0
 
-    # As one linear program ----------------------------------------------------------------------------------------
-
     def to_linear_program(self) -> LinearProgram:
         """The model as one LP: columns by request in the order added; rows are resources, then finite limits."""
-        row_at = {row: at for at, row in enumerate(self._row_of.values())}
-        position = np.full(self._matrix.n_rows, -1, dtype=np.int64)
-        position[list(row_at)] = list(row_at.values())
-        n_rows = len(row_at)
-        data, rows, start, costs, bounds, limits = [], [], [np.zeros(1, dtype=np.int64)], [], [], []
-        offset = 0
-        limit_entries: list[NDArray[np.int64]] = []
-        columns = 0
-        for slot in self._slot_of.values():
-            template, limit = self._matrix.slabs[slot].template, self._matrix.limit_of(slot)
-            data.append(template.coefficient)
-            rows.append(position[template.row])
-            start.append(template.column_start[1:] + offset)
-            offset += len(template.row)
-            costs.append(self._sign * self._matrix.costs_of(slot))
-            bounds.append(self._matrix.bounds_of(slot))
-            if np.isfinite(limit):
-                limits.append(limit)
-                limit_entries.append(np.arange(columns, columns + template.n_columns))
-            columns += template.n_columns
-        empty = np.zeros(0)
-        shared = sp.csc_array(
-            (np.concatenate(data or [empty]), np.concatenate(rows or [empty]), np.concatenate(start)),
-            shape=(n_rows, columns),
-        )
-        lengths = np.array([0] + [len(entries) for entries in limit_entries])
-        local = sp.csr_array(
-            (np.ones(lengths.sum()), np.concatenate(limit_entries or [empty]), np.cumsum(lengths)),
-            shape=(len(limits), columns),
-        )
-        slots = list(self._row_of.values())
-        return LinearProgram(
-            c=np.concatenate(costs or [empty]) + 0.0,
-            A=sp.vstack((shared, local), format="csc"),
-            row_lower=np.concatenate((self._matrix.row_lower[slots], np.full(len(limits), -np.inf))),
-            row_upper=np.concatenate((self._matrix.row_upper[slots], limits)),
-            col_lower=np.concatenate([lower for lower, _ in bounds] or [empty]),
-            col_upper=np.concatenate([upper for _, upper in bounds] or [empty]),
-            integrality=np.repeat(
-                np.array(list(self._integer.values()), dtype=np.float64),
-                [self._matrix.slabs[slot].template.n_columns for slot in self._slot_of.values()],
-            ),
-            sense=self.sense,
-            offset=self.offset,
-        )
-
-    def _dense_solution(self, sparse: SparseValues, version: int) -> tuple[Floats, Floats, Floats]:
-        """x, y and reduced costs in the order of to_linear_program, for a solution of this version."""
-        if version != self.version:
-            raise StaleSolutionError("the model has been edited since this solution was found; solve again")
-        lp = self.to_linear_program()
-        x = lp.col_lower.copy()
-        first, at = {}, 0
-        for slot in self._slot_of.values():
-            first[slot] = at
-            at += self._matrix.slabs[slot].template.n_columns
-        slots, columns = sparse.key >> 32, sparse.key & 0xFFFFFFFF
-        x[np.array([first[int(s)] for s in slots], dtype=np.int64) + columns] = sparse.x
-        shared = sparse.y[list(self._row_of.values())]
-        reduced = lp.c - lp.A[: len(shared)].T @ shared
-        limit_duals = []
-        for slot in self._slot_of.values():
-            n, limit = self._matrix.slabs[slot].template.n_columns, self._matrix.limit_of(slot)
-            if not np.isfinite(limit):
-                continue
-            block = slice(first[slot], first[slot] + n)
-            dual = self._sign * limit_dual(
-                self._sign * reduced[block], lp.col_lower[block], lp.col_upper[block], limit
-            )
-            limit_duals.append(dual)
-            reduced[block] -= dual
-        return x, np.concatenate((shared, limit_duals)), reduced
+        return assemble(self)
 
     # Checks -------------------------------------------------------------------------------------------------------
 
@@ -414,29 +377,34 @@ class Model:
         except KeyError:
             raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
 
-    def _require_template(self, template: Template) -> None:
-        if template not in self._matrix.templates:
-            raise UnknownHandleError("the template is not of this model; add_template makes one")
+    def _require_template(self, template: Template, where: str = "") -> None:
+        if not isinstance(template, Template) or template not in self._matrix.templates:
+            raise UnknownHandleError(f"{where}the template is not of this model; add_template makes one")
 
-    def _require_columns(self, request: Hashable, slot: int, columns: Sequence[int]) -> None:
+    def _checked_column(self, request: Hashable, slot: int, column: int) -> int:
         n = self._matrix.slabs[slot].template.n_columns
-        for column in columns:
-            if not 0 <= column < n:
-                raise DimensionError(f"request {request!r} has columns 0 to {n - 1}, not {column}")
+        try:
+            index = operator.index(column)
+        except TypeError:
+            index = -1
+        if not 0 <= index < n:
+            raise DimensionError(f"request {request!r} has columns 0 to {n - 1}, not {column!r}")
+        return index
 
-    def _require_unchanged(self, request: Hashable, slot: int) -> None:
-        if self._slot_of.get(request) != slot:
+    def _require_unchanged(self, request: Hashable, version: int) -> None:
+        if self._added_at.get(request, version + 1) > version:
             raise StaleSolutionError(f"request {request!r} has been removed since this solution was found")
 
     def _lower_of(self, request: Hashable) -> Floats:
-        return np.asarray(self._matrix.bounds_of(self._slot(request))[0])
+        """Lower bounds of a request's columns, whether it is fixed or not."""
+        return np.asarray(self._matrix.lower_of(self._slot(request)))
 
     def _fixed_slots(self) -> list[int]:
         _, fixed = self._matrix.limits()
         return [int(slot) for slot in np.flatnonzero(fixed)]
 
     def _checked_cost(self, request: Hashable, cost: ArrayLike, n: int) -> Floats:
-        array = np.array(cost, dtype=np.float64)
+        array = as_floats(f"request {request!r}: cost", cost)
         if array.shape != (n,):
             raise DimensionError(f"request {request!r}: cost has shape {array.shape}, must be ({n},)")
         if not np.isfinite(array).all():
@@ -445,11 +413,26 @@ class Model:
         return array
 
     @staticmethod
+    def _checked_limit(request: Hashable, limit: float) -> float:
+        try:
+            number = float(limit)
+        except (TypeError, ValueError):
+            number = np.nan
+        if not number >= 0:
+            raise InvalidDataError(f"request {request!r}: limit is {limit!r}, must be >= 0 (inf for none)")
+        return number
+
+    def _own_pattern(self, request: Hashable, usage: Usage, resources: Sequence[Hashable] | None) -> Template:
+        """A template for one request; an error names the request."""
+        try:
+            return self.add_template(usage, resources)
+        except CopterError as error:
+            raise type(error)(f"request {request!r}: {error}") from None
+
+    @staticmethod
     def _checked_bounds(
         request: Hashable, lower: ArrayLike, upper: ArrayLike, limit: float, n: int
     ) -> tuple[Floats | float, Floats | float]:
-        if np.isnan(limit) or limit < 0:
-            raise InvalidDataError(f"request {request!r}: limit is {limit}, must be >= 0 (inf for none)")
         low = checked_vector(f"request {request!r}: lower", lower, n, 0.0, -1)
         high = checked_vector(f"request {request!r}: upper", upper, n, 1.0, 1)
         require_ordered(f"request {request!r}, column", low, high)
@@ -460,13 +443,3 @@ class Model:
         plain_low = float(low[0]) if (low == low[0]).all() else low
         plain_high = float(high[0]) if (high == high[0]).all() else high
         return plain_low, plain_high
-
-
-def limit_dual(reduced: Floats, lower: Floats, upper: Floats, limit: float) -> float:
-    """Dual (<= 0, minimisation) of sum x <= limit, from reduced costs without it: where the cheapest columns fill it."""
-    order = np.argsort(reduced, kind="stable")
-    room = limit - lower.sum()
-    filled = np.cumsum((upper - lower)[order])
-    over = np.flatnonzero(filled >= room)
-    marginal = reduced[order[over[0]]] if len(over) and np.any(upper > lower) else 0.0
-    return float(min(0.0, marginal))

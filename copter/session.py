@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import replace
 
 from copter.algorithm.iterate import Iterate
 from copter.algorithm.solve import Outcome, Solve
+from copter.assembly import dense_ray, dense_solution
 from copter.errors import EditNotAllowedError
 from copter.model import Model
 from copter.settings import Settings
-from copter.solution import Residuals, Solution, SparseValues
+from copter.solution import Residuals, Solution, SparseValues, Status
+
+# Endings after which prices or values have gone off to infinity: there is nothing worth starting from.
+DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
 
 class Session:
@@ -38,6 +41,7 @@ class Session:
         self.model = model
         self.settings = settings or Settings()
         self._iterate = Iterate(self.settings.sigma)
+        self._restart: str | None = "first solve"
         self._busy = threading.Lock()
 
     @contextmanager
@@ -71,14 +75,21 @@ class Session:
             if deadline_s is not None:
                 settings = replace(settings, time_limit_s=min(deadline_s, settings.time_limit_s))
             started = time.perf_counter()
-            reason = "first solve" if self._iterate.cold else None
-            outcome = Solve(self.model._matrix, self._iterate, settings, callback).run()
+            reason, self._restart = self._restart, None
+            if reason is not None:
+                self._iterate = Iterate(self.settings.sigma)
+            outcome = Solve(
+                self.model._matrix, self._iterate, settings, callback, self.model._sign * self.model.offset
+            ).run()
+            if outcome.status in DIVERGED:
+                self._restart = f"the last solve ended {outcome.status.value}"
             return self._solution(outcome, reason, time.perf_counter() - started)
 
     def reset(self) -> None:
         """Forget the iterate: the next solve starts cold."""
         with self._alone():
             self._iterate = Iterate(self.settings.sigma)
+            self._restart = "reset"
 
     def _solution(self, outcome: Outcome, reason: str | None, seconds: float) -> Solution:
         model, sign = self.model, self.model._sign
@@ -94,8 +105,9 @@ class Session:
             ws.key, ws.x.copy(), sign * outcome.priced.y, dict(model._slot_of), dict(model._row_of), model
         )
         version = model.version
+        status, ray = outcome.status, outcome.ray
         return Solution(
-            status=outcome.status,
+            status=status,
             objective=objective,
             bound=bound,
             bound_is_certified=outcome.priced.certified,
@@ -107,7 +119,7 @@ class Session:
             model_version=version,
             restart_reason=reason,
             working_columns=ws.size,
-            ray=outcome.ray,
-            _dense=lambda: model._dense_solution(sparse, version),
+            _ray=None if ray is None else (lambda: dense_ray(model, sparse, status, ray, version)),
+            _dense=lambda: dense_solution(model, sparse, version),
             _sparse=sparse,
         )

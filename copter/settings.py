@@ -36,10 +36,6 @@ class Settings:
         First proximal parameter, in units of a column's range over a cost.
     sigma_growth, max_sigma : float
         Factor by which the proximal parameter grows after an easy step, and its largest value.
-    price_smoothing : float
-        Share of the best prices so far in the prices of the next pass while the solve is far from done (0 to 1).
-    smoothing_gap : float
-        Relative gap above which the solve counts as far from done.
     dense_rows : int
         Newton systems of at most this many rows are factorised (Cholesky); larger ones go to conjugate gradients.
     purify : bool
@@ -63,8 +59,6 @@ class Settings:
     sigma: float = 10.0
     sigma_growth: float = 4.0
     max_sigma: float = 1e6
-    price_smoothing: float = 0.5
-    smoothing_gap: float = 1e-2
     dense_rows: int = 1500
     purify: bool = True
     purify_rows: int = 256
@@ -80,7 +74,6 @@ class Settings:
             self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
         for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "keep_slack"):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
-        self._require(0 <= self.price_smoothing < 1, "price_smoothing", self.price_smoothing, "in [0, 1)")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
 

@@ -95,8 +95,6 @@ class Solution:
         Why a session's state could not be kept, if it could not.
     working_columns : int
         Columns that were not priced away.
-    ray : ndarray or None
-        Verified certificate of PRIMAL_INFEASIBLE (row prices) or DUAL_INFEASIBLE (direction in x).
     """
 
     status: Status
@@ -111,7 +109,7 @@ class Solution:
     model_version: int = 0
     restart_reason: str | None = None
     working_columns: int = 0
-    ray: Floats | None = None
+    _ray: Callable[[], Floats] | None = field(default=None, repr=False)
     _dense: Callable[[], tuple[Floats, Floats, Floats]] | None = field(default=None, repr=False)
     _sparse: SparseValues | None = field(default=None, repr=False)
     _cache: dict[str, tuple[Floats, Floats, Floats]] = field(default_factory=dict, repr=False)
@@ -136,6 +134,11 @@ class Solution:
         """c - A'y, (n,)."""
         return self._arrays()[2]
 
+    @property
+    def ray(self) -> Floats | None:
+        """Verified certificate: row multipliers of PRIMAL_INFEASIBLE, a direction in x of DUAL_INFEASIBLE, or None."""
+        return None if self._ray is None else self._ray()
+
     def _arrays(self) -> tuple[Floats, Floats, Floats]:
         if "dense" not in self._cache:
             if self._dense is None:
@@ -147,7 +150,7 @@ class Solution:
         """Values of one request's columns, (n,)."""
         columns, values = self.columns_of(request)
         sparse = self._require_sparse()
-        sparse.model._require_unchanged(request, sparse.slot_of[request])
+        sparse.model._require_unchanged(request, self.model_version)
         dense = sparse.model._lower_of(request)
         dense[columns] = values
         return dense

@@ -85,9 +85,7 @@ def scaled_session(lp: LinearProgram, settings: Settings) -> tuple[Session, Scal
     return Session(model, settings), scaling
 
 
-def unscaled(
-    lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Settings, seconds: float
-) -> Solution:
+def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Settings, seconds: float) -> Solution:
     """The scaled problem's solution in the terms of the original one, judged anew."""
     x, y, _ = scaled._arrays() if lp.shape[1] else (np.zeros(0), np.zeros(lp.shape[0]), np.zeros(0))
     x = np.clip(x * scaling.column, lp.col_lower, lp.col_upper)
@@ -102,6 +100,8 @@ def unscaled(
     ray = scaled.ray
     if ray is not None:
         ray = ray * (scaling.row if status is Status.PRIMAL_INFEASIBLE else scaling.column)
+        size = float(np.abs(ray).max(initial=0.0))
+        ray = ray / size if size > 0 else ray
     reduced = lp.c - lp.A.T @ y
     return replace(
         scaled,
@@ -111,7 +111,7 @@ def unscaled(
         bound_is_certified=judged.bound_is_certified,
         residuals=residuals,
         solve_time_s=seconds,
-        ray=ray,
+        _ray=None if ray is None else (lambda: ray),
         _dense=lambda: (x, y, reduced),
         _sparse=None,
         _cache={},

@@ -111,7 +111,8 @@ def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7
     for multiplier, lower, upper in ((price, lp.row_lower, lp.row_upper), (reduced, lp.col_lower, lp.col_upper)):
         bound = np.where(multiplier > 0, lower, upper)
         small = np.abs(multiplier) <= tolerance
-        term = np.where((multiplier == 0) | (small & np.isinf(bound)), 0.0, multiplier * np.where(multiplier == 0, 0, bound))
+        none = (multiplier == 0) | (small & np.isinf(bound))
+        term = multiplier * np.where(none, 0.0, bound)
         value += float(term.sum())
     return bool(np.isfinite(value) and value > 0)
 

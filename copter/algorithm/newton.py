@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,9 +86,7 @@ class Subproblem:
         diagonal = np.where(inside, self.slack_sigma, 0.0) + REGULARISATION * self.slack_sigma
         if dense:
             matrix = np.diag(diagonal)
-            newton_matrix(
-                ws.start, ws.free, ws.multiplier, ws.entry_start, ws.row, ws.coefficient, self.sigma, matrix
-            )
+            newton_matrix(ws.start, ws.free, ws.multiplier, ws.entry_start, ws.row, ws.coefficient, self.sigma, matrix)
             return solve_dense(matrix, point.residual)
         return self.solve_iteratively(diagonal, point.residual)
 
@@ -123,10 +123,9 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
     size = matrix.diagonal()
     extra = 0.0
     for _ in range(8):
-        try:
+        with suppress(np.linalg.LinAlgError):
             return np.asarray(cho_solve(cho_factor(matrix + np.diag(extra * size), check_finite=False), residual))
-        except np.linalg.LinAlgError:
-            extra = max(10.0 * extra, 1e-10)
+        extra = max(10.0 * extra, 1e-10)
     return np.asarray(residual / np.maximum(size, 1e-300))
 
 
@@ -139,7 +138,7 @@ def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
     slope = float(direction @ start.residual)
     size = float(np.abs(direction * problem.rows.scale).max(initial=0.0))
     reach = RADIUS * (float(np.abs(start.y * problem.rows.scale).max(initial=0.0)) + problem.cost_size)
-    length = min(1.0, reach / size) if size > 0 else 1.0
+    length = min(1.0, reach / size) if reach > 0 and size > 0 else 1.0
     low, low_slope, high, high_slope = 0.0, slope, np.inf, 0.0
     best = start
     for trial in range(MAX_TRIALS):
@@ -164,15 +163,17 @@ def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
     return best
 
 
-def maximise(problem: Subproblem, y: Floats, tolerance: Floats, settings: Settings) -> tuple[Point, int]:
+def maximise(
+    problem: Subproblem, y: Floats, tolerance: Floats, settings: Settings, stop: Callable[[], bool] = lambda: False
+) -> tuple[Point, int]:
     """Ascend from y until every row's residual is within its tolerance; return the point and the steps taken.
 
-    On return ``problem.x`` holds the blocks' projections at the point's prices.
+    `stop` is asked before every step. On return ``problem.x`` holds the blocks' projections at the point's prices.
     """
     dense = len(y) <= settings.dense_rows
     point = problem.evaluate(y)
     for step in range(settings.max_newton_steps):
-        if np.all(np.abs(point.residual) <= tolerance):
+        if np.all(np.abs(point.residual) <= tolerance) or stop():
             return problem.evaluate(point.y), step
         direction = problem.ascent_direction(point, dense)
         if not float(direction @ point.residual) > 0.0:

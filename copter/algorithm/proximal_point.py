@@ -16,6 +16,8 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+FRUITLESS = 8  # proximal steps in a row that leave a row violated, before the caller is asked
+
 
 @dataclass(slots=True)
 class Progress:
@@ -27,7 +29,7 @@ class Progress:
     newton_steps: int
     gap: float
     converged: bool
-    displacement: Floats
+    displacement: Floats  # longest single step in x: an unbounded program's is a ray, and rounding matters least in it
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
@@ -43,9 +45,7 @@ def rows_value(y: Floats, rows: Rows) -> float:
     return float(np.sum(np.where(y == 0.0, 0.0, y * np.where(y == 0.0, 0.0, bound))))
 
 
-def blocks_minimum(
-    reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats
-) -> tuple[float, Floats]:
+def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, limit: Floats) -> tuple[float, Floats]:
     """Sum over groups of min reduced'x, and the reduced costs left out of it.
 
     Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
@@ -81,30 +81,35 @@ def solve_working_set(
     row_tolerance: Floats,
     settings: Settings,
     stop: Callable[[], bool] = lambda: False,
+    offset: float = 0.0,
 ) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is at most `tolerance`.
 
-    ws.x is moved in place; the prices are returned. `stop` is asked after every step.
+    ws.x is moved in place; the prices are returned. `stop` is asked before every Newton step. A run of steps that leave
+    rows violated ends the attempt, so that the caller can look for a certificate.
     """
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
-    newton_steps, gap = 0, np.inf
+    newton_steps, fruitless, gap = 0, 0, np.inf
     displacement = np.zeros(ws.size)
     cost_norm = float(np.linalg.norm(ws.cost))
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma)
-        point, taken = maximise(problem, y, row_tolerance, settings)
+        point, taken = maximise(problem, y, row_tolerance, settings, stop)
         newton_steps += taken
         y, slack = point.y, point.slack
-        displacement = problem.x - ws.x
+        moved = problem.x - ws.x
+        if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
+            displacement = moved
         ws.x[:] = problem.x
         primal = float(ws.cost @ ws.x)
         dual, wrong = restricted_dual(ws, rows, y)
-        gap = abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
+        gap = abs(primal - dual) / (1.0 + abs(primal + offset) + abs(dual + offset))
         gap = max(gap, float(np.linalg.norm(wrong)) / (1.0 + cost_norm))
         feasible = bool(np.all(np.abs(point.residual) <= row_tolerance))
         if feasible and gap <= tolerance:
             return Progress(y, sigma, step, newton_steps, gap, True, displacement)
-        if stop():
+        fruitless = 0 if feasible else fruitless + 1
+        if stop() or fruitless >= FRUITLESS:
             return Progress(y, sigma, step, newton_steps, gap, False, displacement)
         if feasible and taken <= 20:
             sigma = min(sigma * settings.sigma_growth, settings.max_sigma)

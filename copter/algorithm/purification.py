@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 
 SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on it
 TIGHT = 1e-7  # a row this close to a bound (relative) counts as tight
+LEVEL = 1e-12  # a direction whose slope is below this (relative to the costs) costs nothing
 MAX_STEPS = 20_000
 
 
@@ -37,6 +38,7 @@ class Walk:
         total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
         self.room = ws.limit - total
         self.limit_tight = self.room <= SNAP * (1.0 + np.where(np.isfinite(ws.limit), ws.limit, 0.0))
+        self.held = np.zeros(ws.size, dtype=bool)  # columns that an unbounded face leaves where they are
 
     def snap(self, columns: NDArray[np.int64]) -> None:
         """Put columns that are at a bound but for rounding exactly on it."""
@@ -45,10 +47,21 @@ class Walk:
         x[columns] = np.where(x[columns] <= lower[columns] + near, lower[columns], x[columns])
         x[columns] = np.where(x[columns] >= upper[columns] - near, upper[columns], x[columns])
 
+    def settle(self) -> None:
+        """Take what snapping put beyond a group's limit off its column with the most room."""
+        ws = self.ws
+        excess = np.add.reduceat(ws.x, ws.start[:-1]) - ws.limit
+        for group in np.flatnonzero(excess > 0.0):
+            columns = np.arange(ws.start[group], ws.start[group + 1])
+            inner = columns[self.between(columns)]
+            if len(inner):
+                most = inner[np.argmax(ws.x[inner] - ws.lower[inner])]
+                ws.x[most] = max(ws.lower[most], ws.x[most] - excess[group])
+
     def between(self, columns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which columns are strictly between their bounds."""
         x, lower, upper = self.ws.x, self.ws.lower, self.ws.upper
-        return np.asarray((x[columns] > lower[columns]) & (x[columns] < upper[columns]))
+        return np.asarray((x[columns] > lower[columns]) & (x[columns] < upper[columns]) & ~self.held[columns])
 
     def column_block(self, columns: NDArray[np.int64]) -> Floats:
         """Rows x columns dense part of A."""
@@ -72,10 +85,22 @@ class Walk:
         if rank >= len(columns):
             return None
         direction = full[:, rank]
-        return -direction if float(direction @ self.ws.cost[columns]) > 0 else direction
+        return np.asarray(-direction if float(direction @ self.ws.cost[columns]) > 0 else direction)
 
     def follow(self, columns: NDArray[np.int64], block: Floats, direction: Floats) -> None:
-        """Go as far as bounds, rows and limits allow, and mark what became tight."""
+        """Go as far as bounds, rows and limits allow, and mark what became tight.
+
+        Where nothing is in the way, go the other way round if that costs nothing; along a line of equally good points
+        there is no vertex, and the column that would move most is held where it is.
+        """
+        slope = abs(float(direction @ self.ws.cost[columns]))
+        level = slope <= LEVEL * (1.0 + float(np.abs(self.ws.cost[columns]).max()))
+        if self.advance(columns, block, direction) or (level and self.advance(columns, block, -direction)):
+            return
+        self.held[columns[np.argmax(np.abs(direction))]] = True
+
+    def advance(self, columns: NDArray[np.int64], block: Floats, direction: Floats) -> bool:
+        """Go to the first bound, row or limit in the way; False if there is none."""
         ws, rows = self.ws, self.rows
         target = np.where(direction > 0, ws.upper[columns], ws.lower[columns])
         moving = np.abs(direction) > 1e-12
@@ -89,8 +114,7 @@ class Walk:
             limit_reach = np.where(~self.limit_tight & (per_group > 1e-12), self.room / per_group, np.inf)
         length = max(0.0, min(reach.min(), row_reach.min(initial=np.inf), limit_reach.min(initial=np.inf)))
         if not np.isfinite(length):
-            self.row_tight[:] = True  # an unbounded face: nothing to walk to
-            return
+            return False
         ws.x[columns] = np.clip(ws.x[columns] + length * direction, ws.lower[columns], ws.upper[columns])
         first = columns[reach <= length * (1 + 1e-12)]
         ws.x[first] = target[reach <= length * (1 + 1e-12)]
@@ -99,6 +123,7 @@ class Walk:
         self.room -= length * per_group
         self.row_tight |= row_reach <= length * (1 + 1e-12)
         self.limit_tight |= limit_reach <= length * (1 + 1e-12)
+        return True
 
 
 def purify(ws: WorkingSet, rows: Rows, max_rows: int) -> int:
@@ -109,8 +134,14 @@ def purify(ws: WorkingSet, rows: Rows, max_rows: int) -> int:
     if ws.size == 0:
         return 0
     walk = Walk(ws, rows)
-    if int(walk.row_tight.sum()) > max_rows:
-        return 0
+    steps = to_vertex(walk) if int(walk.row_tight.sum()) <= max_rows else 0
+    walk.settle()
+    return steps
+
+
+def to_vertex(walk: Walk) -> int:
+    """Follow null directions until there are none; return how many there were."""
+    ws = walk.ws
     waiting = np.flatnonzero(walk.between(np.arange(ws.size)))
     pending = waiting[:0]
     steps = 0

@@ -22,10 +22,10 @@ def relative_gap(primal: float, dual: float) -> float:
     return abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
 
 
-def residuals_of(ws: WorkingSet, rows: Rows, priced: Priced) -> Residuals:
+def residuals_of(ws: WorkingSet, rows: Rows, priced: Priced, offset: float = 0.0) -> Residuals:
     """Residuals of ws.x with the prices and the bound of a pricing pass.
 
-    Bounds and limits hold by projection; they are measured all the same.
+    Bounds and limits hold by projection; they are measured all the same. `offset` is the objective's constant.
     """
     activity = ws.activity(len(rows.lower))
     over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
@@ -38,7 +38,7 @@ def residuals_of(ws: WorkingSet, rows: Rows, priced: Priced) -> Residuals:
     return Residuals(
         primal=float(np.linalg.norm(violation)) / (1.0 + norm_of_bounds(rows)),
         dual=float(np.linalg.norm(wrong)) / (1.0 + float(np.linalg.norm(ws.cost))),
-        gap=relative_gap(primal, priced.bound),
+        gap=relative_gap(primal + offset, priced.bound + offset),
         primal_absolute=float(violation.max(initial=0.0)),
         dual_absolute=float(np.abs(wrong).max(initial=0.0)),
         gap_absolute=abs(primal - priced.bound),

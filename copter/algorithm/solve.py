@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
 SHARE = 0.3  # of the tolerance that the working set's own gap may take up
 ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
-STALLS = 3  # working-set solves in a row without success before certificates are looked for, then given up
+STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
 
 
 @dataclass(slots=True)
@@ -54,30 +54,34 @@ class Solve:
         iterate: Iterate,
         settings: Settings,
         callback: Callable[[int, float, float], bool | None] | None = None,
+        offset: float = 0.0,
     ) -> None:
+        self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
         self.started = time.perf_counter()
         self.rows: Rows = iterate.rows(matrix)
-        self.passes = self.newton_steps = self.proximal_steps = self.stalls = 0
+        self.passes = self.newton_steps = self.proximal_steps = self.fruitless = 0
         self.interrupted = False
         self.best: Priced | None = None
         self.ray: Floats | None = None
 
     def run(self) -> Outcome:
         """Solve, and leave the iterate ready for the next round."""
-        status, residuals = None, None
         self.iterate.refresh(self.matrix)
         self.rows = self.iterate.rows(self.matrix)
-        while status is None:
+        while True:
             self.best = self.price()
-            residuals = residuals_of(self.iterate.ws, self.rows, self.best)
+            residuals = self.residuals(self.best)
             self.ask_callback(residuals)
             status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.interrupted)
+            if status is Status.OPTIMAL:
+                residuals = self.finish(residuals)
             if status is None:
                 status = self.improve(residuals)
-        if status is Status.OPTIMAL:
-            residuals = self.finish(residuals)
-        return self.outcome(status, residuals)
+                if status is None:
+                    continue
+                residuals = self.residuals(self.best)
+            return self.outcome(status, residuals)
 
     # The steps of the loop ----------------------------------------------------------------------------------------
 
@@ -94,9 +98,13 @@ class Solve:
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column) if len(priced.slot) else 0
         return priced if self.best is None or self.merit(priced) <= self.merit(self.best) else self.best
 
+    def residuals(self, priced: Priced) -> Residuals:
+        """Residuals of the present point, judged by the prices of a pass."""
+        return residuals_of(self.iterate.ws, self.rows, priced, self.offset)
+
     def merit(self, priced: Priced) -> float:
         """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
-        residuals = residuals_of(self.iterate.ws, self.rows, priced)
+        residuals = self.residuals(priced)
         return max(residuals.gap, residuals.dual)
 
     def ask_callback(self, residuals: Residuals) -> None:
@@ -113,13 +121,21 @@ class Solve:
         goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
         goal = max(goal, SHARE * settings.tolerance)
         progress = solve_working_set(
-            iterate.ws, self.rows, iterate.y, iterate.sigma, goal, self.row_tolerance(), settings, self.must_stop
+            iterate.ws,
+            self.rows,
+            iterate.y,
+            iterate.sigma,
+            goal,
+            self.row_tolerance(),
+            settings,
+            self.must_stop,
+            self.offset,
         )
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
         if progress.converged:
-            self.stalls = 0
+            self.fruitless = 0
             return None
         return self.look_for_certificates(progress)
 
@@ -131,9 +147,7 @@ class Solve:
         """Residual that every row may keep, absolute."""
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
-        return np.minimum(
-            ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance
-        )
+        return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
     def look_for_certificates(self, progress: Progress) -> Status | None:
         """A working set that does not converge: infeasible, unbounded, or short of steps."""
@@ -150,8 +164,8 @@ class Solve:
             return Status.PRIMAL_INFEASIBLE
         if iterate.ws.grow(self.matrix, priced.slot, priced.column):
             return None
-        self.stalls += 1
-        return Status.NUMERICAL_ERROR if self.stalls >= STALLS else None
+        self.fruitless += progress.proximal_steps
+        return Status.NUMERICAL_ERROR if self.fruitless >= STALLS * self.settings.max_proximal_steps else None
 
     # The end ------------------------------------------------------------------------------------------------------
 
@@ -161,19 +175,19 @@ class Solve:
         assert best is not None
         if self.settings.purify:
             before = iterate.ws.x.copy()
-            if purify(iterate.ws, self.rows, self.settings.purify_rows):
-                after = residuals_of(iterate.ws, self.rows, best)
-                if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
-                    residuals = after
-                else:
-                    iterate.ws.x[:] = before
+            purify(iterate.ws, self.rows, self.settings.purify_rows)
+            after = self.residuals(best)
+            if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
+                residuals = after
+            else:
+                iterate.ws.x[:] = before
         iterate.cold = False
         iterate.shrink(self.matrix, self.settings.keep_slack)
         return residuals
 
-    def outcome(self, status: Status, residuals: Residuals | None) -> Outcome:
+    def outcome(self, status: Status, residuals: Residuals) -> Outcome:
         """Everything that the solution is made of."""
-        assert self.best is not None and residuals is not None
+        assert self.best is not None
         return Outcome(
             status=status,
             priced=self.best,

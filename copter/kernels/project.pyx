@@ -35,7 +35,7 @@ cdef double sum_at(const double* target, const double* lower, const double* uppe
 cdef double limit_multiplier(const double* target, const double* lower, const double* upper, int n,
                              double limit) noexcept nogil:
     """The mu >= 0 with sum clip(target - mu) = limit, or 0 where the sum stays below: safeguarded Newton."""
-    cdef int n_free, step, j
+    cdef int n_free, _step, j
     cdef double mu = 0.0, low = 0.0, high = 0.0, excess
     excess = sum_at(target, lower, upper, n, 0.0, &n_free) - limit
     if excess <= 0.0:
@@ -43,7 +43,7 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
     for j in range(n):
         if target[j] - lower[j] > high:
             high = target[j] - lower[j]
-    for step in range(200):
+    for _step in range(200):
         if excess > 0.0:
             low = mu
         else:

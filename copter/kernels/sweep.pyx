@@ -14,7 +14,8 @@ cdef inline double row_price(double activity, double lower, double upper, double
 
 
 cdef inline double gradient_of(Py_ssize_t j, double cost, double proximal, const int[::1] entry_start,
-                               const int[::1] row, const double[::1] coefficient, const double[::1] price) noexcept nogil:
+                               const int[::1] row, const double[::1] coefficient,
+                               const double[::1] price) noexcept nogil:
     cdef double gradient = cost + proximal
     cdef Py_ssize_t k
     for k in range(entry_start[j], entry_start[j + 1]):

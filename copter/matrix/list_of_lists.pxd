@@ -38,6 +38,6 @@ cdef class BlockMatrix:
     cdef list free_rows
     cdef int reserve(self) except -1
     cdef Block* block_at(self, int slot) except NULL
-    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column, double* reduced,
-                         int* found) noexcept nogil
+    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
+                         double* reduced, int* found) noexcept nogil
     cdef double cost_at(self, const Block* block, int column) noexcept nogil

@@ -40,13 +40,13 @@ def segments_of(column_start, row):
     if n == 0:
         return np.zeros(1, dtype=np.int32)
     counts = np.diff(column_start)
-    same = counts[1:] == counts[:-1]
+    same = counts[1:] == counts[:n - 1]
     if same.any():
         width = counts.max(initial=0)
         padded = np.full((n, width + 1), -1, dtype=np.int64)
         inside = np.arange(width + 1) < counts[:, None]
         padded[inside] = row
-        same &= (padded[1:] == padded[:-1]).all(axis=1)
+        same &= (padded[1:] == padded[:n - 1]).all(axis=1)
     starts = np.concatenate(([0], np.flatnonzero(~same) + 1, [n])).astype(np.int32)
     if len(starts) - 1 > MAX_SEGMENTS:
         starts = np.array([0, n], dtype=np.int32)
@@ -319,6 +319,12 @@ cdef class BlockMatrix:
             lower[block.fixed] = upper[block.fixed] = value
         return lower, upper
 
+    def lower_of(self, int slot):
+        """Lower bounds of a slab's columns when it is not fixed, (n,) float64, a new array."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        return np.zeros(block.n_columns) if slab.lower_each is None else slab.lower_each.copy()
+
     # Passes -------------------------------------------------------------------------------------------------------
 
     def price(self, const double[::1] y, const double[::1] threshold, int n_threads, double weight=1.0):
@@ -346,7 +352,6 @@ cdef class BlockMatrix:
         cdef int[:, ::1] column_view = column
         cdef double[:, ::1] reduced_view = reduced
         cdef int[::1] found_view = found
-        cdef Block* block
         if n == 0:
             return smallest, found, found, smallest
         for template in self.templates:
@@ -359,8 +364,8 @@ cdef class BlockMatrix:
         slot = np.repeat(np.arange(n, dtype=np.int32), found)
         return smallest, slot, column[inside], reduced[inside]
 
-    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column, double* reduced,
-                         int* found) noexcept nogil:
+    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
+                         double* reduced, int* found) noexcept nogil:
         cdef Block* block = &self.blocks[i]
         if block.n_columns == 0 or block.resident:
             return
