@@ -26,11 +26,17 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         times.add_row(name, *(seconds(summary[key][which]) for which in ("p50", "p99", "max")))
     highs = summary.get("highs") or {}
     for key, value in highs.items():
-        if isinstance(value, Mapping) and key.endswith("_s"):
+        if isinstance(value, Mapping) and key.endswith("_s") and value.get("p50") is not None:
             cells = (seconds(value.get(which)) for which in ("p50", "p99", "max"))
             times.add_row(f"HiGHS {key[:-2]}", *cells)
+    if highs.get("cold_s") is not None:
+        limited = " (stopped at the time limit)" if highs.get("cold_time_limit_hit") else ""
+        times.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "")
     console.print(facts)
     console.print(times)
+    ratio = (highs.get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
+    if ratio:
+        console.print(f" HiGHS's faster way (warm or cold) takes {ratio:,.0f} times as long as copter (median)")
     if highs.get("objective_rel_diff_max") is not None:
         console.print(f" objective against HiGHS: {highs['objective_rel_diff_max']:.1e} apart at most (relative)\n")
 
