@@ -333,6 +333,35 @@ class Model:
             self._matrix.set_exceptions(slot, None, None)
         self.version += 1
 
+    def rescale_costs(
+        self,
+        requests: Sequence[Hashable],
+        scale: ArrayLike,
+        offset: ArrayLike = 0.0,
+        columns: ArrayLike | None = None,
+        costs: ArrayLike = 0.0,
+    ) -> None:
+        """Do :meth:`rescale_cost` for many requests in one call.
+
+        Parameters
+        ----------
+        requests : sequence of ids (n,)
+        scale, offset : float or array_like (n,)
+        columns : array_like of int (n,), optional
+            Column of each request whose objective coefficient is given in `costs` (n,); -1 for none.
+        """
+        n = len(requests)
+        slots = np.fromiter((self._slot(request) for request in requests), dtype=np.int32, count=n)
+        scales, offsets = checked_vector("scale", scale, n, 1.0), checked_vector("offset", offset, n, 0.0)
+        single = checked_vector("costs", costs, n, 0.0)
+        column = np.full(n, -1, dtype=np.int32) if columns is None else np.array(columns, dtype=np.int32)
+        if column.shape != (n,):
+            raise DimensionError(f"columns has shape {column.shape}, must be ({n},)")
+        for at in np.flatnonzero((column < -1) | (column >= self._matrix.sizes_of(slots))):
+            self._checked_column(requests[int(at)], int(slots[at]), int(column[at]))
+        self._matrix.rescale(slots, self._sign * scales, self._sign * offsets, column, self._sign * single)
+        self.version += 1
+
     def fix(self, request: Hashable, column: int) -> None:
         """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds."""
         slot = self._slot(request)

@@ -14,6 +14,7 @@ from copter.assembly import dense_ray, dense_solution
 from copter.errors import EditNotAllowedError
 from copter.model import Model
 from copter.settings import Settings
+from copter.shims import IntegerPlan, RoundingShim, Shim
 from copter.solution import Residuals, Solution, SparseValues, Status
 
 # Endings after which prices or values have gone off to infinity: there is nothing worth starting from.
@@ -43,6 +44,8 @@ class Session:
         self._iterate = Iterate(self.settings.sigma)
         self._restart: str | None = "first solve"
         self._busy = threading.Lock()
+        self._plan: IntegerPlan | None = None
+        self.last_solution: Solution | None = None
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -84,6 +87,27 @@ class Session:
             if outcome.status in DIVERGED:
                 self._restart = f"the last solve ended {outcome.status.value}"
             return self._solution(outcome, reason, time.perf_counter() - started)
+
+    def solve_integer(self, shim: Shim | None = None, deadline_s: float | None = None) -> IntegerPlan:
+        """Solve the LP, then make a whole plan of it.
+
+        Parameters
+        ----------
+        shim : Shim, optional
+            By default :class:`copter.shims.RoundingShim`. It is given the last plan that this method returned, and the
+            new one is never worse where that still fits.
+        deadline_s : float, optional
+            As for :meth:`solve`; the shim comes after.
+
+        Returns
+        -------
+        IntegerPlan
+            Feasible, with the LP's certified bound and the true gap.
+        """
+        solution = self.solve(deadline_s=deadline_s)
+        self.last_solution = solution
+        self._plan = (shim or RoundingShim())(self.model, solution, self._plan)
+        return self._plan
 
     def reset(self) -> None:
         """Forget the iterate: the next solve starts cold."""

@@ -174,6 +174,11 @@ class Solution:
         for request, begin, end in zip(sparse.slot_of, first, last, strict=True):
             yield request, columns[begin:end], sparse.x[begin:end]
 
+    def working_columns_by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        """(slot, column, x) of the columns that may be off their lower bound, for shims that work on whole arrays."""
+        sparse = self._require_sparse()
+        return (sparse.key >> 32).astype(np.int32), (sparse.key & 0xFFFFFFFF).astype(np.int32), sparse.x
+
     def price(self, resource: Hashable) -> float:
         """Dual of a resource's row: the objective's change per extra unit."""
         sparse = self._require_sparse()

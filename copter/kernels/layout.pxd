@@ -26,7 +26,9 @@ cdef struct Block:
     double upper             # of every column, unless upper_each is given
     Pattern* pattern
     const double* cost
-    const int* exception_column
+    int single_column        # the exception, where there is one
+    double single_cost
+    const int* exception_column   # the exceptions, where there are several
     const double* exception_cost
     const double* lower_each  # NULL: zero
     const double* upper_each  # NULL: upper
@@ -34,3 +36,11 @@ cdef struct Block:
 
 cdef enum:
     MAX_SEGMENTS = 8
+
+
+cdef inline int exception_at(const Block* block, int e) noexcept nogil:
+    return block.single_column if block.n_exceptions == 1 else block.exception_column[e]
+
+
+cdef inline double exception_cost_at(const Block* block, int e) noexcept nogil:
+    return block.single_cost if block.n_exceptions == 1 else block.exception_cost[e]

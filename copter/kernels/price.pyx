@@ -2,7 +2,7 @@
 
 from libc.math cimport INFINITY
 
-from copter.kernels.layout cimport Block, Pattern
+from copter.kernels.layout cimport Block, Pattern, exception_at, exception_cost_at
 
 
 cdef extern from "reduce.h" nogil:
@@ -27,7 +27,7 @@ cdef inline double smallest_between(const Block* block, double weight, int begin
     cdef double best = INFINITY, value
     cdef int e, j, start = begin
     for e in range(block.n_exceptions):
-        j = block.exception_column[e]
+        j = exception_at(block, e)
         if j < begin:
             continue
         if j >= end:
@@ -35,7 +35,7 @@ cdef inline double smallest_between(const Block* block, double weight, int begin
         value = copter_smallest(block.cost, usage, weight * block.scale, weight * block.offset, start, j)
         if value < best:
             best = value
-        value = weight * block.exception_cost[e] - usage[j]
+        value = weight * exception_cost_at(block, e) - usage[j]
         if value < best:
             best = value
         start = j + 1
@@ -49,11 +49,11 @@ cdef inline int where_smallest(const Block* block, double weight, int begin, int
     cdef const double* usage = block.pattern.priced_usage
     cdef double best = INFINITY, value
     cdef int e = 0, j, where = begin
-    while e < block.n_exceptions and block.exception_column[e] < begin:
+    while e < block.n_exceptions and exception_at(block, e) < begin:
         e += 1
     for j in range(begin, end):
-        if e < block.n_exceptions and block.exception_column[e] == j:
-            value = weight * block.exception_cost[e] - usage[j]
+        if e < block.n_exceptions and exception_at(block, e) == j:
+            value = weight * exception_cost_at(block, e) - usage[j]
             e += 1
         else:
             value = weight * (block.scale * block.cost[j] + block.offset) - usage[j]

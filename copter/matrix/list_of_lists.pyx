@@ -13,7 +13,7 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from copter.kernels.layout cimport MAX_SEGMENTS, Block, Pattern
+from copter.kernels.layout cimport MAX_SEGMENTS, Block, Pattern, exception_at, exception_cost_at
 from copter.kernels.price cimport price_block, price_pattern
 
 
@@ -286,11 +286,46 @@ cdef class BlockMatrix:
         """Columns (ascending) whose costs are given as they are; None for none."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
-        slab.exception_column = None if columns is None else np.ascontiguousarray(columns, dtype=np.int32)
-        slab.exception_cost = None if costs is None else np.ascontiguousarray(costs, dtype=np.float64)
-        block.n_exceptions = 0 if columns is None else <int>len(slab.exception_column)
+        count = 0 if columns is None else len(columns)
+        block.n_exceptions = <int>count
+        slab.exception_column = np.ascontiguousarray(columns, dtype=np.int32) if count > 1 else None
+        slab.exception_cost = np.ascontiguousarray(costs, dtype=np.float64) if count > 1 else None
         block.exception_column = int_pointer(slab.exception_column)
         block.exception_cost = double_pointer(slab.exception_cost)
+        if count == 1:
+            block.single_column, block.single_cost = columns[0], costs[0]
+
+    def rescale(self, const int[::1] slots, const double[::1] scale, const double[::1] offset,
+                const int[::1] column, const double[::1] cost):
+        """Set scale, offset and at most one exception (column -1: none) of many slabs, in one call."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        with nogil:
+            for i in range(slots.shape[0]):
+                block = &self.blocks[slots[i]]
+                block.scale, block.offset = scale[i], offset[i]
+                block.n_exceptions = column[i] >= 0
+                block.single_column, block.single_cost = column[i], cost[i]
+
+    def sizes_of(self, const int[::1] slots):
+        """Number of columns of each slab, (n,) int32."""
+        cdef Py_ssize_t i
+        sizes = np.empty(slots.shape[0], dtype=np.int32)
+        cdef int[::1] view = sizes
+        with nogil:
+            for i in range(slots.shape[0]):
+                view[i] = self.blocks[slots[i]].n_columns
+        return sizes
+
+    def costs_at(self, const int[::1] slots, const int[::1] columns):
+        """Cost of one column of each slab, (n,) float64."""
+        cdef Py_ssize_t i
+        costs = np.empty(slots.shape[0])
+        cdef double[::1] view = costs
+        with nogil:
+            for i in range(slots.shape[0]):
+                view[i] = self.cost_at(&self.blocks[slots[i]], columns[i])
+        return costs
 
     def set_fixed(self, int slot, int column):
         """Hold one column at its upper bound and all others at their lower; -1 frees them."""
@@ -302,7 +337,9 @@ cdef class BlockMatrix:
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         costs = block.scale * slab.cost + block.offset
-        if slab.exception_column is not None:
+        if block.n_exceptions == 1:
+            costs[block.single_column] = block.single_cost
+        elif block.n_exceptions > 1:
             costs[slab.exception_column] = slab.exception_cost
         return costs
 
@@ -378,8 +415,8 @@ cdef class BlockMatrix:
     cdef double cost_at(self, const Block* block, int column) noexcept nogil:
         cdef int e
         for e in range(block.n_exceptions):
-            if block.exception_column[e] == column:
-                return block.exception_cost[e]
+            if exception_at(block, e) == column:
+                return exception_cost_at(block, e)
         return block.scale * block.cost[column] + block.offset
 
     def gather_sizes(self, const int[::1] slots, const int[::1] start, const int[::1] columns):

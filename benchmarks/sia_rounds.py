@@ -1,0 +1,117 @@
+"""A seeded sequence of Sia LPs: jobs come and go, and every running job's values move every round."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Model
+from copter.shims import IDLE, IntegerPlan
+
+Floats = NDArray[np.float64]
+
+GPU_TYPES = 7
+GPUS_PER_NODE = 8
+JOBS_PER_GPU = 0.14  # 1,400 jobs on 10,000 GPUs
+CAPPED_GPUS = 64
+INCENTIVE = 1.1
+RESTART_S = 60.0
+ROUND_S = 60.0
+
+
+class SiaRounds:
+    """Sia's LP over all configurations of a cluster of seven types, with goodput of each job's own.
+
+    v = 1.1 - (rho G)^(-1/2); G is concave in the GPUs and saturates at a size of the job's own, so that every column has
+    a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift every round,
+    but for the configuration that a job has.
+
+    Parameters
+    ----------
+    gpus : int
+        Size of the cluster.
+    mode : {"full", "capped"}
+    churn : float
+        Share of jobs replaced every round.
+    seed : int
+    """
+
+    def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        nodes = np.full(GPU_TYPES, gpus // GPUS_PER_NODE // GPU_TYPES)
+        nodes[: gpus // GPUS_PER_NODE - nodes.sum()] += 1
+        sizes = [self.sizes(int(n), mode) for n in nodes]
+        self.gpus: Floats = np.concatenate(sizes)
+        self.kind = np.repeat(np.arange(GPU_TYPES), [len(s) for s in sizes])
+        self.churn = churn
+        self.model = Model(sense="max")
+        for k, count in enumerate(nodes):
+            self.model.add_resources(k, int(count) * GPUS_PER_NODE)
+        self.template = self.model.add_template(
+            {k: np.where(self.kind == k, self.gpus, 0.0) for k in range(GPU_TYPES)}
+        )
+        self.log_gpus = np.log(self.gpus)
+        self.jobs = np.zeros(0, dtype=np.int64)
+        self.age_s, self.restarts = np.zeros(0), np.zeros(0)
+        self.column, self.own_base = np.zeros(0, dtype=np.int32), np.zeros(0)
+        self.base: dict[int, Floats] = {}
+        self.next_job = 0
+        self.waiting = [self.new_base() for _ in range(round(JOBS_PER_GPU * gpus))]
+        self.doomed = np.zeros(0, dtype=np.int64)
+
+    @staticmethod
+    def sizes(nodes: int, mode: str) -> Floats:
+        """Configurations of a type: powers of two within a node, then whole nodes."""
+        found = np.concatenate((2.0 ** np.arange(3), GPUS_PER_NODE * np.arange(1.0, nodes + 1)))
+        return found[found <= CAPPED_GPUS] if mode == "capped" else found
+
+    def new_base(self) -> Floats:
+        """G^(-1/2) of one job, (n,)."""
+        rng = self.rng
+        speed = np.log(rng.uniform(1.0, 10.0, GPU_TYPES))[self.kind]
+        log_goodput = speed + rng.uniform(0.6, 0.95) * self.log_gpus - np.log1p(self.gpus / 2.0 ** rng.uniform(2, 9))
+        return np.asarray(np.exp(-0.5 * (log_goodput - log_goodput.min())))
+
+    def prepare(self) -> None:
+        """Draw the next round's arrivals and departures (not timed: it is the cluster's doing, not the solver's)."""
+        count = max(1, round(self.churn * len(self.jobs))) if self.churn > 0 else 0
+        self.doomed = self.rng.choice(len(self.jobs), count, replace=False)
+        self.waiting = [self.new_base() for _ in range(count)]
+
+    def edit(self) -> None:
+        """Apply the round's edits to the model."""
+        for at in self.doomed:
+            self.model.remove_request(int(self.jobs[at]))
+        if len(self.doomed):
+            keep = np.ones(len(self.jobs), dtype=bool)
+            keep[self.doomed] = False
+            self.jobs, self.age_s, self.restarts = self.jobs[keep], self.age_s[keep], self.restarts[keep]
+            self.column, self.own_base = self.column[keep], self.own_base[keep]
+        fresh = np.arange(self.next_job, self.next_job + len(self.waiting))
+        for job, base in zip(fresh, self.waiting, strict=True):
+            self.model.add_request(int(job), base, template=self.template, integer=True, scale=-1.0, offset=INCENTIVE)
+            self.base[int(job)] = base
+        self.next_job += len(fresh)
+        self.jobs = np.concatenate((self.jobs, fresh))
+        self.age_s = np.concatenate((self.age_s + ROUND_S, np.zeros(len(fresh))))
+        self.restarts = np.concatenate((self.restarts, np.zeros(len(fresh))))
+        self.column = np.concatenate((self.column, np.full(len(fresh), IDLE, dtype=np.int32)))
+        self.own_base = np.concatenate((self.own_base, np.zeros(len(fresh))))
+        factor = np.maximum(self.age_s - self.restarts * RESTART_S, 0.2 * self.age_s) / (self.age_s + RESTART_S)
+        running = self.column != IDLE
+        scale = np.where(running & (factor > 0), np.maximum(factor, 0.2) ** -0.5, 1.0)
+        self.model.rescale_costs(
+            self.jobs.tolist(), -scale, INCENTIVE, self.column, np.where(running, INCENTIVE - self.own_base, 0.0)
+        )
+
+    def adopt(self, plan: IntegerPlan) -> None:
+        """Take the plan in: running jobs that changed configuration have restarted."""
+        slots = np.array([plan.slot_of[int(job)] for job in self.jobs])
+        column = plan.column_of_slot[slots]
+        self.restarts += (self.column != IDLE) & (column != self.column)
+        self.column = column
+        for at in np.flatnonzero(column != IDLE):
+            self.own_base[at] = self.base[int(self.jobs[at])][column[at]]
+        alive = set(self.jobs.tolist())
+        for job in [job for job in self.base if job not in alive]:
+            del self.base[job]
