@@ -46,8 +46,8 @@ class Iterate:
             return
         reduced = ws.reduced_costs(self.y)
         counts = np.diff(ws.start)
-        best = np.repeat(np.minimum(np.minimum.reduceat(reduced, ws.start[:-1]), 0.0), counts)
-        scale = np.repeat(np.maximum.reduceat(np.abs(ws.cost), ws.start[:-1]), counts)
+        best = np.repeat(np.minimum(ws.least_of_groups(reduced), 0.0), counts)
+        scale = np.repeat(-ws.least_of_groups(-np.abs(ws.cost)), counts)
         needed = np.repeat(matrix.resident_mask()[ws.slots], counts)
         keep = needed | (ws.x != ws.lower) | (ws.lower == ws.upper) | (reduced - best <= keep_slack * scale)
         if not keep.all():

@@ -21,6 +21,7 @@ SUFFICIENT = 0.9  # a step is long enough once the slope along it has fallen bel
 REGULARISATION = 1e-12  # of the Newton matrix, relative to its largest possible diagonal
 RADIUS = 10.0  # first trial steps move prices by at most this many times their size
 GROWTH = 4.0  # of a step along which the dual still rises as steeply
+SMALL_WORKING_SET = 20_000  # columns below which one thread projects faster than several
 MAX_TRIALS = 40  # evaluations in one line search
 
 
@@ -46,17 +47,21 @@ class Point:
 class Subproblem:
     """One proximal subproblem: the working set, a center, and the proximal parameter."""
 
-    def __init__(self, ws: WorkingSet, rows: Rows, center: Floats, slack_center: Floats, sigma: float) -> None:
+    def __init__(
+        self, ws: WorkingSet, rows: Rows, center: Floats, slack_center: Floats, sigma: float, n_threads: int = 1
+    ) -> None:
         self.ws, self.rows, self.center, self.slack_center, self.sigma = ws, rows, center, slack_center, sigma
         self.slack_sigma = sigma * rows.scale**2
-        self.activity = np.empty(len(rows.lower))
+        pieces = n_threads if ws.size >= SMALL_WORKING_SET else 1
+        self.activities = np.empty((pieces, len(rows.lower)))
+        self.values = np.empty(pieces)
         self.x = np.empty(ws.size)
         self.cost_size = float(np.abs(ws.cost).max(initial=0.0))
 
     def evaluate(self, y: Floats) -> Point:
         """Project every block at prices y (equation A4)."""
         ws = self.ws
-        value = project(
+        project(
             ws.start,
             ws.limit,
             ws.cost,
@@ -71,12 +76,14 @@ class Subproblem:
             self.x,
             ws.free,
             ws.multiplier,
-            self.activity,
+            self.activities,
+            self.values,
         )
+        value = float(self.values.sum())
         slack = np.clip(self.slack_center - self.slack_sigma * y, self.rows.lower, self.rows.upper)
         step = slack - self.slack_center
         value += float(y @ slack + 0.5 * (step / self.slack_sigma) @ step)
-        return Point(y, value, slack, slack - self.activity)
+        return Point(y, value, slack, slack - self.activities.sum(axis=0))
 
     def ascent_direction(self, point: Point, dense: bool) -> Floats:
         """Solve (sigma A J A' + slack part) d = residual."""

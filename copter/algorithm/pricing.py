@@ -53,7 +53,7 @@ def price_all(
     reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
     threshold = np.zeros(matrix.n_slots)
     if ws.size:
-        threshold[ws.slots] = np.minimum(np.minimum.reduceat(reduced, ws.start[:-1]), 0.0)
+        threshold[ws.slots] = np.minimum(ws.least_of_groups(reduced), 0.0)
     threshold -= ROUNDING * (1.0 + np.abs(threshold))
     threads = 1 if matrix.n_columns < SMALL_MODEL else n_threads
     smallest, slot, column, _ = matrix.price(y, threshold, threads, weight)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter.algorithm.newton import Rows, Subproblem, maximise
 from copter.algorithm.working_set import WorkingSet
+from copter.kernels.accumulate import group_least, plain_groups
 from copter.kernels.project import block_minimum
 from copter.settings import Settings
 
@@ -51,7 +52,25 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
     Left out are those of the wrong sign on columns without the bound that would answer for them: with them the
     minimum is minus infinity (equations A3, F7).
     """
+    plain = np.empty(len(limit), dtype=np.uint8)
+    plain_groups(start, limit, lower, upper, plain)
+    least = np.empty(len(limit))
+    group_least(start, reduced, least)
+    if plain.all():
+        return float(np.minimum(least, 0.0) @ limit), np.zeros(0)
     counts = np.diff(start)
+    columns, groups = np.repeat(plain == 0, counts), plain == 0
+    other = int(groups.sum())
+    total, wrong = other_minimum(
+        reduced[columns], lower[columns], upper[columns], counts[groups], limit[groups], np.arange(other)
+    )
+    return total + float(np.minimum(least[~groups], 0.0) @ limit[~groups]), wrong
+
+
+def other_minimum(
+    reduced: Floats, lower: Floats, upper: Floats, counts: NDArray[np.int64], limit: Floats, groups: NDArray[np.int64]
+) -> tuple[float, Floats]:
+    """The same for groups with bounds of their own."""
     without_limit = np.repeat(~np.isfinite(limit), counts)
     wrong = np.where(np.isneginf(lower), np.maximum(reduced, 0.0), 0.0)
     wrong += np.where(np.isposinf(upper) & without_limit, np.minimum(reduced, 0.0), 0.0)
@@ -60,7 +79,8 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
         at = np.where(kept > 0, lower, np.where(kept < 0, upper, 0.0))
         return float((kept * at).sum()), wrong
     least = np.empty(len(limit))
-    order = np.lexsort((kept, np.repeat(np.arange(len(limit)), counts))).astype(np.int64)
+    start = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    order = np.lexsort((kept, np.repeat(groups, counts))).astype(np.int64)
     block_minimum(start, limit, kept, lower, upper, order, least)
     return float(least.sum()), wrong
 
@@ -93,7 +113,7 @@ def solve_working_set(
     displacement = np.zeros(ws.size)
     cost_norm = float(np.linalg.norm(ws.cost))
     for step in range(1, settings.max_proximal_steps + 1):
-        problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma)
+        problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
         point, taken = maximise(problem, y, row_tolerance, settings, stop)
         newton_steps += taken
         y, slack = point.y, point.slack

@@ -74,7 +74,7 @@ class Walk:
 
     def null_direction(self, columns: NDArray[np.int64], block: Floats) -> Floats | None:
         """A direction of these columns that leaves tight rows and tight limits as they are, never uphill."""
-        groups, member = np.unique(self.group[columns], return_inverse=True)
+        groups, member = distinct(self.group[columns])
         limits = np.zeros((len(groups), len(columns)))
         limits[member, np.arange(len(columns))] = 1.0
         touched = self.row_tight & block.any(axis=1)
@@ -110,8 +110,10 @@ class Walk:
             loose = ~self.row_tight & (np.abs(change) > 1e-12 * rows.scale)
             goal = np.where(change > 0, rows.upper, rows.lower)
             row_reach = np.where(loose, (goal - self.activity) / change, np.inf)
-            per_group = np.bincount(self.group[columns], weights=direction, minlength=len(self.room))
-            limit_reach = np.where(~self.limit_tight & (per_group > 1e-12), self.room / per_group, np.inf)
+            groups, member = distinct(self.group[columns])
+            per_group = np.bincount(member, weights=direction)
+            free = ~self.limit_tight[groups] & (per_group > 1e-12)
+            limit_reach = np.where(free, self.room[groups] / per_group, np.inf)
         length = max(0.0, min(reach.min(), row_reach.min(initial=np.inf), limit_reach.min(initial=np.inf)))
         if not np.isfinite(length):
             return False
@@ -120,9 +122,9 @@ class Walk:
         ws.x[first] = target[reach <= length * (1 + 1e-12)]
         self.snap(columns)
         self.activity += length * change
-        self.room -= length * per_group
+        self.room[groups] -= length * per_group
         self.row_tight |= row_reach <= length * (1 + 1e-12)
-        self.limit_tight |= limit_reach <= length * (1 + 1e-12)
+        self.limit_tight[groups] |= limit_reach <= length * (1 + 1e-12)
         return True
 
 
@@ -169,5 +171,13 @@ def to_vertex(walk: Walk) -> int:
 
 def outnumber(walk: Walk, columns: NDArray[np.int64]) -> bool:
     """Whether a null direction must exist: more columns than tight rows and tight limits."""
-    groups = np.unique(walk.group[columns])
+    groups, _ = distinct(walk.group[columns])
     return len(columns) > int(walk.row_tight.sum()) + int(walk.limit_tight[groups].sum())
+
+
+def distinct(groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct values of an ascending array, and the index of each entry's own."""
+    new = np.empty(len(groups), dtype=bool)
+    new[:1] = True
+    np.not_equal(groups[1:], groups[:-1], out=new[1:])
+    return groups[new], np.cumsum(new) - 1

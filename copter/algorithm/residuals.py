@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from copter.algorithm.newton import Rows
@@ -22,24 +24,39 @@ def relative_gap(primal: float, dual: float) -> float:
     return abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
 
 
-def residuals_of(ws: WorkingSet, rows: Rows, priced: Priced, offset: float = 0.0) -> Residuals:
-    """Residuals of ws.x with the prices and the bound of a pricing pass.
+@dataclass(frozen=True, slots=True)
+class PrimalSide:
+    """What of the residuals depends on x alone: objective (as minimised), relative and largest violation."""
 
-    Bounds and limits hold by projection; they are measured all the same. `offset` is the objective's constant.
-    """
+    objective: float
+    relative: float
+    largest: float
+    cost_norm: float
+
+
+def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
+    """Objective and violations of ws.x. Bounds and limits hold by projection; they are measured all the same."""
     activity = ws.activity(len(rows.lower))
     over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
     outside = np.maximum(np.maximum(ws.x - ws.upper, ws.lower - ws.x), 0.0)
     total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
-    beyond = np.maximum(total - ws.limit, 0.0)
-    violation = np.concatenate((over, outside, beyond))
-    primal = float(ws.cost @ ws.x)
+    violation = np.concatenate((over, outside, np.maximum(total - ws.limit, 0.0)))
+    return PrimalSide(
+        objective=float(ws.cost @ ws.x),
+        relative=float(np.linalg.norm(violation)) / (1.0 + norm_of_bounds(rows)),
+        largest=float(violation.max(initial=0.0)),
+        cost_norm=float(np.linalg.norm(ws.cost)),
+    )
+
+
+def residuals_of(side: PrimalSide, priced: Priced, offset: float = 0.0) -> Residuals:
+    """Residuals of a point with the prices and the bound of a pricing pass; `offset` is the objective's constant."""
     wrong = priced.dual_violation
     return Residuals(
-        primal=float(np.linalg.norm(violation)) / (1.0 + norm_of_bounds(rows)),
-        dual=float(np.linalg.norm(wrong)) / (1.0 + float(np.linalg.norm(ws.cost))),
-        gap=relative_gap(primal + offset, priced.bound + offset),
-        primal_absolute=float(violation.max(initial=0.0)),
+        primal=side.relative,
+        dual=float(np.linalg.norm(wrong)) / (1.0 + side.cost_norm),
+        gap=relative_gap(side.objective + offset, priced.bound + offset),
+        primal_absolute=side.largest,
         dual_absolute=float(np.abs(wrong).max(initial=0.0)),
-        gap_absolute=abs(primal - priced.bound),
+        gap_absolute=abs(side.objective - priced.bound),
     )

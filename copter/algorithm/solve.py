@@ -16,7 +16,7 @@ from copter.algorithm.newton import Rows
 from copter.algorithm.pricing import Priced, price_all
 from copter.algorithm.proximal_point import Progress, solve_working_set
 from copter.algorithm.purification import purify
-from copter.algorithm.residuals import residuals_of
+from copter.algorithm.residuals import PrimalSide, primal_side, residuals_of
 from copter.algorithm.termination import status_of
 from copter.matrix import BlockMatrix
 from copter.settings import Settings
@@ -69,6 +69,7 @@ class Solve:
         """Solve, and leave the iterate ready for the next round."""
         self.iterate.refresh(self.matrix)
         self.rows = self.iterate.rows(self.matrix)
+        self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
         while True:
             self.best = self.price()
             residuals = self.residuals(self.best)
@@ -96,15 +97,18 @@ class Solve:
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
         self.passes += 1
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column) if len(priced.slot) else 0
-        return priced if self.best is None or self.merit(priced) <= self.merit(self.best) else self.best
+        if self.best is None:
+            return priced
+        side = primal_side(iterate.ws, self.rows)
+        return priced if self.merit(side, priced) <= self.merit(side, self.best) else self.best
 
     def residuals(self, priced: Priced) -> Residuals:
         """Residuals of the present point, judged by the prices of a pass."""
-        return residuals_of(self.iterate.ws, self.rows, priced, self.offset)
+        return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
 
-    def merit(self, priced: Priced) -> float:
+    def merit(self, side: PrimalSide, priced: Priced) -> float:
         """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
-        residuals = self.residuals(priced)
+        residuals = residuals_of(side, priced, self.offset)
         return max(residuals.gap, residuals.dual)
 
     def ask_callback(self, residuals: Residuals) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.kernels.accumulate import activities, group_least, reduced_costs
 from copter.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
@@ -120,12 +121,18 @@ class WorkingSet:
 
     def activity(self, n_rows: int) -> Floats:
         """A x, (n_rows,), recomputed from the columns."""
-        value = np.repeat(self.x, np.diff(self.entry_start)) * self.coefficient
-        return np.bincount(self.row, weights=value, minlength=n_rows)[:n_rows].astype(np.float64)
+        activity = np.empty(n_rows)
+        activities(self.entry_start, self.row, self.coefficient, self.x, activity)
+        return activity
 
     def reduced_costs(self, y: Floats) -> Floats:
         """c - A'y of the working columns, (n,)."""
-        usage = self.coefficient * y[self.row]
-        total = np.add.reduceat(np.append(usage, 0.0), self.entry_start[:-1]) if self.size else np.zeros(0)
-        total[np.diff(self.entry_start) == 0] = 0.0
-        return np.asarray(self.cost - total)
+        reduced = np.empty(self.size)
+        reduced_costs(self.cost, self.entry_start, self.row, self.coefficient, y, reduced)
+        return reduced
+
+    def least_of_groups(self, value: Floats) -> Floats:
+        """Least of some value of the columns over every group, (g,)."""
+        least = np.empty(len(self.slots))
+        group_least(self.start, value, least)
+        return least

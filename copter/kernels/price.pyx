@@ -79,14 +79,13 @@ cdef void price_block(
     every segment whose reduced cost is below the threshold; found: how many there are.
     """
     cdef int s, n = 0
-    cdef double best = INFINITY, value
     cdef const int* segment = block.pattern.segment_start
-    for s in range(block.pattern.n_segments):
-        value = smallest_between(block, weight, segment[s], segment[s + 1])
-        if value < best:
-            best = value
-        if value < threshold:
-            column[n] = where_smallest(block, weight, segment[s], segment[s + 1], &reduced_cost[n])
-            n += 1
-    smallest[0] = best
+    # One run over all columns decides for most blocks; only a block worth having is looked at segment by segment.
+    smallest[0] = smallest_between(block, weight, 0, block.n_columns)
+    if smallest[0] < threshold:
+        for s in range(block.pattern.n_segments):
+            if (block.pattern.n_segments == 1
+                    or smallest_between(block, weight, segment[s], segment[s + 1]) < threshold):
+                column[n] = where_smallest(block, weight, segment[s], segment[s + 1], &reduced_cost[n])
+                n += 1
     found[0] = n

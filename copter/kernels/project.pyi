@@ -21,7 +21,8 @@ def project(
     free: _Bytes,
     multiplier: _Floats,
     activity: _Floats,
-) -> float: ...
+    value: _Floats,
+) -> None: ...
 def newton_matrix(
     start: _Ints,
     free: _Bytes,

@@ -4,6 +4,7 @@ Group g owns columns start[g]..start[g+1]-1, whose sum is at most limit[g]. Colu
 coefficient). Equation numbers are those of docs/algorithm.md.
 """
 
+from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
@@ -33,69 +34,94 @@ cdef double sum_at(const double* target, const double* lower, const double* uppe
 
 
 cdef double limit_multiplier(const double* target, const double* lower, const double* upper, int n,
-                             double limit) noexcept nogil:
-    """The mu >= 0 with sum clip(target - mu) = limit, or 0 where the sum stays below: safeguarded Newton."""
-    cdef int n_free, _step, j
-    cdef double mu = 0.0, low = 0.0, high = 0.0, excess
+                             double limit, double guess) noexcept nogil:
+    """The mu >= 0 with sum clip(target - mu) = limit, or 0 where the sum stays below: safeguarded Newton.
+
+    It starts from a guess (the multiplier of the last projection), which a pass later is nearly right.
+    """
+    cdef int n_free, step, j
+    cdef double mu, low = 0.0, high = 0.0, excess
     excess = sum_at(target, lower, upper, n, 0.0, &n_free) - limit
     if excess <= 0.0:
         return 0.0
     for j in range(n):
         if target[j] - lower[j] > high:
             high = target[j] - lower[j]
-    for _step in range(200):
+    mu = 0.0
+    if 0.0 < guess < high:
+        mu = guess
+        excess = sum_at(target, lower, upper, n, mu, &n_free) - limit
+    for step in range(200):
+        if fabs(excess) <= 1e-15 * (1.0 + fabs(limit)):
+            break
         if excess > 0.0:
             low = mu
         else:
             high = mu
+        if high - low <= 1e-16 * (1.0 + high):
+            break
         if n_free > 0 and low < mu + excess / n_free < high:
             mu += excess / n_free
         else:
             mu = 0.5 * (low + high)
         excess = sum_at(target, lower, upper, n, mu, &n_free) - limit
-        if fabs(excess) <= 1e-15 * (1.0 + fabs(limit)) or high - low <= 1e-16 * (1.0 + high):
-            break
     return mu
+
+
+cdef double project_groups(Py_ssize_t begin, Py_ssize_t end, const int* start, const double* limit, const double* cost,
+                           const double* lower, const double* upper, const int* entry_start, const int* row,
+                           const double* coefficient, const double* center, double sigma, const double* y, double* x,
+                           unsigned char* free, double* multiplier, double* activity) noexcept nogil:
+    """Project the groups begin..end-1; activity is added to."""
+    cdef Py_ssize_t g, j, k
+    cdef double reduced, value = 0.0, mu, step
+    for g in range(begin, end):
+        for j in range(start[g], start[g + 1]):
+            reduced = cost[j]
+            for k in range(entry_start[j], entry_start[j + 1]):
+                reduced -= coefficient[k] * y[row[k]]
+            x[j] = center[j] - sigma * reduced   # the target, for now
+        mu = 0.0
+        if limit[g] < INFINITY:
+            mu = limit_multiplier(&x[start[g]], &lower[start[g]], &upper[start[g]], start[g + 1] - start[g], limit[g],
+                                  multiplier[g])
+        multiplier[g] = mu
+        for j in range(start[g], start[g + 1]):
+            reduced = (center[j] - x[j]) / sigma
+            step = clip(x[j] - mu, lower[j], upper[j])
+            free[j] = lower[j] < x[j] - mu < upper[j]
+            x[j] = step
+            value += reduced * step + (step - center[j]) * (step - center[j]) / (2.0 * sigma)
+            if step != 0.0:
+                for k in range(entry_start[j], entry_start[j + 1]):
+                    activity[row[k]] += coefficient[k] * step
+    return value
 
 
 def project(const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
             const double[::1] upper, const int[::1] entry_start, const int[::1] row,
             const double[::1] coefficient, const double[::1] center, double sigma, const double[::1] y,
-            double[::1] x, unsigned char[::1] free, double[::1] multiplier, double[::1] activity):
+            double[::1] x, unsigned char[::1] free, double[::1] multiplier, double[:, ::1] activity,
+            double[::1] value):
     """Minimise the proximal Lagrangian over every block at prices y (equation A4), in place.
 
-    Writes x, free (1: strictly between bounds), multiplier (of each group's limit, in units of sigma times cost) and
-    activity = A x. Returns min_x (c - A'y)'x + |x - center|^2 / (2 sigma).
+    The groups are cut into as many equal pieces as `activity` (pieces, m) and `value` (pieces,) have rows, one a
+    thread. Writes x, free (1: strictly between bounds), multiplier (of each group's limit, in units of sigma times
+    cost; read as the first guess), each piece's share of the activity A x in activity, and of
+    min_x (c - A'y)'x + |x - center|^2 / (2 sigma) in value.
     """
-    cdef Py_ssize_t g, j, k
-    cdef int n
-    cdef double reduced, value = 0.0, mu, step
-    with nogil:
-        if activity.shape[0]:
-            memset(&activity[0], 0, activity.shape[0] * sizeof(double))
-        for g in range(start.shape[0] - 1):
-            n = start[g + 1] - start[g]
-            if n == 0:
-                continue
-            for j in range(start[g], start[g + 1]):
-                reduced = cost[j]
-                for k in range(entry_start[j], entry_start[j + 1]):
-                    reduced -= coefficient[k] * y[row[k]]
-                x[j] = center[j] - sigma * reduced   # the target, for now
-            mu = 0.0
-            if limit[g] < INFINITY:
-                mu = limit_multiplier(&x[start[g]], &lower[start[g]], &upper[start[g]], n, limit[g])
-            multiplier[g] = mu
-            for j in range(start[g], start[g + 1]):
-                reduced = (center[j] - x[j]) / sigma
-                step = clip(x[j] - mu, lower[j], upper[j])
-                free[j] = lower[j] < x[j] - mu < upper[j]
-                x[j] = step
-                value += reduced * step + (step - center[j]) * (step - center[j]) / (2.0 * sigma)
-                if step != 0.0:
-                    for k in range(entry_start[j], entry_start[j + 1]):
-                        activity[row[k]] += coefficient[k] * step
-    return value
+    cdef Py_ssize_t piece, pieces = value.shape[0], groups = start.shape[0] - 1, m = activity.shape[1]
+    if groups == 0 or x.shape[0] == 0:
+        activity[:, :] = 0.0
+        value[:] = 0.0
+        return
+    for piece in prange(pieces, nogil=True, num_threads=pieces, schedule="static", chunksize=1):
+        memset(&activity[0, 0] + piece * m, 0, m * sizeof(double))
+        value[piece] = project_groups(
+            groups * piece // pieces, groups * (piece + 1) // pieces, &start[0], &limit[0], &cost[0], &lower[0],
+            &upper[0], &entry_start[0], &row[0] if row.shape[0] else NULL,
+            &coefficient[0] if row.shape[0] else NULL, &center[0], sigma, &y[0] if y.shape[0] else NULL, &x[0],
+            &free[0], &multiplier[0], &activity[0, 0] + piece * m)
 
 
 def newton_matrix(const int[::1] start, const unsigned char[::1] free, const double[::1] multiplier,

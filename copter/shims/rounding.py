@@ -73,8 +73,7 @@ class Draft:
         self.left: Floats = self.matrix.row_upper[:rows].copy()
         self.room: Floats = SLACK * (1.0 + np.abs(np.where(np.isfinite(self.left), self.left, 0.0)))
         limit, self.fixed = self.matrix.limits()
-        self.alive = np.zeros(self.matrix.n_slots, dtype=bool)
-        self.alive[list(model._slot_of.values())] = True
+        self.alive = self.matrix.sizes_of(np.arange(self.matrix.n_slots, dtype=np.int32)) > 0
         if bool(np.any(limit[self.alive] != 1.0)) or bool(np.isfinite(self.matrix.row_lower[:rows]).any()):
             raise EditNotAllowedError("this shim needs requests with limit 1 and resources without lower bounds")
         self.column: Ints = np.full(self.matrix.n_slots, IDLE, dtype=np.int32)
