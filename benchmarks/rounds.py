@@ -1,6 +1,6 @@
 """The same sequence of edited LPs through copter and its peers, round by round, in one process.
 
-    python benchmarks/rounds.py --family sia --scale 10000 --churn 0.01 --rounds 100 --seed 0 --peers highs --json
+python benchmarks/rounds.py --family sia --scale 10000 --churn 0.01 --rounds 100 --seed 0 --peers highs --json
 """
 
 from __future__ import annotations
@@ -157,9 +157,7 @@ def spread(values: list[float]) -> dict[str, float]:
     }
 
 
-def summary(
-    arguments: argparse.Namespace, family: SiaRounds, figures: Rounds, peer: Peer | None
-) -> dict[str, object]:
+def summary(arguments: argparse.Namespace, family: SiaRounds, figures: Rounds, peer: Peer | None) -> dict[str, object]:
     """The object that --json prints."""
     copter = {
         **spread(figures.round_s),

@@ -47,9 +47,7 @@ class SiaRounds:
         self.model = Model(sense="max")
         for k, count in enumerate(nodes):
             self.model.add_resources(k, int(count) * GPUS_PER_NODE)
-        self.template = self.model.add_template(
-            {k: np.where(self.kind == k, self.gpus, 0.0) for k in range(GPU_TYPES)}
-        )
+        self.template = self.model.add_template({k: np.where(self.kind == k, self.gpus, 0.0) for k in range(GPU_TYPES)})
         self.log_gpus = np.log(self.gpus)
         self.jobs = np.zeros(0, dtype=np.int64)
         self.age_s, self.restarts = np.zeros(0), np.zeros(0)

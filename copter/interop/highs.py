@@ -175,9 +175,7 @@ class HighsMirror:
         count = sum(map(len, costs))
         none = np.zeros(0, dtype=np.int32)
         started = time.perf_counter()
-        self.highs.addRows(
-            len(fresh), np.full(len(fresh), -np.inf), np.array(limits), 0, none, none, np.zeros(0)
-        )
+        self.highs.addRows(len(fresh), np.full(len(fresh), -np.inf), np.array(limits), 0, none, none, np.zeros(0))
         self.highs.addCols(
             count,
             np.concatenate(costs),

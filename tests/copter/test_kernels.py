@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from copter.algorithm.newton import Rows
 from copter.algorithm.purification import purify
 from copter.algorithm.working_set import WorkingSet
+from copter.kernels.accumulate import activities, group_least, plain_groups, reduced_costs
 from copter.kernels.project import block_minimum, jacobian_product, newton_matrix, project
 from copter.kernels.sweep import refresh_prices, sweep
 from copter.matrix import BlockMatrix
@@ -43,13 +44,14 @@ def some_groups(rng: np.random.Generator, rows: int, tight: bool = False) -> lis
     return groups
 
 
-def project_all(problem: Flat, y: Floats, sigma: float) -> dict[str, Any]:
-    """Outputs of the projection kernel."""
-    n = len(problem.cost)
-    out = {"x": np.empty(n), "free": np.zeros(n, dtype=np.uint8), "multiplier": np.empty(len(problem.limit))}
-    activity = np.empty(len(y))
-    value = project(*problem.columns, problem.center, sigma, y, out["x"], out["free"], out["multiplier"], activity)
-    return out | {"activity": activity, "value": value}
+def project_all(problem: Flat, y: Floats, sigma: float, pieces: int = 1, guess: Floats | float = 0.0) -> dict[str, Any]:
+    """Outputs of the projection kernel, run on so many pieces from these guesses of the multipliers."""
+    n, groups = len(problem.cost), len(problem.limit)
+    multiplier = np.full(groups, 0.0) + guess
+    out = {"x": np.empty(n), "free": np.zeros(n, dtype=np.uint8), "multiplier": multiplier}
+    activity, value = np.empty((pieces, len(y))), np.empty(pieces)
+    project(*problem.columns, problem.center, sigma, y, out["x"], out["free"], out["multiplier"], activity, value)
+    return out | {"activity": activity.sum(axis=0), "value": float(value.sum())}
 
 
 @quick
@@ -73,6 +75,39 @@ def test_projection(seed: int, sigma: float, tight: bool) -> None:
         assert total <= group.limit + 1e-10 * (1 + sigma)
         if got["multiplier"][g] > 0:
             assert total == pytest.approx(group.limit, abs=1e-9 * (1 + sigma))
+
+
+@quick
+@given(seeds, st.sampled_from([1e-3, 1.0, 50.0]), st.integers(2, 4))
+def test_projection_depends_neither_on_the_pieces_nor_on_the_guesses(seed: int, sigma: float, pieces: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem, y = flat(some_groups(rng, 3, bool(rng.random() < 0.5))), rng.normal(size=3)
+    one = project_all(problem, y, sigma)
+    other = project_all(problem, y, sigma, pieces, rng.uniform(-1.0, 5.0, len(problem.limit)) * sigma)
+    for key in ("x", "activity"):  # a multiplier is unique only where a column is free
+        np.testing.assert_allclose(other[key], one[key], atol=1e-9 * (1 + sigma), rtol=1e-9)
+    assert other["value"] == pytest.approx(one["value"], rel=1e-9, abs=1e-9 * (1 + sigma))
+
+
+@quick
+@given(seeds)
+def test_sums_over_entries(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 3)
+    problem, y = flat(groups), rng.normal(size=3)
+    usage = np.hstack([g.usage for g in groups])
+    x, reduced, activity = rng.normal(size=len(problem.cost)), np.empty(len(problem.cost)), np.empty(3)
+    reduced_costs(problem.cost, problem.entry_start, problem.row, problem.coefficient, y, reduced)
+    np.testing.assert_allclose(reduced, problem.cost - usage.T @ y, atol=1e-12)
+    activities(problem.entry_start, problem.row, problem.coefficient, x, activity)
+    np.testing.assert_allclose(activity, usage @ x, atol=1e-12)
+    least, plain = np.empty(len(groups)), np.empty(len(groups), dtype=np.uint8)
+    group_least(problem.start, x, least)
+    plain_groups(problem.start, problem.limit, problem.lower, problem.upper, plain)
+    for g, (begin, end) in enumerate(pairwise(problem.start)):
+        assert least[g] == x[begin:end].min()
+        bounds = (problem.lower[begin:end] == 0).all() and (problem.upper[begin:end] >= problem.limit[g]).all()
+        assert plain[g] == (bounds and np.isfinite(problem.limit[g]))
 
 
 @quick

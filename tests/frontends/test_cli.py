@@ -215,4 +215,3 @@ def test_a_comparison_with_highs_is_summed_up_in_the_json(capsys):
     assert found["objective_rel_diff_max"] < 1e-6
     assert found["cold_s"] > 0
     assert found["warm_s"]["p50"] > 0
-

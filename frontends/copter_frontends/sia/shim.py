@@ -104,7 +104,12 @@ def keep_previous(formulation: SiaFormulation) -> Assignment:
     for pinned in (True, False):
         for job_id, state in formulation.jobs.items():
             column = state.pinned if pinned else state.column
-            if column != IDLE and job_id not in result.column and (state.pinned != IDLE) == pinned and result.fits(column):
+            if (
+                column != IDLE
+                and job_id not in result.column
+                and (state.pinned != IDLE) == pinned
+                and result.fits(column)
+            ):
                 result.take(job_id, column)
     return result
 

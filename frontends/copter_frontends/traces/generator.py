@@ -39,9 +39,7 @@ GPU_HOUR_DECILES = (
 )
 
 
-def generate_day(
-    jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["full", "trace"] = "full"
-) -> list[Job]:
+def generate_day(jobs: int, hours: float = 24.0, seed: int = 0, work: Literal["full", "trace"] = "full") -> list[Job]:
     """Make up `jobs` jobs over `hours`, with the arrivals, classes, sizes and durations of the Philly log.
 
     The day's hourly rates are fixed; within an hour the rate of each ten minutes is drawn from a gamma distribution of

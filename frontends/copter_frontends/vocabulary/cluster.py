@@ -120,7 +120,9 @@ class Cluster:
         if not names:
             return self.add_nodes(gpu_type, count)
         if len(set(names)) != count:
-            raise InvalidClusterError(f"{gpus} GPUs of {gpu_type!r} are {count} nodes, but {len(set(names))} ids are given")
+            raise InvalidClusterError(
+                f"{gpus} GPUs of {gpu_type!r} are {count} nodes, but {len(set(names))} ids are given"
+            )
         taken = [name for name in names if name in self.nodes]
         if taken:
             raise InvalidClusterError(f"node {taken[0]!r} is in the cluster already")
