@@ -77,7 +77,7 @@ class HighsMirror:
         return seconds
 
     def _basis_by_request(self) -> tuple[dict[Hashable, tuple[list[Any], Any]], list[Any]] | None:
-        """The last basis as statuses by request (columns, limit row) and of the resources; HiGHS drops it on deletes."""
+        """The last basis, by request (columns, limit row) and of the resources; HiGHS drops it on deletes."""
         basis = self.highs.getBasis()
         if not basis.valid:
             return None

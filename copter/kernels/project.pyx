@@ -39,7 +39,7 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
 
     It starts from a guess (the multiplier of the last projection), which a pass later is nearly right.
     """
-    cdef int n_free, step, j
+    cdef int n_free, _step, j
     cdef double mu, low = 0.0, high = 0.0, excess
     excess = sum_at(target, lower, upper, n, 0.0, &n_free) - limit
     if excess <= 0.0:
@@ -51,7 +51,7 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
     if 0.0 < guess < high:
         mu = guess
         excess = sum_at(target, lower, upper, n, mu, &n_free) - limit
-    for step in range(200):
+    for _step in range(200):
         if fabs(excess) <= 1e-15 * (1.0 + fabs(limit)):
             break
         if excess > 0.0:

@@ -54,7 +54,7 @@ class IntegerPlan:
 
 
 class Shim(Protocol):
-    """Turns an LP's solution into a plan that is feasible and never worse than the previous one, where that still fits."""
+    """Turns an LP's solution into a feasible plan, never worse than the previous one where that still fits."""
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None) -> IntegerPlan:
         """Make the plan."""

@@ -87,8 +87,8 @@ class Draft:
         entries = self.matrix.gather_sizes(slots, start, columns)
         entry_start, row = np.zeros(n + 1, dtype=np.int32), np.empty(entries, dtype=np.int32)
         coefficient = np.empty(entries)
-        scratch = [np.empty(n) for _ in range(4)]
-        self.matrix.gather(slots, start, columns, *scratch, entry_start, row, coefficient)
+        limit, cost, lower, upper = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        self.matrix.gather(slots, start, columns, limit, cost, lower, upper, entry_start, row, coefficient)
         return entry_start, row, coefficient
 
     def take_all(self, slots: Ints, columns: Ints) -> None:

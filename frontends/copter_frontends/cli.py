@@ -8,13 +8,12 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 if TYPE_CHECKING:
-    from copter_frontends.report.progress import LiveProgress
-    from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
+    from copter_frontends.simulator import Simulation, SimulationResult
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
@@ -199,10 +198,14 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         if asked.round_s is not None:
             policy.round_s = asked.round_s
         hours = max(asked.hours or 24.0, 24.0)
-        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, asked.work)
+        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work))
         return Simulation(cluster, workload.jobs, policy, model, policy.round_s, asked.seed), workload
     except CopterError as error:
         raise InputError(str(error)) from error
+
+
+def _work(word: str) -> Literal["trace", "full"]:
+    return "full" if word == "full" else "trace"
 
 
 def _cluster(asked: SimulateOptions) -> Cluster:

@@ -6,8 +6,6 @@ import highspy  # noqa: F401  (the comparison below needs it)
 import numpy as np
 import pytest
 from conformance import PolicyConformance
-
-from copter import Model, Session, Settings
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.sia import SiaFormulation, SiaObjective, SiaPolicy
 from copter_frontends.sia.comparison import HighsComparison
@@ -28,6 +26,8 @@ from copter_frontends.vocabulary import (
     UnknownJobError,
     configurations_of,
 )
+
+from copter import Model, Session, Settings
 
 NAMES = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")
 

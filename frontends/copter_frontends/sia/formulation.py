@@ -25,8 +25,8 @@ class JobState:
 
     `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
     present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
-    restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the model holds a whole array
-    of values, `stale` that base or configuration have changed since the costs were sent.
+    restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
+    model holds a whole array of values, `stale` that base or configuration have changed since the costs were sent.
     """
 
     job: Job

@@ -148,7 +148,8 @@ class SiaPolicy:
                 hit = [node for node, _ in allocation.nodes if node in doomed]
                 if hit:
                     raise CapacityInUseError(
-                        f"cannot remove node {hit[0]!r} of type {gpu_type!r}: job {job_id!r} is pinned to it; unpin it first"
+                        f"cannot remove node {hit[0]!r} of type {gpu_type!r}: "
+                        f"job {job_id!r} is pinned to it; unpin it first"
                     )
             self.cluster.remove_nodes(doomed)
             self.formulation.remove_gpus(gpu_type, count)

@@ -72,24 +72,25 @@ def integer_assignment(formulation: SiaFormulation, solution: Solution) -> tuple
 
 
 def round_solution(formulation: SiaFormulation, solution: Solution) -> tuple[Assignment, int]:
-    """Take pinned jobs, then whole columns, then each fractional job's columns by weight where they fit (thesis 4.4.1)."""
+    """Pinned jobs, then whole columns, then each fractional job's columns by weight where they fit (thesis 4.4.1)."""
     result = Assignment(formulation)
     for job_id, state in formulation.jobs.items():
         if state.pinned != IDLE:
             result.take(job_id, state.pinned)
     partial: list[tuple[float, float, str, int]] = []
     fractional = 0
-    for job_id, columns, values in solution.by_request():
+    for request, columns, values in solution.by_request():
+        job_id = str(request)
         if job_id in result.column:
             continue
         at = int(np.argmax(values)) if len(values) else 0
         if len(values) and values[at] >= WHOLE and result.fits(int(columns[at])):
-            result.take(str(job_id), int(columns[at]))
+            result.take(job_id, int(columns[at]))
             continue
         support = values > 1e-9
         fractional += bool(support.any())
         partial += [
-            (-float(x), -formulation.value(str(job_id), int(j)), str(job_id), int(j))
+            (-float(x), -formulation.value(job_id, int(j)), job_id, int(j))
             for j, x in zip(columns[support], values[support], strict=True)
         ]
     for _, _, job_id, column in sorted(partial):
