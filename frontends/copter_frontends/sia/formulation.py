@@ -176,6 +176,11 @@ class SiaFormulation:
         A running job costs one scale and one exception (its present configuration); the whole array is sent only when
         its base changed or the least value cuts in.
         """
+        changed: list[str] = []
+        scales: list[float] = []
+        offsets: list[float] = []
+        columns: list[int] = []
+        values: list[float] = []
         for job_id, state in self.jobs.items():
             running = state.column != IDLE
             if not running and not state.stale:
@@ -187,16 +192,19 @@ class SiaFormulation:
                 continue
             scale, offset = state.scale, state.offset = self.objective.scale_and_offset(factor)
             clamped = scale * state.smallest + offset < self.objective.least_value or factor < LEAST_FACTOR
-            own = {state.column: self.value(job_id, state.column)} if running else {}
             if clamped:
                 self.model.update_cost(job_id, self.objective.values(state.base, factor))
-                if own:
-                    self.model.rescale_cost(job_id, 1.0, 0.0, own)
-            else:
-                if state.stale or state.clamped:
-                    self.model.update_cost(job_id, self._filled(state.base, offset))
-                self.model.rescale_cost(job_id, scale, offset, own)
+                scale, offset = 1.0, 0.0
+            elif state.stale or state.clamped:
+                self.model.update_cost(job_id, self._filled(state.base, offset))
             state.factor, state.clamped, state.stale = factor, clamped, False
+            changed.append(job_id)
+            scales.append(scale)
+            offsets.append(offset)
+            columns.append(state.column)
+            values.append(self.value(job_id, state.column) if running else 0.0)
+        if changed:
+            self.model.rescale_costs(changed, scales, offsets, columns, values)
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
