@@ -19,7 +19,7 @@ test: $(VENV)/.test
 check: $(VENV)/.check
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/cython-lint copter
+	PATH="$(VENV)/bin:$$PATH" $(VENV)/bin/cython-lint copter
 	$(VENV)/bin/mypy
 
 check-long: $(VENV)/.test
