@@ -23,8 +23,8 @@ class SiaRounds:
     """Sia's LP over all configurations of a cluster of seven types, with goodput of each job's own.
 
     v = 1.1 - (rho G)^(-1/2); G is concave in the GPUs and saturates at a size of the job's own, so that every column
-    has a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift every round,
-    but for the configuration that a job has.
+    has a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift in every
+    round, but for the configuration that a job has.
 
     Parameters
     ----------
