@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from copter.algorithm.newton import Rows
 from copter.algorithm.pricing import Priced, price_all
+from copter.algorithm.sums import inner
 from copter.algorithm.working_set import WorkingSet
 from copter.matrix import BlockMatrix
 
@@ -46,6 +47,6 @@ def improving_ray(ws: WorkingSet, rows: Rows, direction: Floats) -> Floats | Non
     blocked = (np.isfinite(rows.upper) & (change > RAY_TOLERANCE)) | (
         np.isfinite(rows.lower) & (change < -RAY_TOLERANCE)
     )
-    slope = float(ws.cost @ ray)
+    slope = inner(ws.cost, ray)
     cost_size = float(np.abs(ws.cost).max(initial=0.0))
     return None if blocked.any() or slope >= -RAY_TOLERANCE * max(cost_size, 1e-300) else ray

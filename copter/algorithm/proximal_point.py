@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.newton import Rows, Subproblem, maximise
+from copter.algorithm.sums import inner, norm
 from copter.algorithm.working_set import WorkingSet
 from copter.kernels.accumulate import group_least, plain_groups
 from copter.kernels.project import block_minimum
@@ -57,14 +58,14 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
     least = np.empty(len(limit))
     group_least(start, reduced, least)
     if plain.all():
-        return float(np.minimum(least, 0.0) @ limit), np.zeros(0)
+        return inner(np.minimum(least, 0.0), limit), np.zeros(0)
     counts = np.diff(start)
     columns, groups = np.repeat(plain == 0, counts), plain == 0
     other = int(groups.sum())
     total, wrong = other_minimum(
         reduced[columns], lower[columns], upper[columns], counts[groups], limit[groups], np.arange(other)
     )
-    return total + float(np.minimum(least[~groups], 0.0) @ limit[~groups]), wrong
+    return total + inner(np.minimum(least[~groups], 0.0), limit[~groups]), wrong
 
 
 def other_minimum(
@@ -111,7 +112,7 @@ def solve_working_set(
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
     newton_steps, fruitless, gap = 0, 0, np.inf
     displacement = np.zeros(ws.size)
-    cost_norm = float(np.linalg.norm(ws.cost))
+    cost_norm = norm(ws.cost)
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
         point, taken = maximise(problem, y, row_tolerance, settings, stop)
@@ -121,10 +122,10 @@ def solve_working_set(
         if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
             displacement = moved
         ws.x[:] = problem.x
-        primal = float(ws.cost @ ws.x)
+        primal = inner(ws.cost, ws.x)
         dual, wrong = restricted_dual(ws, rows, y)
         gap = abs(primal - dual) / (1.0 + abs(primal + offset) + abs(dual + offset))
-        gap = max(gap, float(np.linalg.norm(wrong)) / (1.0 + cost_norm))
+        gap = max(gap, norm(wrong) / (1.0 + cost_norm))
         feasible = bool(np.all(np.abs(point.residual) <= row_tolerance))
         if feasible and gap <= tolerance:
             return Progress(y, sigma, step, newton_steps, gap, True, displacement)

@@ -8,6 +8,7 @@ import numpy as np
 
 from copter.algorithm.newton import Rows
 from copter.algorithm.pricing import Priced
+from copter.algorithm.sums import inner, norm
 from copter.algorithm.working_set import WorkingSet
 from copter.solution import Residuals
 
@@ -16,7 +17,7 @@ def norm_of_bounds(rows: Rows) -> float:
     """||b||: the larger of the finite bounds of every row."""
     low = np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0)
     high = np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0)
-    return float(np.linalg.norm(np.maximum(low, high)))
+    return norm(np.maximum(low, high))
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -42,10 +43,10 @@ def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
     total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
     violation = np.concatenate((over, outside, np.maximum(total - ws.limit, 0.0)))
     return PrimalSide(
-        objective=float(ws.cost @ ws.x),
-        relative=float(np.linalg.norm(violation)) / (1.0 + norm_of_bounds(rows)),
+        objective=inner(ws.cost, ws.x),
+        relative=norm(violation) / (1.0 + norm_of_bounds(rows)),
         largest=float(violation.max(initial=0.0)),
-        cost_norm=float(np.linalg.norm(ws.cost)),
+        cost_norm=norm(ws.cost),
     )
 
 
@@ -54,7 +55,7 @@ def residuals_of(side: PrimalSide, priced: Priced, offset: float = 0.0) -> Resid
     wrong = priced.dual_violation
     return Residuals(
         primal=side.relative,
-        dual=float(np.linalg.norm(wrong)) / (1.0 + side.cost_norm),
+        dual=norm(wrong) / (1.0 + side.cost_norm),
         gap=relative_gap(side.objective + offset, priced.bound + offset),
         primal_absolute=side.largest,
         dual_absolute=float(np.abs(wrong).max(initial=0.0)),

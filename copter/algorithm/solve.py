@@ -17,6 +17,7 @@ from copter.algorithm.pricing import Priced, price_all
 from copter.algorithm.proximal_point import Progress, solve_working_set
 from copter.algorithm.purification import purify
 from copter.algorithm.residuals import PrimalSide, primal_side, residuals_of
+from copter.algorithm.sums import inner
 from copter.algorithm.termination import status_of
 from copter.matrix import BlockMatrix
 from copter.settings import Settings
@@ -196,7 +197,7 @@ class Solve:
             status=status,
             priced=self.best,
             residuals=residuals,
-            objective=float(self.iterate.ws.cost @ self.iterate.ws.x),
+            objective=inner(self.iterate.ws.cost, self.iterate.ws.x),
             newton_steps=self.newton_steps,
             proximal_steps=self.proximal_steps,
             passes=self.passes,

@@ -394,7 +394,7 @@ cdef class BlockMatrix:
         for template in self.templates:
             if template.pattern.n_users:
                 price_pattern(&template.pattern, &y[0] if y.shape[0] else NULL)
-        for i in prange(n, nogil=True, num_threads=n_threads, schedule="static", chunksize=4):
+        for i in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
             self.price_slot(i, weight, &threshold[0], &smallest_view[0], &column_view[0, 0], &reduced_view[0, 0],
                             &found_view[0])
         inside = np.arange(MAX_SEGMENTS) < found[:, None]
