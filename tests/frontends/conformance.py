@@ -15,6 +15,9 @@ import random
 from collections.abc import Hashable, Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -28,8 +31,6 @@ from copter_frontends.vocabulary import (
     UnknownGpuTypeError,
     UnknownJobError,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 CLUSTER = {"t4": (3, 4), "a100": (2, 8)}
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from copter_frontends.vocabulary import Configuration
 from numpy.typing import NDArray
+
+from copter_frontends.vocabulary import Configuration
 
 
 @dataclass(frozen=True)

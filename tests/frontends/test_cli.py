@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from copter_frontends import cli
 from copter_frontends.simulator import SimulationError, policies
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 import pytest
 from conformance import PolicyConformance, check_plan
+
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.vocabulary import (
     CapacityInUseError,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from copter_frontends.goodput import ThroughputParameters, compute_time_s, step_time_s
-from copter_frontends.goodput.fitting import FittedThroughput, fit_throughput
 from numpy.typing import NDArray
 
 from copter.errors import DimensionError, InvalidDataError
+from copter_frontends.goodput import ThroughputParameters, compute_time_s, step_time_s
+from copter_frontends.goodput.fitting import FittedThroughput, fit_throughput
 
 PROFILES = Path(os.environ.get("COPTER_DATA", "../shared/data")) / "profiles"
 TRUTH = ThroughputParameters(0.06, 0.004, 0.3, 0.0066, 0.08, 0.002, 1.8)

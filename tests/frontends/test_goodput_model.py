@@ -9,6 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter.errors import InvalidDataError
 from copter_frontends.goodput import (
     APPLICATIONS,
     PHASES,
@@ -19,10 +23,6 @@ from copter_frontends.goodput import (
     throughput,
 )
 from copter_frontends.vocabulary import Cluster, Configuration, UnknownGpuTypeError, configurations_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from copter.errors import InvalidDataError
 
 KINDS = ("t4", "rtx", "quad", "v100", "a100", "p100", "k80")
 SMALL = configurations_of(Cluster.of(dict.fromkeys(KINDS, (4, 8))))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from copter.errors import InvalidDataError
 from copter_frontends.goodput import (
     APPLICATIONS,
     Application,
@@ -19,10 +23,6 @@ from copter_frontends.goodput import (
     sync_time_s,
     throughput,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from copter.errors import InvalidDataError
 
 SEVEN_TYPES = {"t4", "rtx", "quad", "v100", "a100", "p100", "k80"}
 EXAMPLE = ThroughputParameters(0.1, 0.02, 0.5, 0.03, 0.2, 0.01, 2.0)

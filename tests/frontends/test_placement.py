@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+
 from copter_frontends.placement import PlacementError, Placer
 from copter_frontends.vocabulary import Allocation, Cluster, Node
 

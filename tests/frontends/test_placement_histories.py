@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 
 import pytest
-from copter_frontends.placement import PlacementError, Placer, settling
-from copter_frontends.vocabulary import Allocation, Cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from copter_frontends.placement import PlacementError, Placer, settling
+from copter_frontends.vocabulary import Allocation, Cluster
 
 Wanted = dict[str, tuple[str, int]]
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
+
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.clusters import named_cluster
 from copter_frontends.goodput import GoodputModel
@@ -23,7 +25,6 @@ from copter_frontends.report.writer import cards_of, write_report
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.traces import generate_day
 from copter_frontends.vocabulary import configurations_of
-from rich.console import Console
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs copter-lp[report]")
 pytest.importorskip("matplotlib", reason="needs copter-lp[report]")

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from copter_frontends.sia import SiaObjective, restart_factor
-from copter_frontends.sia.objective import INVALID_VALUE
-from copter_frontends.vocabulary import InvalidJobError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from copter import SettingsError
+from copter_frontends.sia import SiaObjective, restart_factor
+from copter_frontends.sia.objective import INVALID_VALUE
+from copter_frontends.vocabulary import InvalidJobError
 
 ALL = np.ones(3, dtype=bool)
 

@@ -6,6 +6,8 @@ import highspy  # noqa: F401  (the comparison below needs it)
 import numpy as np
 import pytest
 from conformance import PolicyConformance
+
+from copter import Model, Session, Settings
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.sia import SiaFormulation, SiaObjective, SiaPolicy
 from copter_frontends.sia.comparison import HighsComparison
@@ -26,8 +28,6 @@ from copter_frontends.vocabulary import (
     UnknownJobError,
     configurations_of,
 )
-
-from copter import Model, Session, Settings
 
 NAMES = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")
 

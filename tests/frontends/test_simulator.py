@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fake_goodput import FakeApplication, FakeGoodput
+
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationError
 from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, configurations_of
-from fake_goodput import FakeApplication, FakeGoodput
 
 PLAIN = FakeApplication()
 SLOW_START = FakeApplication(restart_s=30.0)

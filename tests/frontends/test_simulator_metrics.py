@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from copter_frontends.simulator import RoundRecord
 from copter_frontends.simulator.metrics import peak_rss_mb, spread, summarise
 from copter_frontends.vocabulary import PlanStatus

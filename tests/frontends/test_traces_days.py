@@ -11,6 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from copter.errors import SettingsError
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.traces import (
     ArrivalProfile,
@@ -25,11 +30,6 @@ from copter_frontends.traces import (
 )
 from copter_frontends.traces.classes import classes_of
 from copter_frontends.vocabulary import Configuration, Job, TraceError
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
-
-from copter.errors import SettingsError
 
 PHILLY = Path(os.environ.get("COPTER_DATA", "../shared/data")) / "philly" / "philly_sia.csv.gz"
 MONDAY = datetime(2017, 10, 9)

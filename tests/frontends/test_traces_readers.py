@@ -9,10 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from copter_frontends.traces import SkippedLine, TraceFormat, read_trace
-from copter_frontends.vocabulary import TraceError
 from hypothesis import given
 from hypothesis import strategies as st
+
+from copter_frontends.traces import SkippedLine, TraceFormat, read_trace
+from copter_frontends.vocabulary import TraceError
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
 PHILLY = DATA / "philly" / "philly_sia.csv.gz"

@@ -92,6 +92,29 @@ class Placer:
                 moved.add(job)
         return {job: placed[job] for job in wanted}, frozenset(moved)
 
+    def place_what_fits(
+        self, wanted: Wanted, previous: Mapping[str, Allocation], pinned: Collection[str] = ()
+    ) -> tuple[dict[str, Allocation], frozenset[str], tuple[str, ...]]:
+        """As :meth:`place`, but a job for which pinned jobs leave no room is left out instead of raising.
+
+        Returns
+        -------
+        allocations, moved
+            As :meth:`place`.
+        left_out : tuple of job ids
+        """
+        rest = dict(wanted)
+        left_out: list[str] = []
+        while True:
+            try:
+                allocations, moved = self.place(rest, previous, pinned)
+                return allocations, moved, tuple(left_out)
+            except PlacementError as error:
+                if error.job_id is None or error.job_id in pinned:
+                    raise
+                left_out.append(error.job_id)
+                del rest[error.job_id]
+
     def _current_tables(self) -> dict[str, NodeTable]:
         """The numbering of the cluster's nodes, made anew if the cluster has changed."""
         nodes = list(self.cluster.nodes.values())
