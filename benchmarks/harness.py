@@ -108,7 +108,12 @@ class Run:
         )
         self.session = Session(
             self.family.model,
-            Settings(threads=options.threads, tolerance=options.tolerance, time_limit_s=options.time_limit_s),
+            Settings(
+                threads=options.threads,
+                tolerance=options.tolerance,
+                time_limit_s=options.time_limit_s,
+                purify=self.family.integer,  # a vertex is of use to the shim alone
+            ),
         )
         self.figures = Figures()
         self.peers = [PeerFigures(RemotePeer(name)) for name in options.peers]
