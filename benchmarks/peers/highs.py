@@ -24,10 +24,12 @@ class HighsPeer:
         Edit in place and start from the last basis; otherwise the model is passed anew every round.
     solver : str
         "ipm" or "simplex": how a solve without a basis goes.
+    forget : bool
+        Edit in place, but drop the basis before every solve: what edits are worth by themselves.
     """
 
-    def __init__(self, warm: bool = True, solver: str = "ipm") -> None:
-        self.warm, self.solver = warm, solver
+    def __init__(self, warm: bool = True, solver: str = "ipm", forget: bool = False) -> None:
+        self.warm, self.solver, self.forget = warm, solver, forget
         self.name = "highs_warm" if warm else f"highs_{solver}_cold"
         self.highs = highspy.Highs()
         self.highs.silent()
@@ -163,6 +165,9 @@ class HighsPeer:
 
     def solve(self, time_limit_s: float) -> Answer:
         """Solve from the basis at hand, cold when there is none, within a time limit."""
+        if self.forget:
+            self.highs.clearSolver()
+            self.has_basis = False
         self.highs.setOptionValue("solver", "simplex" if self.has_basis else self.solver)
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + time_limit_s)
         started = time.perf_counter()
