@@ -47,7 +47,7 @@ def time_curves(results: list[dict[str, Any]], across: str, stream: float, path:
     """Time of a round against `across` ("nonzeros" or "churn"), a panel a family, with the memory-pass floor."""
     names = [name for name in TITLES if any(result["family"] == name for result in results)]
     with mpl.rc_context(STYLE):
-        figure, panels = plt.subplots(1, len(names), figsize=(3.1 * len(names), 3.0), sharey=True, squeeze=False)
+        figure, panels = plt.subplots(1, len(names), figsize=(3.2 * len(names), 3.2), sharey=True, squeeze=False)
         for panel, name in zip(panels[0], names, strict=True):
             own = sorted((result for result in results if result["family"] == name), key=lambda r: r[across])
             one_family(panel, own, across, stream)
@@ -55,7 +55,8 @@ def time_curves(results: list[dict[str, Any]], across: str, stream: float, path:
             panel.set_xlabel("nonzeros" if across == "nonzeros" else churn_label(name))
         panels[0][0].set_ylabel("median round, s")
         handles, labels = panels[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="upper center", ncols=len(labels), bbox_to_anchor=(0.5, 1.08))
+        figure.legend(handles, labels, loc="upper center", ncols=len(labels), bbox_to_anchor=(0.5, 1.07))
+        figure.tight_layout()
         save(figure, path)
 
 
@@ -77,9 +78,11 @@ def one_family(panel: Axes, own: list[dict[str, Any]], across: str, stream: floa
             panel.loglog(*zip(*timed, strict=True), "s-", color=colour, label=LABELS[peer], markersize=4)
     floor = [8.0 * result["variables"] / stream for result in own]
     panel.loglog(at, floor, "--", color=FLOOR, label="one pass over the costs", linewidth=1.2)
+    panel.minorticks_off()
     if across == "churn":
         panel.set_xticks(at, [f"{100 * churn:g} %" for churn in at])
-        panel.minorticks_off()
+    else:  # whole decades, so that every panel has labels
+        panel.set_xlim(10 ** np.floor(np.log10(0.9 * at.min())), 10 ** np.ceil(np.log10(at.max())))
 
 
 def attribution_chart(results: list[dict[str, Any]], path: Path) -> None:

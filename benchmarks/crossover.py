@@ -25,8 +25,8 @@ CHURN = 0.01  # of the sweep over sizes
 SCALES = {
     "quick": {
         "sia": (250, 500, 1000, 2500),
-        "gub": (200, 1000, 4000, 16_000),
-        "transport": (300, 1000, 4000, 16_000),
+        "gub": (200, 1000, 4000, 8000),
+        "transport": (300, 1000, 4000, 8000),
         "multicommodity": (100, 250, 600),
     },
     "full": {

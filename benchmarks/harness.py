@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 from families import Family, make_family
 from families.protocol import Floats
 from judge import Judged, Point, judge, plan_value
+from memory import peak_rss_mb
 from peers import RemotePeer
 from peers.program import point_of
 
@@ -243,7 +243,7 @@ def copter_summary(figures: Figures) -> dict[str, Any]:
         "integer_gap_max": max(figures.integer_gap, default=None),
         "fractional_max": max(figures.fractional, default=None),
         "not_optimal": figures.not_optimal,
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
+        "peak_rss_mb": peak_rss_mb(),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import scipy.sparse as sp
 from copter import Model
 from families.protocol import At, Floats, Ints
 
+MANY = 200_000
+Pattern = tuple[sp.csc_array, list[int]]
 REPRICED = 2.5  # requests with new costs a round, for each request replaced
 
 
@@ -23,7 +26,7 @@ class Blocks:
     coefficient: Floats
     limit: Floats
 
-    def usage(self, at: int) -> tuple[sp.csc_array, list[int]]:
+    def usage(self, at: int) -> Pattern:
         """Usage of one request as a sparse matrix over the rows that it touches, and those rows."""
         column, entry = np.nonzero(self.coefficient[at])
         rows, place = np.unique(self.row[at, column, entry], return_inverse=True)
@@ -62,7 +65,9 @@ class BlockFamily:
         self.requests, self.next_id = np.arange(n), n
         self.departed, self.arrived = np.zeros(0, dtype=np.int64), self.requests
         self.repriced = np.zeros(0, dtype=np.int64)  # places in requests
-        self.waiting = [blocks.usage(i) for i in range(n)]
+        # Patterns are made beforehand, as they are the caller's; of very many, one at a time to spare memory.
+        patterns = (blocks.usage(i) for i in range(n))
+        self.waiting: Iterable[Pattern] = patterns if n > MANY else list(patterns)
 
     def draw(self, count: int) -> Blocks:
         """Blocks of new requests."""

@@ -45,6 +45,7 @@ class MulticommodityRounds(BlockFamily):
         blocks = Blocks(cost, row, coefficient, self.mean.copy())
         super().__init__(blocks, np.maximum(load, np.median(load)) / LOAD, churn, rng)
         self.usages = list(self.waiting)
+        self.waiting = []
 
     def prepare(self) -> None:
         """Draw every demand anew."""

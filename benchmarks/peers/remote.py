@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
 from families.protocol import At, Family, Floats, Ints
 from judge import Point
+from memory import peak_rss_mb
 
 from peers.program import Answer
 
@@ -120,4 +120,4 @@ def serve(name: str, pipe: Connection) -> None:
             peer.start_from(view, point)  # type: ignore[attr-defined]
             pipe.send((replace(peer.solve(time_limit_s), x=None, price=None),))
         else:
-            pipe.send((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,))
+            pipe.send((peak_rss_mb(),))
