@@ -22,17 +22,17 @@ class GoodputRow:
     def setup(self, gpus: int) -> None:
         """A model; every call asks for another batch-size cap, so that no remembered row is met."""
         self.model = GoodputModel(configurations_of(scaled_cluster(gpus)))
-        self.model.row("bert", 0.5)
-        self.cap = 1000
+        self.model.row("ncf", 0.5)
+        self.calls = 0
 
     def time_row(self, gpus: int) -> None:
         """One row, evaluated."""
-        self.cap += 1
-        self.model.row("bert", 0.5, self.cap)
+        self.calls += 1
+        self.model.row("ncf", 0.5, 1000 + self.calls % 30_000)
 
     def track_configurations(self, gpus: int) -> int:
         """Length of the row."""
-        return len(self.model.row("bert", 0.5))
+        return len(self.model.row("ncf", 0.5))
 
 
 class Placement:
