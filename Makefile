@@ -6,7 +6,7 @@ PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
 SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test check check-long bench docs clean
+.PHONY: demo test check check-long bench bench-suite docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -26,7 +26,11 @@ check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
 
 bench: $(VENV)/.benchmark
-	cd benchmarks && ../$(VENV)/bin/asv run --quick --python=same
+	$(PY) benchmarks/page.py
+
+# Every kernel, solve, edit and frontend by itself (a few minutes).
+bench-suite: $(VENV)/.benchmark
+	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same --show-stderr
 
 docs:
 	@echo "The documentation is Markdown in docs/: start at docs/README.md"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from copter import Model
-from copter.shims import IDLE, IntegerPlan
-
-Floats = NDArray[np.float64]
+from copter.shims import IDLE
+from families.protocol import At, Floats, Ints
 
 GPU_TYPES = 7
 GPUS_PER_NODE = 8
@@ -23,7 +23,11 @@ class SiaRounds:
     """Sia's LP over all configurations of a cluster of seven types, with goodput of each job's own.
 
     v = 1.1 - (rho G)^(-1/2); G is concave in the GPUs and saturates at a size of the job's own, so that every column
+<<<<<<< HEAD:benchmarks/sia_rounds.py
     has a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift in every
+=======
+    has a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift every
+>>>>>>> bench:benchmarks/families/sia.py
     round, but for the configuration that a job has.
 
     Parameters
@@ -35,6 +39,9 @@ class SiaRounds:
         Share of jobs replaced every round.
     seed : int
     """
+
+    integer = True
+    shared_pattern = True
 
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -56,6 +63,10 @@ class SiaRounds:
         self.next_job = 0
         self.waiting = [self.new_base() for _ in range(round(JOBS_PER_GPU * gpus))]
         self.doomed = np.zeros(0, dtype=np.int64)
+        self.departed, self.arrived = self.doomed, self.doomed
+        self.scale = np.zeros(0)
+        self.columns = len(self.gpus)
+        self.capacity = nodes * float(GPUS_PER_NODE)
 
     @staticmethod
     def sizes(nodes: int, mode: str) -> Floats:
@@ -70,6 +81,34 @@ class SiaRounds:
         log_goodput = speed + rng.uniform(0.6, 0.95) * self.log_gpus - np.log1p(self.gpus / 2.0 ** rng.uniform(2, 9))
         return np.asarray(np.exp(-0.5 * (log_goodput - log_goodput.min())))
 
+    @property
+    def requests(self) -> Ints:
+        """Ids of the jobs."""
+        return self.jobs
+
+    @property
+    def limits(self) -> Floats:
+        """One configuration a job."""
+        return np.ones(len(self.jobs))
+
+    @property
+    def nonzeros(self) -> int:
+        """Nonzeros of the GPU types' rows."""
+        return len(self.jobs) * self.columns
+
+    def costs(self, at: At) -> Floats:
+        """Values of the jobs at these places, (m, k), from the bases and restart factors alone."""
+        value = np.array([self.base[job] for job in self.jobs[at].tolist()]).reshape(-1, self.columns)
+        value *= -self.scale[at][:, None]
+        value += INCENTIVE
+        running = np.flatnonzero(self.column[at] != IDLE)
+        value[running, self.column[at][running]] = INCENTIVE - self.own_base[at][running]
+        return value
+
+    def pattern(self, at: At) -> tuple[Ints, Floats]:
+        """(types, GPUs) of the configurations, (1, k, 1): the same for all jobs."""
+        return self.kind[None, :, None], self.gpus[None, :, None]
+
     def prepare(self) -> None:
         """Draw the next round's arrivals and departures (not timed: it is the cluster's doing, not the solver's)."""
         count = max(1, round(self.churn * len(self.jobs))) if self.churn > 0 else 0
@@ -78,6 +117,7 @@ class SiaRounds:
 
     def edit(self) -> None:
         """Apply the round's edits to the model."""
+        self.departed = self.jobs[self.doomed]
         for at in self.doomed:
             self.model.remove_request(int(self.jobs[at]))
         if len(self.doomed):
@@ -90,6 +130,7 @@ class SiaRounds:
             self.model.add_request(int(job), base, template=self.template, integer=True, scale=-1.0, offset=INCENTIVE)
             self.base[int(job)] = base
         self.next_job += len(fresh)
+        self.arrived = fresh
         self.jobs = np.concatenate((self.jobs, fresh))
         self.age_s = np.concatenate((self.age_s + ROUND_S, np.zeros(len(fresh))))
         self.restarts = np.concatenate((self.restarts, np.zeros(len(fresh))))
@@ -98,11 +139,12 @@ class SiaRounds:
         factor = np.maximum(self.age_s - self.restarts * RESTART_S, 0.2 * self.age_s) / (self.age_s + RESTART_S)
         running = self.column != IDLE
         scale = np.where(running & (factor > 0), np.maximum(factor, 0.2) ** -0.5, 1.0)
+        self.scale = scale
         self.model.rescale_costs(
             self.jobs.tolist(), -scale, INCENTIVE, self.column, np.where(running, INCENTIVE - self.own_base, 0.0)
         )
 
-    def adopt(self, plan: IntegerPlan) -> None:
+    def adopt(self, plan: Any) -> None:
         """Take the plan in: running jobs that changed configuration have restarted."""
         slots = np.array([plan.slot_of[int(job)] for job in self.jobs])
         column = plan.column_of_slot[slots]

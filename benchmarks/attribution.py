@@ -1,0 +1,210 @@
+"""What each means gives, stacked as in the thesis's Figure 4.6, on Sia rounds.
+
+    python benchmarks/attribution.py --scales 2500,10000 --rounds 10
+
+(a) HiGHS from nothing each round, the model built each round: no memory at all. (b) copter's solver from nothing, the
+model rebuilt. (c) the model edited in place, the solver from nothing. (d) and started from the last round. Beside the
+stack, what HiGHS gets from the same two means without copter's solver: (e) edited in place, (f) and its basis kept.
+All solve the LP of the same rounds; the plans that the rounds follow are made by (d).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from charts import attribution_chart
+from families.sia import SiaRounds
+from harness import WARM_UP, sparse_point
+from peers.highs import HighsPeer
+
+from copter import Model, Session
+from copter.shims import IntegerPlan, RoundingShim
+
+HERE = Path(__file__).parent
+NAMES = {
+    "a": "HiGHS, rebuilt, cold",
+    "b": "copter's solver, rebuilt, cold",
+    "c": "+ differential edits",
+    "d": "+ warm start",
+    "e": "HiGHS, differential edits",
+    "f": "HiGHS, differential edits, warm",
+}
+STEPS = {"custom solver": ("a", "b"), "differential edits": ("b", "c"), "warm start": ("c", "d"), "all": ("a", "d")}
+
+
+class Attribution:
+    """The six variants on one sequence.
+
+    Parameters
+    ----------
+    scale : int
+        GPUs.
+    rounds : int
+    highs_rounds : int
+        Rounds of (a) and (e), which can take minutes each; the others run in all rounds.
+    limit_s : float
+        Of a solve of HiGHS.
+    """
+
+    def __init__(self, scale: int, rounds: int, highs_rounds: int, limit_s: float, seed: int) -> None:
+        self.family = SiaRounds(scale, "full", 0.01, seed)
+        self.scale, self.rounds, self.highs_rounds, self.limit_s = scale, rounds, highs_rounds, limit_s
+        self.warm, self.cold = Session(self.family.model), Session(self.family.model)
+        self.memoryless, self.edited = HighsPeer(warm=False), HighsPeer(forget=True)
+        self.highs_warm = HighsPeer()
+        self.seconds: dict[str, list[float]] = {name: [] for name in NAMES}
+        self.late: dict[str, int] = dict.fromkeys(NAMES, 0)
+        self.plan: IntegerPlan | None = None
+
+    def run(self) -> dict[str, Any]:
+        """All rounds, warm-up first."""
+        for index in range(-WARM_UP - 1, self.rounds):
+            self.round(index)
+            print(
+                f"round {index}: " + ", ".join(f"({n}) {s[-1]:.3f} s" for n, s in self.seconds.items() if s),
+                file=sys.stderr,
+                flush=True,
+            )
+        return summary(self)
+
+    def note(self, index: int, name: str, seconds: float) -> None:
+        """Write a counted round's time down."""
+        if index >= 0:
+            self.seconds[name].append(seconds)
+
+    def round(self, index: int) -> None:
+        """One round of every variant."""
+        family = self.family
+        started = time.perf_counter()
+        family.edit()
+        edit_s = time.perf_counter() - started
+        started = time.perf_counter()
+        solution = self.warm.solve()
+        self.note(index, "d", edit_s + time.perf_counter() - started)
+        if index >= 0:
+            self.cold.reset()
+            started = time.perf_counter()
+            self.cold.solve()
+            self.note(index, "c", edit_s + time.perf_counter() - started)
+            self.note(index, "b", self.rebuilt())
+        self.highs_round(index, solution)
+        self.plan = RoundingShim()(family.model, solution, self.plan)
+        family.adopt(self.plan)
+        family.prepare()
+
+    def rebuilt(self) -> float:
+        """Seconds to build the round's model anew and solve it from nothing; its costs are at hand as arrays."""
+        family = self.family
+        costs = family.costs(slice(0, len(family.jobs)))
+        started = time.perf_counter()
+        model = Model(sense="max")
+        for kind, count in enumerate(family.capacity.tolist()):
+            model.add_resources(kind, count)
+        usage = {kind: np.where(family.kind == kind, family.gpus, 0.0) for kind in range(len(family.capacity))}
+        template = model.add_template(usage)
+        for job, cost in zip(family.jobs.tolist(), costs, strict=True):
+            model.add_request(job, cost, template=template, integer=True)
+        Session(model).solve()
+        return time.perf_counter() - started
+
+    def highs_round(self, index: int, solution: Any) -> None:
+        """HiGHS's variants; (f) gets copter's first basis, so that its own cold solve need not be waited for."""
+        family = self.family
+        if 0 <= index < self.highs_rounds:
+            started = time.perf_counter()
+            self.memoryless.update(family)  # builds the arrays and passes them: all that a rebuild takes
+            build_s = time.perf_counter() - started
+            self.timed(index, "a", self.memoryless, build_s)
+        edit_s = self.edited.update(family)
+        if 0 <= index < self.highs_rounds:
+            self.timed(index, "e", self.edited, edit_s)
+        edit_s = self.highs_warm.update(family)
+        if index == -WARM_UP - 1:
+            self.highs_warm.start_from(family, sparse_point(family, solution))
+        self.timed(index, "f", self.highs_warm, edit_s)
+
+    def timed(self, index: int, name: str, peer: HighsPeer, edit_s: float) -> None:
+        """Solve, and write the time down; a solve that hits the limit counts with the limit."""
+        answer = peer.solve(self.limit_s)
+        self.late[name] += index >= 0 and not answer.optimal
+        self.note(index, name, edit_s + answer.solve_s)
+
+
+def summary(run: Attribution) -> dict[str, Any]:
+    """Seconds of each variant; speed-up of each step over the round before it, and stacked over (a)."""
+    found: dict[str, Any] = {"scale": run.scale, "variables": run.family.model.n_columns}
+    found["seconds"] = {name: values for name, values in run.seconds.items() if values}
+    found["late"] = run.late
+    medians = {name: float(np.median(values)) for name, values in found["seconds"].items()}
+    found["median_s"] = medians
+    found["step"] = {step: medians[a] / medians[b] for step, (a, b) in STEPS.items() if a in medians}
+    base = medians.get("a")
+    if base is not None:
+        found["stacked"] = {}
+        for name in NAMES:
+            if name in medians:
+                ratios = base / np.array(run.seconds[name])
+                found["stacked"][name] = {
+                    "mean": float(ratios.mean()),
+                    "median": float(np.median(ratios)),
+                    "p10": float(np.percentile(ratios, 10)),
+                    "p90": float(np.percentile(ratios, 90)),
+                }
+    return found
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Markdown: a row a variant, a column group a size."""
+    lines = [
+        "| | " + " | ".join(f"{r['scale']:,.0f} GPUs: median | speed-up (p10 to p90)" for r in results) + " |",
+        "|---|" + "---|---|" * len(results),
+    ]
+    for name, title in NAMES.items():
+        cells = []
+        for result in results:
+            stacked = result.get("stacked", {}).get(name)
+            late = result["late"][name]
+            mark = f" ({late} at the limit)" if late else ""
+            cells.append(f"{result['median_s'][name]:.3f} s{mark}" if name in result["median_s"] else "not run")
+            cells.append(f"{stacked['mean']:.1f}x ({stacked['p10']:.1f} to {stacked['p90']:.1f})" if stacked else "-")
+        lines.append(f"| ({name}) {title} | " + " | ".join(cells) + " |")
+    lines += ["", "| step | " + " | ".join(f"{r['scale']:,.0f} GPUs" for r in results) + " |"]
+    lines.append("|---|" + "---|" * len(results))
+    for step in STEPS:
+        cells = [f"{r['step'][step]:.1f}x" if step in r["step"] else "-" for r in results]
+        lines.append(f"| {step} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Parse, run, write the table and the figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scales", default="2500,10000", help="GPUs, comma-separated")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--highs-rounds", type=int, default=3, help="rounds of HiGHS from nothing")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds of one solve of HiGHS")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    arguments = parser.parse_args()
+    scales = [int(scale) for scale in arguments.scales.split(",")]
+    if min(scales) < 56 or arguments.rounds < 1 or arguments.highs_rounds < 1:
+        parser.error("scales >= 56, rounds >= 1 and highs-rounds >= 1")
+    results = []
+    for scale in scales:
+        run = Attribution(scale, arguments.rounds, arguments.highs_rounds, arguments.limit, arguments.seed)
+        results.append(run.run())
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        (arguments.out / "attribution.json").write_text(json.dumps(results, indent=1))
+    (arguments.out / "attribution.md").write_text(table(results))
+    attribution_chart(results, arguments.out / "attribution.svg")
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()

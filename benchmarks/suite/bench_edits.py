@@ -1,0 +1,150 @@
+"""Each edit at three sizes of model, beside the same edit in highspy: neither should grow with the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .problems import SIZES, Rounds
+
+try:
+    import highspy
+except ImportError:
+    highspy = None
+
+
+class Copter:
+    """Edits of the model; each is undone or repeatable, so that it can be timed many times."""
+
+    params = SIZES
+    param_names = ("requests",)
+
+    def setup(self, requests: int) -> None:
+        """A solved model, and a request like its others."""
+        self.rounds = Rounds(requests)
+        self.model, self.template = self.rounds.model, self.rounds.template
+        self.cost = self.model.cost("job-0")
+        self.usage = {
+            resource: np.where(np.arange(len(self.cost)) % 3 == k, 1.0, 0.0)
+            for k, resource in enumerate(self.model.resources)
+        }
+        self.ids = list(self.model.requests)
+
+    def time_add_and_remove_request(self, requests: int) -> None:
+        """A request that shares the template comes and goes."""
+        self.model.add_request("new", self.cost, template=self.template)
+        self.model.remove_request("new")
+
+    def time_add_and_remove_own_usage(self, requests: int) -> None:
+        """A request with a pattern of its own comes and goes."""
+        self.model.add_request("new", self.cost, self.usage)
+        self.model.remove_request("new")
+
+    def time_add_and_remove_resources(self, requests: int) -> None:
+        """Units come and go."""
+        self.model.add_resources("type-0", 8)
+        self.model.remove_resources("type-0", 8)
+
+    def time_update_cost(self, requests: int) -> None:
+        """One request's costs."""
+        self.model.update_cost("job-1", self.cost)
+
+    def time_rescale_cost(self, requests: int) -> None:
+        """One request's scale over its costs."""
+        self.model.rescale_cost("job-1", 0.9)
+
+    def time_rescale_all(self, requests: int) -> None:
+        """All requests' scales: linear in the requests, not in the variables."""
+        self.model.rescale_costs(self.ids, 0.9)
+
+    def time_fix_and_unfix(self, requests: int) -> None:
+        """A request held on one column, and let go."""
+        self.model.fix("job-1", 0)
+        self.model.unfix("job-1")
+
+    def track_nonzeros_per_second(self, requests: int) -> float:
+        """Nonzeros handed over a second by adding requests that share a template."""
+        from time import perf_counter
+
+        started = perf_counter()
+        for number in range(20):
+            self.model.add_request(number, self.cost, template=self.template)
+        seconds = perf_counter() - started
+        for number in range(20):
+            self.model.remove_request(number)
+        return 20 * 2 * len(self.cost) / seconds
+
+
+class Highs:
+    """The same edits through highspy's arrays."""
+
+    params = SIZES
+    param_names = ("requests",)
+
+    def setup(self, requests: int) -> None:
+        """The same model in HiGHS."""
+        if highspy is None:
+            raise NotImplementedError("highspy is not installed")
+        lp = Rounds(requests).model.to_linear_program()
+        data = highspy.HighsLp()
+        data.num_row_, data.num_col_ = lp.shape
+        data.col_cost_, data.col_lower_, data.col_upper_ = lp.c, lp.col_lower, lp.col_upper
+        data.row_lower_, data.row_upper_ = lp.row_lower, lp.row_upper
+        data.sense_ = highspy.ObjSense.kMaximize
+        data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        data.a_matrix_.start_, data.a_matrix_.index_, data.a_matrix_.value_ = lp.A.indptr, lp.A.indices, lp.A.data
+        self.highs: Any = highspy.Highs()
+        self.highs.silent()
+        self.highs.passModel(data)
+        self.k, self.rows, self.total = lp.shape[1] // requests, lp.shape[0], lp.shape[1]
+        block = lp.A[:, : self.k].tocsc()
+        self.cost, self.upper = lp.c[: self.k].copy(), np.ones(self.k)
+        index = block.indices.astype(np.int32)
+        self.start, self.index = (
+            block.indptr[:-1].astype(np.int32),
+            np.where(index < 3, index, self.rows).astype(np.int32),
+        )
+        self.value, self.all_costs, self.capacity = block.data, lp.c.copy(), float(lp.row_upper[0])
+        self.own = np.arange(self.k, dtype=np.int32)
+        self.new = np.arange(self.total, self.total + self.k, dtype=np.int32)
+        self.everything = np.arange(self.total, dtype=np.int32)
+        self.none, self.zero = np.zeros(0, dtype=np.int32), np.zeros(self.k)
+
+    def time_add_and_remove_request(self, requests: int) -> None:
+        """A request's row and columns come and go."""
+        self.highs.addRows(1, np.array([-np.inf]), np.ones(1), 0, self.none, self.none, np.zeros(0))
+        count = len(self.value)
+        self.highs.addCols(self.k, self.cost, self.zero, self.upper, count, self.start, self.index, self.value)
+        self.highs.deleteCols(self.k, self.new)
+        self.highs.deleteRows(1, np.array([self.rows], dtype=np.int32))
+
+    def time_add_and_remove_resources(self, requests: int) -> None:
+        """A row's bound, there and back."""
+        self.highs.changeRowBounds(0, -np.inf, self.capacity + 8)
+        self.highs.changeRowBounds(0, -np.inf, self.capacity)
+
+    def time_update_cost(self, requests: int) -> None:
+        """One request's costs."""
+        self.highs.changeColsCost(self.k, self.own, self.cost)
+
+    def time_rescale_all(self, requests: int) -> None:
+        """All costs."""
+        self.highs.changeColsCost(self.total, self.everything, self.all_costs)
+
+    def time_fix_and_unfix(self, requests: int) -> None:
+        """A request's bounds, there and back."""
+        self.highs.changeColsBounds(self.k, self.own, self.zero, self.zero)
+        self.highs.changeColsBounds(self.k, self.own, self.zero, self.upper)
+
+    def track_nonzeros_per_second(self, requests: int) -> float:
+        """Nonzeros handed over a second by adding and removing a request (HiGHS keeps no template)."""
+        from time import perf_counter
+
+        started = perf_counter()
+        for _ in range(20):
+            self.time_add_and_remove_request(requests)
+        return 20 * len(self.value) / (perf_counter() - started)
+
+
+Copter.track_nonzeros_per_second.unit = Highs.track_nonzeros_per_second.unit = "nonzeros/s"
