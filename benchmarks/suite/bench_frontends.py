@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.placement import Placer

@@ -25,6 +25,8 @@ except ImportError as error:  # pragma: no cover - depends on the installation
 
 Floats = NDArray[np.float64]
 
+PRIMAL_SIMPLEX = 4  # HiGHS's simplex_strategy
+
 
 @dataclass(frozen=True, slots=True)
 class HighsRun:
@@ -53,6 +55,9 @@ class HighsMirror:
         self.highs = highspy.Highs()
         self.highs.silent()
         self.highs.setOptionValue("threads", threads)
+        # From a basis that edits have left nearly optimal, primal simplex is HiGHS's fastest way by far: seconds where
+        # its dual simplex takes a minute at two million columns (docs/design/measurements.md).
+        self.highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
         self._resources: dict[Hashable, float] = {}
         self._sizes: dict[Hashable, int] = {}
         self._added_at: dict[Hashable, int] = {}
