@@ -25,7 +25,7 @@ except ImportError as error:  # pragma: no cover - depends on the installation
 
 Floats = NDArray[np.float64]
 
-PRIMAL_SIMPLEX = 4  # HiGHS's simplex_strategy
+DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # values of HiGHS's simplex_strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,17 @@ class HighsMirror:
     model : Model
     threads : int
         Threads that HiGHS may use; 0 for its own choice.
+    primal : bool
+        Whether it goes on by primal simplex. From a basis that one round's edits have left nearly optimal that is its
+        fastest way by far; after many rounds' edits the dual one is faster (docs/design/measurements.md).
     """
 
-    def __init__(self, model: Model, threads: int = 0) -> None:
+    def __init__(self, model: Model, threads: int = 0, primal: bool = True) -> None:
         self.model = model
         self.highs = highspy.Highs()
         self.highs.silent()
         self.highs.setOptionValue("threads", threads)
-        # From a basis that edits have left nearly optimal, primal simplex is HiGHS's fastest way by far: seconds where
-        # its dual simplex takes a minute at two million columns (docs/design/measurements.md).
-        self.highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
+        self.highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX if primal else DUAL_SIMPLEX)
         self._resources: dict[Hashable, float] = {}
         self._sizes: dict[Hashable, int] = {}
         self._added_at: dict[Hashable, int] = {}

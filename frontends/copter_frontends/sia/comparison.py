@@ -70,7 +70,7 @@ class HighsComparison:
         cold = self._mirror is None or self._model is not policy.formulation.model
         if cold:
             self._model = policy.formulation.model
-            self._mirror = HighsMirror(policy.formulation.model)
+            self._mirror = HighsMirror(policy.formulation.model, primal=self.every == 1)
         assert self._mirror is not None
         found = self._cold(index) if cold else self._warm(index, "warm")
         self.rounds.append(found)
@@ -132,7 +132,9 @@ class HighsComparison:
             "cold_over_copter": cold[0].highs_cold_s / cold[0].copter_s if cold else None,
             "cold_time_limit_hit": self.cold_limit_hit,
             "not_optimal": sum(row.highs_status != "Optimal" for row in self.rounds),
-            "objective_rel_diff_max": max((row.objective_rel_diff for row in self.rounds), default=None),
+            "objective_rel_diff_max": max(
+                (row.objective_rel_diff for row in self.rounds if row.highs_status == "Optimal"), default=None
+            ),
         }
 
 
