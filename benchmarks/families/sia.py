@@ -22,22 +22,18 @@ ROUND_S = 60.0
 class SiaRounds:
     """Sia's LP over all configurations of a cluster of seven types, with goodput of each job's own.
 
-        v = 1.1 - (rho G)^(-1/2); G is concave in the GPUs and saturates at a size of the job's own, so that every column
-    <<<<<<< HEAD:benchmarks/sia_rounds.py
-        has a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift in every
-    =======
-        has a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift every
-    >>>>>>> bench:benchmarks/families/sia.py
-        round, but for the configuration that a job has.
+    v = 1.1 - (rho G)^(-1/2); G is concave in the GPUs and saturates at a size of the job's own, so that every column
+    has a positive value. rho is the restart factor: it moves with age, so all costs of all running jobs drift in every
+    round, but for the configuration that a job has.
 
-        Parameters
-        ----------
-        gpus : int
-            Size of the cluster.
-        mode : {"full", "capped"}
-        churn : float
-            Share of jobs replaced every round.
-        seed : int
+    Parameters
+    ----------
+    gpus : int
+        Size of the cluster.
+    mode : {"full", "capped"}
+    churn : float
+        Share of jobs replaced every round.
+    seed : int
     """
 
     integer = True
