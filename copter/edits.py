@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from copter.checks import Bound, Costs, cost_type, finite
-from copter.errors import InvalidDataError
+from copter.errors import DuplicateHandleError, InvalidDataError
 from copter.guard import Guard
 from copter.matrix import BlockMatrix, SavedSlab, Template
 from copter.usage import Pattern
@@ -239,6 +239,8 @@ class Ledger:
 
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:
         """A new slab under an id; `rest` is what :meth:`BlockMatrix.add_slab` takes from the limit on."""
+        if request in self._slot_of:
+            raise DuplicateHandleError(f"request {request!r} is in the model already; remove it first")
         matrix = self._matrix
         limit, lower, upper, scale, offset, integer, rounding = rest
         reused = bool(matrix.free_slots)
