@@ -10,6 +10,7 @@ from copter.errors import (
     EditNotAllowedError,
     InvalidDataError,
     SettingsError,
+    SnapshotError,
     StaleSolutionError,
     UnknownHandleError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Session",
     "Settings",
     "SettingsError",
+    "SnapshotError",
     "Solution",
     "StaleSolutionError",
     "Status",

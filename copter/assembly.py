@@ -14,13 +14,13 @@ from copter.linear_program import LinearProgram
 from copter.solution import SparseValues, Status
 
 if TYPE_CHECKING:
-    from copter.model import Model
+    from copter.inventory import Inventory
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def assemble(model: Model) -> LinearProgram:
+def assemble(model: Inventory) -> LinearProgram:
     """The model as one LP: columns by request in the order added; rows are resources, then finite limits."""
     matrix, slots = model._matrix, list(model._slot_of.values())
     rows = list(model._row_of.values())
@@ -35,13 +35,13 @@ def assemble(model: Model) -> LinearProgram:
         row_upper=np.concatenate((matrix.row_upper[rows], limits[np.isfinite(limits)])),
         col_lower=np.concatenate([lower for lower, _ in bounds] or [empty]),
         col_upper=np.concatenate([upper for _, upper in bounds] or [empty]),
-        integrality=np.repeat(np.array(list(model._integer.values()), dtype=np.float64), counts),
+        integrality=np.repeat(np.array([matrix.slabs[slot].integer for slot in slots], dtype=np.float64), counts),
         sense=model.sense,
         offset=model.offset,
     )
 
 
-def shared_rows(model: Model) -> sp.csc_array:
+def shared_rows(model: Inventory) -> sp.csc_array:
     """The resources' part of the matrix: resources in the order added, by columns."""
     rows = list(model._row_of.values())
     position = np.full(model._matrix.n_rows, -1, dtype=np.int64)
@@ -62,7 +62,7 @@ def limit_rows(limits: Floats, counts: Ints) -> sp.csr_array:
     return sp.csr_array((np.ones(len(entries)), entries, start), shape=(int(finite.sum()), int(counts.sum())))
 
 
-def dense_solution(model: Model, sparse: SparseValues, version: int) -> tuple[Floats, Floats, Floats]:
+def dense_solution(model: Inventory, sparse: SparseValues, version: int) -> tuple[Floats, Floats, Floats]:
     """x, y and reduced costs in the order of to_linear_program, for a solution of this version."""
     require_current(model, version)
     lp, first = assemble(model), first_columns(model)
@@ -74,7 +74,7 @@ def dense_solution(model: Model, sparse: SparseValues, version: int) -> tuple[Fl
     return x, np.concatenate((shared, limits)) + 0.0, model._sign * reduced + 0.0
 
 
-def dense_ray(model: Model, sparse: SparseValues, status: Status, ray: Floats, version: int) -> Floats:
+def dense_ray(model: Inventory, sparse: SparseValues, status: Status, ray: Floats, version: int) -> Floats:
     """A certificate in the order of to_linear_program: row multipliers, or a direction in x."""
     require_current(model, version)
     lp, first = assemble(model), first_columns(model)
@@ -86,13 +86,13 @@ def dense_ray(model: Model, sparse: SparseValues, status: Status, ray: Floats, v
     return np.concatenate((shared, limit_duals(model, lp, first, -(lp.A[: len(shared)].T @ shared))))
 
 
-def require_current(model: Model, version: int) -> None:
+def require_current(model: Inventory, version: int) -> None:
     """Raise StaleSolutionError unless the model is still at this version."""
     if version != model.version:
         raise StaleSolutionError("the model has been edited since this solution was found; solve again")
 
 
-def first_columns(model: Model) -> dict[int, int]:
+def first_columns(model: Inventory) -> dict[int, int]:
     """Place of every slot's first column in to_linear_program."""
     first, at = {}, 0
     for slot in model._slot_of.values():
@@ -106,7 +106,7 @@ def places(first: Mapping[int, int], key: Ints) -> Ints:
     return np.array([first[int(slot)] for slot in key >> 32], dtype=np.int64) + (key & 0xFFFFFFFF)
 
 
-def limit_duals(model: Model, lp: LinearProgram, first: Mapping[int, int], reduced: Floats) -> Floats:
+def limit_duals(model: Inventory, lp: LinearProgram, first: Mapping[int, int], reduced: Floats) -> Floats:
     """Duals (<= 0) of the finite limits at a minimisation's reduced costs, from which they are then taken off."""
     duals = []
     for slot in model._slot_of.values():

@@ -33,3 +33,7 @@ class EditNotAllowedError(CopterError, RuntimeError):
 
 class StaleSolutionError(CopterError, RuntimeError):
     """A question to a solution about a request or resource that has changed since it was computed."""
+
+
+class SnapshotError(CopterError, ValueError):
+    """A snapshot or journal that is cut short, damaged, foreign, newer than this copter, or cannot be written."""

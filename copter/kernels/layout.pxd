@@ -17,17 +17,18 @@ cdef struct Pattern:
 cdef struct Block:
     # cost of column j = scale * cost[j] + offset, but for the exceptions, whose cost is stored as it is
     int n_columns            # 0: no request lives in this slot
-    int resident             # 1: every column is in the working set, pricing passes it by
     int fixed                # column held at its upper bound (all others at their lower), or -1
     int n_exceptions
+    int single_column        # the exception, where there is one
+    char resident            # 1: every column is in the working set, pricing passes it by
+    char single_precision    # 1: cost is float32, otherwise float64
     double scale
     double offset
     double limit             # sum of the block's columns <= limit
     double upper             # of every column, unless upper_each is given
-    Pattern* pattern
-    const double* cost
-    int single_column        # the exception, where there is one
     double single_cost
+    Pattern* pattern
+    const void* cost
     const int* exception_column   # the exceptions, where there are several
     const double* exception_cost
     const double* lower_each  # NULL: zero
@@ -36,6 +37,11 @@ cdef struct Block:
 
 cdef enum:
     MAX_SEGMENTS = 8
+
+
+cdef inline double base_cost(const Block* block, int column) noexcept nogil:
+    """Stored cost of a column, before scale and offset."""
+    return (<const float*>block.cost)[column] if block.single_precision else (<const double*>block.cost)[column]
 
 
 cdef inline int exception_at(const Block* block, int e) noexcept nogil:

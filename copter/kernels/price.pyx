@@ -2,12 +2,14 @@
 
 from libc.math cimport INFINITY
 
-from copter.kernels.layout cimport Block, Pattern, exception_at, exception_cost_at
+from copter.kernels.layout cimport Block, Pattern, base_cost, exception_at, exception_cost_at
 
 
 cdef extern from "reduce.h" nogil:
     double copter_smallest(const double* cost, const double* priced_usage, double scale, double offset,
                            int begin, int end)
+    double copter_smallest_single(const float* cost, const double* priced_usage, double scale, double offset,
+                                  int begin, int end)
 
 
 cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
@@ -21,6 +23,15 @@ cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
         pattern.priced_usage[j] = total
 
 
+cdef inline double smallest_run(const Block* block, double weight, int begin, int end) noexcept nogil:
+    """Smallest reduced cost of a run without exceptions."""
+    cdef const double* usage = block.pattern.priced_usage
+    cdef double scale = weight * block.scale, offset = weight * block.offset
+    if block.single_precision:
+        return copter_smallest_single(<const float*>block.cost, usage, scale, offset, begin, end)
+    return copter_smallest(<const double*>block.cost, usage, scale, offset, begin, end)
+
+
 cdef inline double smallest_between(const Block* block, double weight, int begin, int end) noexcept nogil:
     """Smallest reduced cost of the columns begin..end-1: exceptions one by one, the runs between them at speed."""
     cdef const double* usage = block.pattern.priced_usage
@@ -32,14 +43,14 @@ cdef inline double smallest_between(const Block* block, double weight, int begin
             continue
         if j >= end:
             break
-        value = copter_smallest(block.cost, usage, weight * block.scale, weight * block.offset, start, j)
+        value = smallest_run(block, weight, start, j)
         if value < best:
             best = value
         value = weight * exception_cost_at(block, e) - usage[j]
         if value < best:
             best = value
         start = j + 1
-    value = copter_smallest(block.cost, usage, weight * block.scale, weight * block.offset, start, end)
+    value = smallest_run(block, weight, start, end)
     return value if value < best else best
 
 
@@ -56,7 +67,7 @@ cdef inline int where_smallest(const Block* block, double weight, int begin, int
             value = weight * exception_cost_at(block, e) - usage[j]
             e += 1
         else:
-            value = weight * (block.scale * block.cost[j] + block.offset) - usage[j]
+            value = weight * (block.scale * base_cost(block, j) + block.offset) - usage[j]
         if value < best:
             best = value
             where = j

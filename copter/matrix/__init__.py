@@ -1,5 +1,7 @@
 """The list-of-lists matrix: one slab a request, one list of slabs."""
 
-from copter.matrix.list_of_lists import BlockMatrix, Slab, Template
+from copter.matrix.block_matrix import BlockMatrix
+from copter.matrix.list_of_lists import SavedSlab, Slab
+from copter.matrix.template import Template
 
-__all__ = ["BlockMatrix", "Slab", "Template"]
+__all__ = ["BlockMatrix", "SavedSlab", "Slab", "Template"]

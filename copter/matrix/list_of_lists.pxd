@@ -1,14 +1,5 @@
-from copter.kernels.layout cimport Block, Pattern
-
-
-cdef class Template:
-    cdef Pattern pattern
-    cdef readonly object column_start
-    cdef readonly object row
-    cdef readonly object coefficient
-    cdef readonly object segment_start
-    cdef object priced_usage
-    cdef void refresh(self)
+from copter.kernels.layout cimport Block
+from copter.matrix.template cimport Template
 
 
 cdef class Slab:
@@ -19,9 +10,19 @@ cdef class Slab:
     cdef readonly object upper_each
     cdef readonly object exception_column
     cdef readonly object exception_cost
+    cdef readonly double rounding
+    cdef readonly bint integer
 
 
-cdef class BlockMatrix:
+cdef class SavedSlab:
+    cdef readonly int slot
+    cdef Block block
+    cdef Slab slab
+    cdef tuple held
+    cdef object generation
+
+
+cdef class ListOfLists:
     cdef Block* blocks
     cdef int capacity
     cdef readonly int n_slots
@@ -31,13 +32,18 @@ cdef class BlockMatrix:
     cdef readonly object row_upper
     cdef readonly object row_scale
     cdef readonly object row_generation
+    cdef readonly object row_serial
     cdef readonly int n_rows
     cdef readonly long long n_columns
     cdef readonly dict templates
-    cdef list free_slots
-    cdef list free_rows
-    cdef int reserve(self) except -1
+    cdef readonly dict template_of_serial
+    cdef readonly list row_templates
+    cdef readonly list free_slots
+    cdef readonly list free_rows
+    cdef readonly dict fixed_slots
+    cdef public long long next_serial
+    cdef public long long next_row
+    cdef int reserve(self, int slots) except -1
     cdef Block* block_at(self, int slot) except NULL
-    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
-                         double* reduced, int* found) noexcept nogil
-    cdef double cost_at(self, const Block* block, int column) noexcept nogil
+    cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset)
+    cdef void note_residence(self, Block* block, Slab slab)

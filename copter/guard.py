@@ -1,0 +1,58 @@
+"""One activity at a time: a model or session that is used from two threads at once says so."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from copter.errors import EditNotAllowedError
+
+
+class Guard:
+    """Held by one activity at a time, which nothing waits for: a second one gets an EditNotAllowedError.
+
+    Parameters
+    ----------
+    what : str
+        What is guarded, as the error names it.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._doing = ""
+
+    def enter(self, doing: str) -> None:
+        """Begin an activity ("being solved", "being edited")."""
+        if not self._lock.acquire(blocking=False):
+            self.refuse()
+        self._owner, self._doing = threading.get_ident(), doing
+
+    def leave(self) -> None:
+        """End it."""
+        self._owner = 0
+        self._lock.release()
+
+    def require_owner(self) -> None:
+        """Raise EditNotAllowedError unless this thread's activity holds the guard."""
+        if self._owner != threading.get_ident():
+            self.refuse()
+
+    def refuse(self) -> None:
+        """Raise EditNotAllowedError: somebody else is at it."""
+        if self._owner == threading.get_ident():
+            raise EditNotAllowedError(f"this {self.what} is {self._doing}: let that end first")
+        raise EditNotAllowedError(
+            f"this {self.what} is {self._doing} in another thread: use one {self.what} a thread, or take turns"
+        )
+
+    @contextmanager
+    def held(self, doing: str) -> Iterator[None]:
+        """Hold the guard for a block of code."""
+        self.enter(doing)
+        try:
+            yield
+        finally:
+            self.leave()

@@ -1,0 +1,270 @@
+"""The passes over all slabs: pricing, gathering columns, and what the solver asks of the whole matrix."""
+
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport fabs
+from libc.stdlib cimport free, malloc
+
+from copter.kernels.layout cimport MAX_SEGMENTS, Block, Pattern, base_cost, exception_at, exception_cost_at
+from copter.kernels.price cimport price_block, price_pattern
+from copter.matrix.list_of_lists cimport ListOfLists, Slab
+from copter.matrix.template cimport Template
+
+from copter import threads as _threads
+
+
+cdef class BlockMatrix(ListOfLists):
+    """The list of lists with the passes that the solver makes over it."""
+
+    # What a slab holds --------------------------------------------------------------------------------------------
+
+    def exceptions_of(self, int slot):
+        """(columns, costs) of the exceptions, new arrays."""
+        cdef Block* block = self.block_at(slot)
+        cdef int e
+        columns = np.array([exception_at(block, e) for e in range(block.n_exceptions)], dtype=np.int32)
+        return columns, np.array([exception_cost_at(block, e) for e in range(block.n_exceptions)], dtype=np.float64)
+
+    def costs_of(self, int slot):
+        """Costs of a slab's columns, (n,) float64, a new array."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        costs = block.scale * slab.cost.astype(np.float64) + block.offset
+        if block.n_exceptions == 1:
+            costs[block.single_column] = block.single_cost
+        elif block.n_exceptions > 1:
+            costs[slab.exception_column] = slab.exception_cost
+        return costs
+
+    cdef double cost_at(self, const Block* block, int column) noexcept nogil:
+        cdef int e
+        for e in range(block.n_exceptions):
+            if exception_at(block, e) == column:
+                return exception_cost_at(block, e)
+        return block.scale * base_cost(block, column) + block.offset
+
+    def bounds_of(self, int slot):
+        """(lower, upper) of a slab's columns, (n,) float64 each, new arrays; a fixed slab's are equal."""
+        cdef Block* block = self.block_at(slot)
+        lower, upper = self.free_bounds_of(slot)
+        if block.fixed >= 0:
+            value = min(upper[block.fixed], block.limit)
+            upper[:] = lower
+            lower[block.fixed] = upper[block.fixed] = value
+        return lower, upper
+
+    def free_bounds_of(self, int slot):
+        """(lower, upper) of a slab's columns when it is not fixed, (n,) float64 each, new arrays."""
+        cdef Block* block = self.block_at(slot)
+        cdef Slab slab = self.slabs[slot]
+        n = block.n_columns
+        lower = np.zeros(n) if slab.lower_each is None else slab.lower_each.copy()
+        return lower, np.full(n, block.upper) if slab.upper_each is None else slab.upper_each.copy()
+
+    def sizes_of(self, const int[::1] slots):
+        """Number of columns of each slab, (n,) int32."""
+        cdef Py_ssize_t i
+        sizes = np.empty(slots.shape[0], dtype=np.int32)
+        cdef int[::1] view = sizes
+        with nogil:
+            for i in range(slots.shape[0]):
+                view[i] = self.blocks[slots[i]].n_columns
+        return sizes
+
+    def costs_at(self, const int[::1] slots, const int[::1] columns):
+        """Cost of one column of each slab, (n,) float64."""
+        cdef Py_ssize_t i
+        costs = np.empty(slots.shape[0])
+        cdef double[::1] view = costs
+        with nogil:
+            for i in range(slots.shape[0]):
+                view[i] = self.cost_at(&self.blocks[slots[i]], columns[i])
+        return costs
+
+    # Passes -------------------------------------------------------------------------------------------------------
+
+    def price(self, const double[::1] y, const double[::1] threshold, int n_threads, double weight=1.0):
+        """Price every slab that is not resident at the row prices y (n_rows,).
+
+        threshold (n_slots,): columns with a reduced cost below it are found. weight: factor on all costs (0 prices
+        a ray of the dual: the columns that speak against infeasibility are found).
+
+        Returns
+        -------
+        smallest : ndarray (n_slots,) float64
+            Smallest reduced cost of each slab; that of the fixed column for a fixed slab; inf for resident and
+            empty slots.
+        slot, column : ndarray int32
+            Best column of each segment below its slab's threshold, by slot.
+        reduced_cost : ndarray float64
+        """
+        cdef int i, n = self.n_slots, n_patterns = 0, threads = _threads.safe_threads(n_threads)
+        cdef Template template
+        cdef Pattern** patterns
+        smallest = np.full(n, np.inf)
+        column = np.empty((n, MAX_SEGMENTS), dtype=np.int32)
+        reduced = np.empty((n, MAX_SEGMENTS))
+        found = np.zeros(n, dtype=np.int32)
+        cdef double[::1] smallest_view = smallest
+        cdef int[:, ::1] column_view = column
+        cdef double[:, ::1] reduced_view = reduced
+        cdef int[::1] found_view = found
+        if n == 0:
+            return smallest, found, found, smallest
+        if len(y) < self.n_rows or len(threshold) < n:
+            raise ValueError(f"{len(y)} prices for {self.n_rows} rows, {len(threshold)} thresholds for {n} slots")
+        cdef const double* prices = &y[0] if y.shape[0] else NULL
+        patterns = <Pattern**>malloc((len(self.templates) + 1) * sizeof(Pattern*))
+        if patterns == NULL:
+            raise MemoryError("no memory for a pricing pass")
+        for template in self.templates:
+            if template.pattern.n_users:
+                patterns[n_patterns] = &template.pattern
+                n_patterns += 1
+        for i in prange(n_patterns, nogil=True, num_threads=threads, schedule="static"):
+            price_pattern(patterns[i], prices)
+        free(patterns)
+        for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=16):
+            self.price_slot(i, weight, &threshold[0], &smallest_view[0], &column_view[0, 0], &reduced_view[0, 0],
+                            &found_view[0])
+        inside = np.arange(MAX_SEGMENTS) < found[:, None]
+        slot = np.repeat(np.arange(n, dtype=np.int32), found)
+        return smallest, slot, column[inside], reduced[inside]
+
+    cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
+                         double* reduced, int* found) noexcept nogil:
+        cdef Block* block = &self.blocks[i]
+        if block.n_columns == 0 or block.resident:
+            return
+        if block.fixed >= 0:
+            smallest[i] = weight * self.cost_at(block, block.fixed) - block.pattern.priced_usage[block.fixed]
+            return
+        price_block(block, weight, threshold[i], &smallest[i], &column[i * MAX_SEGMENTS], &reduced[i * MAX_SEGMENTS],
+                    &found[i])
+
+    def gather_sizes(self, const int[::1] slots, const int[::1] start, const int[::1] columns):
+        """Number of matrix entries of the listed columns: group g's, of slots[g], are columns[start[g]:start[g+1]]."""
+        cdef Py_ssize_t g
+        cdef int e, j
+        cdef long long entries = 0
+        cdef const int* column_start
+        with nogil:
+            for g in range(slots.shape[0]):
+                column_start = self.blocks[slots[g]].pattern.column_start
+                for e in range(start[g], start[g + 1]):
+                    j = columns[e]
+                    entries += column_start[j + 1] - column_start[j]
+        return entries
+
+    def gather(self, const int[::1] slots, const int[::1] start, const int[::1] columns, double[::1] limit,
+               double[::1] cost, double[::1] lower, double[::1] upper, int[::1] entry_start, int[::1] row,
+               double[::1] coefficient):
+        """Copy the listed columns out into flat arrays (costs, bounds, CSC entries) and the groups' limits."""
+        cdef Py_ssize_t g
+        cdef int e, k, j, entries = 0
+        cdef Block* block
+        cdef Pattern* pattern
+        with nogil:
+            entry_start[0] = 0
+            for g in range(slots.shape[0]):
+                block = &self.blocks[slots[g]]
+                pattern = block.pattern
+                limit[g] = block.limit
+                for e in range(start[g], start[g + 1]):
+                    j = columns[e]
+                    cost[e] = self.cost_at(block, j)
+                    lower[e] = block.lower_each[j] if block.lower_each != NULL else 0.0
+                    upper[e] = block.upper_each[j] if block.upper_each != NULL else block.upper
+                    if upper[e] > block.limit and block.lower_each == NULL:
+                        upper[e] = block.limit
+                    if block.fixed == j:
+                        lower[e] = upper[e]
+                    elif block.fixed >= 0:
+                        upper[e] = lower[e]
+                    for k in range(pattern.column_start[j], pattern.column_start[j + 1]):
+                        row[entries] = pattern.row[k]
+                        coefficient[entries] = pattern.coefficient[k]
+                        entries += 1
+                    entry_start[e + 1] = entries
+
+    def required_columns(self):
+        """(slot, column) int32 arrays of the columns that a working set must hold: resident slabs', fixed ones."""
+        cdef int slot, j
+        cdef long long count = 0, at = 0
+        for slot in range(self.n_slots):
+            if self.blocks[slot].resident:
+                count += self.blocks[slot].n_columns
+            elif self.blocks[slot].n_columns and self.blocks[slot].fixed >= 0:
+                count += 1
+        slots, columns = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+        cdef int[::1] slot_view = slots, column_view = columns
+        for slot in range(self.n_slots):
+            if self.blocks[slot].resident:
+                for j in range(self.blocks[slot].n_columns):
+                    slot_view[at], column_view[at] = slot, j
+                    at += 1
+            elif self.blocks[slot].n_columns and self.blocks[slot].fixed >= 0:
+                slot_view[at], column_view[at] = slot, self.blocks[slot].fixed
+                at += 1
+        return slots, columns
+
+    def limits(self):
+        """(limit (n_slots,) float64, fixed (n_slots,) bool) of all slots."""
+        cdef int slot
+        limit = np.empty(self.n_slots)
+        fixed = np.empty(self.n_slots, dtype=np.uint8)
+        cdef double[::1] limit_view = limit
+        cdef unsigned char[::1] fixed_view = fixed
+        for slot in range(self.n_slots):
+            limit_view[slot] = self.blocks[slot].limit
+            fixed_view[slot] = self.blocks[slot].fixed >= 0
+        return limit, fixed.view(bool)
+
+    def fixed_usage(self, int row):
+        """Units of a row that fixed slabs use."""
+        cdef int slot, k
+        cdef Block* block
+        cdef Pattern* pattern
+        cdef double total = 0.0, value
+        for slot in sorted(self.fixed_slots):
+            block = &self.blocks[slot]
+            pattern = block.pattern
+            value = min(block.upper, block.limit)
+            for k in range(pattern.column_start[block.fixed], pattern.column_start[block.fixed + 1]):
+                if pattern.row[k] == row:
+                    total += value * pattern.coefficient[k]
+        return total
+
+    def rounding_bound(self):
+        """Most by which the costs as they were given can differ from the stored ones at any feasible point.
+
+        Sum over float32 slabs of |scale| * rounding * (largest possible sum of |x|); inf where that is not bounded.
+        """
+        cdef int slot
+        cdef Slab slab
+        cdef double total = 0.0
+        for slot in range(self.n_slots):
+            if self.blocks[slot].n_columns and self.blocks[slot].single_precision:
+                slab = self.slabs[slot]
+                if slab.rounding > 0.0 and self.blocks[slot].scale != 0.0:
+                    total += fabs(self.blocks[slot].scale) * slab.rounding * self.largest_sum(slot)
+        return total
+
+    def largest_sum(self, int slot):
+        """Largest sum of |x| over a slab's columns within its bounds and limit."""
+        cdef Block* block = self.block_at(slot)
+        if not block.resident:
+            return block.limit
+        lower, upper = self.free_bounds_of(slot)
+        below = float(np.maximum(-lower, 0.0).sum())
+        return min(float(np.maximum(np.abs(lower), np.abs(upper)).sum()), block.limit + 2.0 * below)
+
+    def resident_mask(self):
+        """Whether each slot's slab is resident, (n_slots,) bool."""
+        cdef int slot
+        mask = np.empty(self.n_slots, dtype=np.uint8)
+        cdef unsigned char[::1] view = mask
+        for slot in range(self.n_slots):
+            view[slot] = self.blocks[slot].resident
+        return mask.view(bool)

@@ -1,0 +1,372 @@
+"""Every edit in random order against plain dictionaries; batches that fail; float32 costs; edits of nothing."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from copter import (
+    DimensionError,
+    DuplicateHandleError,
+    EditNotAllowedError,
+    InvalidDataError,
+    Model,
+    Session,
+    Status,
+    UnknownHandleError,
+)
+from copter.testing import assert_optimal, is_infeasibility_ray, sia_like_model
+from tests.copter.highs import highs
+from tests.copter.plain import EDITS, Player, bits, innards
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+class Edited(RuleBasedStateMachine):
+    """A session whose model is edited in every way; it must always be what a fresh one is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.player = Player()
+        self.session = Session(self.player.model)
+
+    @initialize()
+    def begin(self) -> None:
+        rng = np.random.default_rng(0)
+        for edit in (Player.more, Player.more, Player.more, Player.declare, Player.add, Player.add_many):
+            edit(self.player, rng)
+
+    @rule(kind=st.sampled_from(EDITS), seed=seeds)
+    def edit(self, kind: object, seed: int) -> None:
+        kind(self.player, np.random.default_rng(seed))  # type: ignore[operator]
+
+    @rule(kind=st.sampled_from(EDITS), seed=seeds)
+    def edit_more(self, kind: object, seed: int) -> None:
+        self.edit(kind, seed)
+
+    @rule(seed=seeds)
+    def fail(self, seed: int) -> None:
+        """A batch that ends in an error leaves everything as it was."""
+        rng, before, was = np.random.default_rng(seed), innards(self.player.model), self.player.plain
+        made, self.player.plain = dict(self.player.made), copy.deepcopy(was)
+        with pytest.raises(ZeroDivisionError), self.player.model.batch():  # noqa: PT012
+            for _ in range(int(rng.integers(1, 8))):
+                self.player.step(rng)
+            raise ZeroDivisionError
+        self.player.plain, self.player.made = was, made
+        assert innards(self.player.model) == before
+
+    @rule()
+    def solve(self) -> None:
+        fresh, model = self.player.plain.build(), self.player.model
+        assert bits(model) == bits(fresh)
+        solution, other = self.session.solve(), Session(fresh).solve()
+        self.session._iterate.check_consistent(model._matrix)
+        program = model.to_linear_program()
+        if 0 in program.shape:
+            assert solution.status is other.status
+            return
+        status, best, _, _ = highs(program)
+        assert solution.status is other.status
+        if solution.status is Status.PRIMAL_INFEASIBLE:
+            assert "Infeasible" in str(status)
+            assert is_infeasibility_ray(program, solution.ray)
+            return
+        assert solution.status is Status.OPTIMAL
+        assert solution.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+        assert other.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+        assert solution.bound >= best - 1e-7 * (1 + abs(best))
+        assert_optimal(program, solution.x, solution.y)
+
+
+def run(examples: int, steps: int) -> None:
+    health = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    run_state_machine_as_test(
+        Edited,
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=health, database=None
+        ),
+    )
+
+
+def test_edits_in_random_order() -> None:
+    run(examples=10, steps=40)
+
+
+@pytest.mark.long
+def test_edits_in_random_order_for_long() -> None:
+    run(examples=300, steps=60)
+
+
+# Batches ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_failed_batch_leaves_model_and_session_as_they_were(seed: int) -> None:
+    player, rng = Player(), np.random.default_rng(seed)
+    for _ in range(80):
+        player.step(rng)
+    session = Session(player.model)
+    first = session.solve()
+    before = innards(player.model)
+    with pytest.raises(KeyError, match="halfway"), player.model.batch():  # noqa: PT012
+        for _ in range(30):
+            player.step(rng)
+        raise KeyError("halfway")
+    assert innards(player.model) == before
+    again = session.solve()
+    if first.status is Status.OPTIMAL:
+        assert (again.pricing_passes, again.iterations, again.restart_reason) == (1, 0, None)
+        np.testing.assert_array_equal(again.x, first.x)
+
+
+def test_a_batch_inside_a_batch_takes_back_its_own_edits_only() -> None:
+    model = sia_like_model(5, 8, 2)
+    with model.batch():
+        model.remove_request("job-1")
+        with pytest.raises(UnknownHandleError, match="job-1"), model.batch():  # noqa: PT012
+            model.add_resources("type-0", 5)
+            model.remove_request("job-2")
+            model.remove_request("job-1")
+        model.add_resources("type-1", 1)
+    assert model.requests == ("job-0", "job-2", "job-3", "job-4")
+    assert (model.count("type-0"), model.count("type-1")) == (8, 9)
+
+
+def test_no_solve_inside_a_batch() -> None:
+    model = sia_like_model(5, 8, 2)
+    session = Session(model)
+    with pytest.raises(EditNotAllowedError, match="in a batch"), model.batch():
+        session.solve()
+    assert session.solve().status is Status.OPTIMAL
+
+
+def test_no_edit_inside_a_solve() -> None:
+    model = sia_like_model(5, 8, 2)
+    before = innards(model)
+    with pytest.raises(EditNotAllowedError, match="being solved"):
+        Session(model).solve(callback=lambda *_: model.remove_request("job-0"))
+    assert innards(model) == before
+
+
+# Single edits -----------------------------------------------------------------------------------------------------
+
+
+def small() -> Model:
+    """Two resources, a template with two users, one request of its own."""
+    model = Model()
+    model.add_resources("a", 8)
+    model.add_resources("b", 4)
+    template = model.add_template({"a": [1, 2, 0], "b": [0, 0, 1]})
+    model.add_requests(["p", "q"], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], template=template)
+    model.add_request("own", [1.0, 2.0], {"a": [1, 3]})
+    return model
+
+
+def test_usage_of_one_request_leaves_the_template_alone() -> None:
+    model = small()
+    template = model.template_of("p")
+    assert template is not None
+    model.update_usage("p", {"b": [1, 1, 1]})
+    assert (model.template_of("p"), model.template_of("q"), template.users) == (None, template, 1)
+    dense = model.to_linear_program().A.toarray()
+    np.testing.assert_array_equal(dense[:2, :6], [[0, 0, 0, 1, 2, 0], [1, 1, 1, 0, 0, 1]])
+    model.update_usage("p", template=template)
+    assert template.users == 2
+    assert len(model._matrix.templates) == 2
+
+
+def test_usage_of_a_template_is_that_of_all_its_users() -> None:
+    model = small()
+    model.update_template(model.templates[0], {"b": [5, 0, 6]})
+    dense = model.to_linear_program().A.toarray()
+    np.testing.assert_array_equal(dense[:2, :6], [[0] * 6, [5, 0, 6, 5, 0, 6]])
+
+
+def test_limits_bounds_and_integrality() -> None:
+    model = small()
+    model.update_limit("p", 0.5)
+    model.update_bounds("q", lower=[0, 0.1, 0], upper=0.7)
+    model.update_bounds("q", upper=0.6)
+    model.update_integrality("own", True)
+    lp = model.to_linear_program()
+    np.testing.assert_array_equal(lp.row_upper, [8, 4, 0.5, 1, 1])
+    np.testing.assert_array_equal(lp.col_lower, [0, 0, 0, 0, 0.1, 0, 0, 0])
+    np.testing.assert_array_equal(lp.col_upper, [1, 1, 1, 0.6, 0.6, 0.6, 1, 1])
+    np.testing.assert_array_equal(lp.integrality, [False] * 6 + [True] * 2)
+    assert (model.limit("p"), model.is_integer("own"), model.is_integer("p")) == (0.5, True, False)
+
+
+def test_costs_of_single_columns_stand_beside_each_other() -> None:
+    model = small()
+    model.update_column_cost("p", 1, 9.0)
+    model.update_column_cost("p", [0, 1], [7.0, 8.0])
+    np.testing.assert_array_equal(model.cost("p"), [7, 8, 3])
+    model.rescale_cost("p", 2.0)
+    np.testing.assert_array_equal(model.cost("p"), [2, 4, 6])
+    model.update_costs(["p", "own"], [[1, 1, 1], [5, 5]])
+    np.testing.assert_array_equal(model.cost("own"), [5, 5])
+
+
+WRONG = {
+    "usage of unknown request": (lambda m: m.update_usage("ghost", {"a": [1]}), UnknownHandleError, "ghost"),
+    "usage of other columns": (lambda m: m.update_usage("p", {"a": [1, 1]}), DimensionError, "'p' has 3 columns"),
+    "usage of nothing": (lambda m: m.update_usage("p"), InvalidDataError, "'p'"),
+    "template of other columns": (
+        lambda m: m.update_usage("own", template=m.templates[0]), DimensionError, "'own' has 2",
+    ),
+    "template made longer": (
+        lambda m: m.update_template(m.templates[0], {"a": [1]}), DimensionError, "template has 3 columns",
+    ),
+    "template with NaN": (lambda m: m.update_template(m.templates[0], {"a": [1, np.nan, 1]}), InvalidDataError, "NaN"),
+    "own template": (lambda m: m.update_template("x", {"a": [1]}), UnknownHandleError, "template"),
+    "negative limit": (lambda m: m.update_limit("p", -1), InvalidDataError, "'p': limit"),
+    "limit below bounds": (lambda m: m.update_bounds("p", lower=0.5), InvalidDataError, "'p': lower bounds sum"),
+    "crossed bounds": (lambda m: m.update_bounds("p", upper=-1), InvalidDataError, "'p', column 0"),
+    "limit of a fixed one": (
+        lambda m: (m.fix("p", 0), m.update_limit("p", np.inf)), EditNotAllowedError, "'p' is fixed",
+    ),
+    "single column beyond": (lambda m: m.update_column_cost("p", 3, 1.0), DimensionError, "'p'.*3"),
+    "single column of NaN": (lambda m: m.update_column_cost("p", 0, np.nan), InvalidDataError, "'p'"),
+    "many, one unknown": (lambda m: m.remove_requests(["p", "ghost"]), UnknownHandleError, "ghost"),
+    "many, one twice": (lambda m: m.remove_requests(["p", "p"]), DuplicateHandleError, "different"),
+    "added many, one there": (
+        lambda m: m.add_requests(["n", "q"], [[1, 2, 3]] * 2, template=m.templates[0]), DuplicateHandleError, "'q'",
+    ),
+    "added many, one twice": (
+        lambda m: m.add_requests(["n", "n"], [[1, 2, 3]] * 2, template=m.templates[0]), DuplicateHandleError, "differ",
+    ),
+    "added many, costs too few": (
+        lambda m: m.add_requests(["n", "o"], [[1, 2, 3]], template=m.templates[0]), DimensionError, "2 requests",
+    ),
+    "added many, NaN": (
+        lambda m: m.add_requests(["n"], [[1, np.nan, 3]], template=m.templates[0]), InvalidDataError, "'n': cost",
+    ),
+    "many costs, one wrong": (lambda m: m.update_costs(["p", "q"], [[1, 2, 3], [1]]), DimensionError, "'q': cost"),
+    "a list as an id": (lambda m: m.add_request(["x"], [1], {"a": [1]}), InvalidDataError, "hashable"),
+    "a list as a resource": (lambda m: m.add_resources(["x"], 1), InvalidDataError, "hashable"),
+    "cost of another type": (
+        lambda m: m.add_request("n", [1], {"a": [1]}, cost_dtype="int8"), InvalidDataError, "cost_dtype",
+    ),
+    "too large for float32": (
+        lambda m: m.add_request("n", [1e39], {"a": [1]}, cost_dtype="float32"), InvalidDataError, "too large",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_edit(name: str) -> None:
+    edit, error, message = WRONG[name]
+    model = small()
+    before = innards(model)
+    with pytest.raises(error, match=message), model.batch():
+        edit(model)
+    assert innards(model) == before
+
+
+def test_edits_that_change_nothing_cost_one_pass() -> None:
+    model = sia_like_model(40, 64, 3)
+    template = model.templates[0]
+    session = Session(model)
+    first = session.solve().x
+    usage = model.to_linear_program().A[:3, : template.n_columns].tocsc()
+    for edit in (
+        lambda: model.update_cost("job-1", model.cost("job-1")),
+        lambda: model.update_template(template, usage, model.resources),
+        lambda: model.update_usage("job-2", usage, resources=model.resources),
+        lambda: model.update_usage("job-2", template=template),
+        lambda: model.update_limit("job-3", 1.0),
+        lambda: model.update_bounds("job-3", 0.0, 1.0),
+        lambda: model.update_integrality("job-3", False),
+        lambda: model.update_column_cost("job-4", 0, model.cost("job-4")[0]),
+        lambda: model.rescale_costs(["job-5"], 1.0),
+        lambda: (model.fix("job-6", 1), model.unfix("job-6")),
+        lambda: (model.add_resources("spare", 3), model.drop_resource("spare")),
+        lambda: (model.add_request("new", [1.0], {"type-0": [1]}), model.remove_request("new")),
+        lambda: (model.remove_resources("type-1", 2), model.add_resources("type-1", 2)),
+    ):
+        edit()
+        again = session.solve()
+        assert (again.pricing_passes, again.iterations, again.restart_reason) == (1, 0, None)
+        np.testing.assert_array_equal(again.x, first)
+
+
+def test_compacting_keeps_the_state() -> None:
+    model = sia_like_model(60, 64, 3)
+    session = Session(model)
+    session.solve_integer()
+    model.remove_requests([f"job-{number}" for number in range(0, 40)])
+    first = session.solve_integer()
+    other = Session(model)
+    other.solve()
+    before = bits(model)
+    session.compact()
+    assert bits(model) == before
+    assert model._matrix.n_slots == 20
+    again = session.solve()
+    assert (again.pricing_passes, again.iterations) == (1, 0)
+    session._iterate.check_consistent(model._matrix)
+    assert session._plan is not None
+    assert [session._plan.column(r) for r in model.requests] == [first.column(r) for r in model.requests]
+    assert other.solve().objective == pytest.approx(again.objective, rel=1e-6)
+    other._iterate.check_consistent(model._matrix)
+    model.add_request("late", model.cost("job-45"), template=model.templates[0])
+    assert session.solve().status is Status.OPTIMAL
+
+
+# Float32 costs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_hold_for_the_costs_as_given(seed: int) -> None:
+    """Costs that float32 cannot hold: the stored ones are solved, the bound is that of the given ones."""
+    rng = np.random.default_rng(seed)
+    model, exact = Model(cost_dtype="float32"), Model()
+    for each in (model, exact):
+        each.add_resources("a", 30)
+    usage = {"a": rng.integers(1, 6, 12).astype(float)}
+    for number in range(30):
+        cost = 1e4 + rng.normal(size=12)
+        bounds = {"limit": 2.0, "lower": -0.1} if number % 7 == 0 else {}
+        for each in (model, exact):
+            each.add_request(number, cost, usage, scale=1.0 + number, offset=-1e4 * (1.0 + number), **bounds)
+    assert not np.array_equal(model.cost(0), exact.cost(0))
+    solution = Session(model).solve()
+    assert solution.status is Status.OPTIMAL
+    _, stored, _, _ = highs(model.to_linear_program())
+    _, best, _, _ = highs(exact.to_linear_program())
+    assert solution.objective == pytest.approx(stored, rel=1e-6)
+    assert solution.bound_is_certified
+    assert solution.bound >= best
+    assert solution.bound >= stored
+    tight = Session(exact).solve()
+    assert solution.bound - tight.bound <= 2 * model._matrix.rounding_bound() + 1e-5 * abs(best)
+
+
+def test_float32_keeps_through_edits_and_takes_half_the_room() -> None:
+    model = sia_like_model(3, 16, 2)
+    model.add_request(
+        "narrow", [1.1] * model.templates[0].n_columns, template=model.templates[0], cost_dtype=np.float32
+    )
+    slab = model._matrix.slabs[model._slot_of["narrow"]]
+    assert slab.cost.dtype == np.float32
+    model.update_cost("narrow", np.linspace(0.1, 0.9, model.templates[0].n_columns))
+    slab = model._matrix.slabs[model._slot_of["narrow"]]
+    assert slab.cost.dtype == np.float32
+    np.testing.assert_array_equal(model.cost("narrow"), np.linspace(0.1, 0.9, len(slab.cost)).astype(np.float32))
+    solution = Session(model).solve()
+    assert_optimal(model.to_linear_program(), solution.x, solution.y)
+
+
+def test_unbounded_rounding_is_not_certified() -> None:
+    model = Model(sense="min", cost_dtype="float32")
+    model.add_resources("a", 3)
+    model.add_request("r", [0.1, 0.3], {"a": [1, 1]}, limit=np.inf, upper=np.inf)
+    solution = Session(model).solve()
+    assert solution.status is Status.OPTIMAL
+    assert not solution.bound_is_certified
