@@ -2,13 +2,14 @@
 #ifndef COPTER_REDUCE_H
 #define COPTER_REDUCE_H
 #include <math.h>
+#include <stddef.h>
 
 static inline double copter_smallest(const double *restrict cost, const double *restrict priced_usage,
-                                     double scale, double offset, int begin, int end)
+                                     double scale, double offset, ptrdiff_t begin, ptrdiff_t end)
 {
     double best = INFINITY;
 #pragma omp simd reduction(min : best)
-    for (int j = begin; j < end; ++j) {
+    for (ptrdiff_t j = begin; j < end; ++j) {
         double reduced = scale * cost[j] + offset - priced_usage[j];
         best = reduced < best ? reduced : best;
     }
@@ -17,11 +18,11 @@ static inline double copter_smallest(const double *restrict cost, const double *
 
 /* Costs are widened before they are scaled, so that nothing but their storage is of single precision. */
 static inline double copter_smallest_single(const float *restrict cost, const double *restrict priced_usage,
-                                            double scale, double offset, int begin, int end)
+                                            double scale, double offset, ptrdiff_t begin, ptrdiff_t end)
 {
     double best = INFINITY;
 #pragma omp simd reduction(min : best)
-    for (int j = begin; j < end; ++j) {
+    for (ptrdiff_t j = begin; j < end; ++j) {
         double reduced = scale * (double)cost[j] + offset - priced_usage[j];
         best = reduced < best ? reduced : best;
     }
