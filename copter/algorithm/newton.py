@@ -21,7 +21,7 @@ SUFFICIENT = 0.9  # a step is long enough once the slope along it has fallen bel
 REGULARISATION = 1e-12  # of the Newton matrix, relative to its largest possible diagonal
 RADIUS = 10.0  # first trial steps move prices by at most this many times their size
 GROWTH = 4.0  # of a step along which the dual still rises as steeply
-SMALL_WORKING_SET = 20_000  # columns below which one thread projects faster than several
+SMALL_WORKING_SET = 50_000  # columns below which one thread is done before a second has been woken
 MAX_TRIALS = 40  # evaluations in one line search
 
 

@@ -15,7 +15,7 @@ from copter.matrix import BlockMatrix
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-SMALL_MODEL = 50_000  # columns below which one thread is faster than several
+SMALL_MODEL = 500_000  # columns below which one thread is done before a second has been woken
 ROUNDING = 1e-12  # reduced costs closer to the threshold than this (relative) are ties
 
 
