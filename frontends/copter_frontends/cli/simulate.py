@@ -1,4 +1,4 @@
-"""The ``copter`` command."""
+"""``copter simulate``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from copter_frontends.cli.output import InputError, complain, print_json
 
 if TYPE_CHECKING:
     from copter_frontends.simulator import Simulation, SimulationResult
@@ -25,17 +27,6 @@ WARMUP_HOURS = 9  # of a sampled day: then its busiest hours begin
 
 _COUNT = click.IntRange(min=1)
 _POSITIVE = click.FloatRange(min=0, min_open=True)
-
-
-class InputError(click.ClickException):
-    """Bad input: one line on stderr, exit code 2."""
-
-    exit_code = 2
-
-
-@click.group()
-def cli() -> None:
-    """Continual optimization for round-based GPU-cluster schedulers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +66,7 @@ class SimulateOptions:
             raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear programme")
 
 
-@cli.command()
+@click.command()
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
 @click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs a node.")
 @click.option("--cluster", help="A paper's cluster by name (sia-het, hadar-60, ...), or a YAML file.")
@@ -117,27 +108,6 @@ def simulate(**options: Any) -> None:
     run_simulation(asked)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command; exit code 0 if done, 1 if the run failed, 2 for bad arguments or bad input.
-
-    What goes wrong is one line on stderr. With COPTER_DEBUG=1 in the environment a failed run shows its traceback.
-    """
-    try:
-        code = cli.main(arguments, prog_name="copter", standalone_mode=False)
-    except click.ClickException as error:
-        _complain(error.format_message())
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted")
-        sys.exit(1)
-    except Exception as error:
-        if os.environ.get("COPTER_DEBUG") == "1":
-            raise
-        _complain(f"{error}" if _is_ours(error) else f"{type(error).__name__}: {error}")
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
 def run_simulation(asked: SimulateOptions) -> None:
     """Simulate, and print and write what was asked for."""
     from copter_frontends.report.progress import LiveProgress
@@ -145,7 +115,7 @@ def run_simulation(asked: SimulateOptions) -> None:
     simulation, workload = _prepare(asked)
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
-        _complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
+        complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
     warmup = asked.warmup(simulation.round_s, workload.sampled)
     comparison = _make_comparison(asked, simulation.policy, warmup)
     total = _rounds(asked, simulation.round_s, warmup)
@@ -153,7 +123,7 @@ def run_simulation(asked: SimulateOptions) -> None:
         result = simulation.run(asked.rounds, asked.hours, progress, warmup)
     if result.skipped:
         first = result.skipped[0]
-        _complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
+        complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
     summary = summary_of(asked, result, workload, comparison)
     _show(asked, summary)
     if asked.out is not None:
@@ -267,9 +237,7 @@ def _write(
 
 def _show(asked: SimulateOptions, summary: Mapping[str, Any]) -> None:
     if asked.as_json:
-        import json
-
-        print(json.dumps(_finite(summary), allow_nan=False), flush=True)
+        print_json(summary)
         return
     from rich.console import Console
 
@@ -278,29 +246,7 @@ def _show(asked: SimulateOptions, summary: Mapping[str, Any]) -> None:
     print_summary(summary, Console())
 
 
-def _finite(value: Any) -> Any:
-    """The same, with None for what JSON has no number for."""
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _has_lp(policy: str) -> bool:
     from copter_frontends.simulator.policies import POLICIES
 
     return POLICIES[policy].has_lp
-
-
-def _is_ours(error: Exception) -> bool:
-    from copter.errors import CopterError
-
-    return isinstance(error, CopterError)
-
-
-def _complain(message: str) -> None:
-    """One line on stderr, whatever the message."""
-    print(f"copter: {' '.join(message.split())}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    main()

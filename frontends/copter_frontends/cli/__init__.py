@@ -1,0 +1,46 @@
+"""The ``copter`` command: a module for each of its commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from copter_frontends.cli.output import complain
+from copter_frontends.cli.simulate import simulate
+
+
+@click.group()
+def cli() -> None:
+    """Continual optimization for round-based GPU-cluster schedulers."""
+
+
+cli.add_command(simulate)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; exit code 0 if done, 1 if the run failed, 2 for bad arguments or bad input.
+
+    What goes wrong is one line on stderr. With COPTER_DEBUG=1 in the environment a failed run shows its traceback.
+    """
+    try:
+        code = cli.main(arguments, prog_name="copter", standalone_mode=False)
+    except click.ClickException as error:
+        complain(error.format_message())
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        sys.exit(1)
+    except Exception as error:
+        if os.environ.get("COPTER_DEBUG") == "1":
+            raise
+        complain(f"{error}" if _is_ours(error) else f"{type(error).__name__}: {error}")
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_ours(error: Exception) -> bool:
+    from copter.errors import CopterError
+
+    return isinstance(error, CopterError)
