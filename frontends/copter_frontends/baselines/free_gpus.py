@@ -80,7 +80,8 @@ class FreeGpus:
 
     def find_anywhere(self, gpus: int) -> Shares | None:
         """Find room wherever it is, on the nodes with most of it first, sorted by node id; None if there is none."""
-        shares, left = [], gpus
+        shares: list[tuple[str, int]] = []
+        left = gpus
         for free in range(self._gpus_per_node, 0, -1):
             for node in self._by_free[free]:
                 if left == 0:
