@@ -142,15 +142,18 @@ class GavelPolicy(BaselinePolicy):
         for job_id, job in self.jobs.items():
             if rates[job_id].max(initial=0.0) > 0:
                 facts[job_id] = self._facts(job, rates[job_id], now_s)
-        for job_id, known in facts.items():
-            alone = isolated_rate(known, counts, len(facts))
-            done = self.service[job_id].progress
-            self._isolated_s[job_id] += (
-                (done - self._counted[job_id]) * self.throughputs.work(self.jobs[job_id]) / alone
-            )
-            self._counted[job_id] = done
+        if self.objective is GavelObjective.FINISH_TIME_FAIRNESS:
+            for job_id, known in facts.items():
+                self._count_isolated(job_id, isolated_rate(known, counts, len(facts)))
         self._shares = self.programmes.solve(capacity, {j: self._facts(self.jobs[j], rates[j], now_s) for j in facts})
         self.mechanism.set_shares(self._shares.x)
+
+    def _count_isolated(self, job_id: str, alone: float) -> None:
+        """Add the time that the work done since the last solve would have taken with an equal share."""
+        done = self.service[job_id].progress
+        fresh = (done - self._counted[job_id]) * self.throughputs.work(self.jobs[job_id])
+        self._isolated_s[job_id] += fresh / alone
+        self._counted[job_id] = done
 
     def _facts(self, job: Job, rate: Floats, now_s: float) -> JobFacts:
         left = 1.0
