@@ -7,5 +7,9 @@ BASELINE_NAMES = (
     "gavel-max-min-fairness",
     "gavel-makespan",
     "gavel-finish-time-fairness",
+    "tiresias",
+    "srtf",
+    "yarn-cs",
+    "themis",
 )
 """The keys of :data:`copter_frontends.baselines.registry.BASELINES`."""

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from copter import Settings
+from copter_frontends.baselines.base import runs_with
+from copter_frontends.baselines.fifo import FifoPolicy
 from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
+from copter_frontends.baselines.srtf import SrtfPolicy
+from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.throughputs import GoodputThroughputs
+from copter_frontends.baselines.tiresias import TiresiasPolicy
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
@@ -21,10 +26,34 @@ def _gavel(objective: GavelObjective) -> Make:
     return make
 
 
+def _goodput(cluster: Cluster, model: GoodputModel) -> GoodputThroughputs:
+    return GoodputThroughputs(cluster, model)
+
+
+def _tiresias(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return TiresiasPolicy(cluster, can_run=runs_with(_goodput(cluster, model)))
+
+
+def _srtf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return SrtfPolicy(cluster, _goodput(cluster, model))
+
+
+def _yarn(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return FifoPolicy(cluster, backfill=False, can_run=runs_with(_goodput(cluster, model)))
+
+
+def _themis(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return ThemisPolicy(cluster, _goodput(cluster, model))
+
+
 BASELINES: dict[str, Make] = {
     "gavel": _gavel(GavelObjective.MAX_SUM_THROUGHPUT),
     "gavel-max-min-fairness": _gavel(GavelObjective.MAX_MIN_FAIRNESS),
     "gavel-makespan": _gavel(GavelObjective.MAKESPAN),
     "gavel-finish-time-fairness": _gavel(GavelObjective.FINISH_TIME_FAIRNESS),
+    "tiresias": _tiresias,
+    "srtf": _srtf,
+    "yarn-cs": _yarn,
+    "themis": _themis,
 }
 """(cluster, goodput model, mode, threads) -> policy, by the name that the command line has for it."""
