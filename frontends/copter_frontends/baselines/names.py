@@ -11,5 +11,11 @@ BASELINE_NAMES = (
     "srtf",
     "yarn-cs",
     "themis",
+    "shockwave",
+    "pollux",
+    "lp-star",
+    "milp",
+    "pop-16",
+    "pop-16-copter",
 )
 """The keys of :data:`copter_frontends.baselines.registry.BASELINES`."""
