@@ -22,7 +22,7 @@ from copter_frontends.vocabulary import (
 
 CanRun = Callable[[Job, str, int], bool]
 Wanted = dict[str, tuple[str, int]]
-FACTS = frozenset({"progress", "restarts", "max_profiled_gpus"})
+FACTS = frozenset({"progress", "restarts", "max_profiled_gpus", "hints"})
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from copter_frontends.cli.compare import compare
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.simulate import simulate
 
@@ -16,6 +17,7 @@ def cli() -> None:
     """Continual optimization for round-based GPU-cluster schedulers."""
 
 
+cli.add_command(compare)
 cli.add_command(simulate)
 
 

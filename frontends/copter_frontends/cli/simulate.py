@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from copter_frontends.baselines.names import BASELINE_NAMES
 from copter_frontends.cli.output import InputError, complain, print_json
+from copter_frontends.policy_names import BASELINE_NAMES
 
 if TYPE_CHECKING:
     from copter_frontends.simulator import Simulation, SimulationResult
@@ -106,11 +106,11 @@ def simulate(**options: Any) -> None:
     """Simulate POLICY on a cluster, round by round."""
     asked = SimulateOptions(**options)
     asked.check()
-    run_simulation(asked)
+    _show(asked, run_simulation(asked))
 
 
-def run_simulation(asked: SimulateOptions) -> None:
-    """Simulate, and print and write what was asked for."""
+def run_simulation(asked: SimulateOptions) -> dict[str, Any]:
+    """Simulate, write what was asked for, and return the summary."""
     from copter_frontends.report.progress import LiveProgress
 
     simulation, workload = _prepare(asked)
@@ -126,9 +126,9 @@ def run_simulation(asked: SimulateOptions) -> None:
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
     summary = summary_of(asked, result, workload, comparison)
-    _show(asked, summary)
     if asked.out is not None:
         _write(asked, result, summary, workload, comparison)
+    return summary
 
 
 def summary_of(

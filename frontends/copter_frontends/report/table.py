@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -39,6 +39,28 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f" HiGHS's faster way (warm or cold) takes {ratio:,.0f} times as long as copter (median)")
     if highs.get("objective_rel_diff_max") is not None:
         console.print(f" objective against HiGHS: {highs['objective_rel_diff_max']:.1e} apart at most (relative)\n")
+
+
+def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print the figures of several runs of the same jobs, a column each."""
+    table = Table(box=box.SIMPLE_HEAD, title=f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs")
+    table.add_column("figure")
+    for summary in summaries:
+        table.add_column(str(summary["policy"]), justify="right")
+    columns = [
+        [
+            *headline(summary),
+            *((f"{name}, p50 / p99", _pair(summary[key])) for name, key in _STAGES),
+        ]
+        for summary in summaries
+    ]
+    for row in zip(*columns, strict=True):
+        table.add_row(row[0][0], *(text for _, text in row))
+    console.print(table)
+
+
+def _pair(times: Mapping[str, float | None]) -> str:
+    return f"{seconds(times['p50'])} / {seconds(times['p99'])}"
 
 
 def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from copter_frontends.baselines.names import BASELINE_NAMES
+from copter_frontends.policy_names import BASELINE_NAMES
 
 if TYPE_CHECKING:
     from copter_frontends.goodput import GoodputModel
