@@ -140,6 +140,7 @@ def summary_of(
         "policy": asked.policy,
         "gpus": result.gpus,
         **figures,
+        **_fairness(asked, result, workload),
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
@@ -147,6 +148,16 @@ def summary_of(
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
     }
+
+
+def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
+    """Finish-time fairness, latency ratio and fragmentation, against jobs alone as the goodput model has them."""
+    from copter_frontends.goodput import GoodputModel
+    from copter_frontends.simulator.alone import GoodputAloneTimes
+    from copter_frontends.simulator.fairness import fairness_summary
+    from copter_frontends.vocabulary import configurations_of
+
+    return fairness_summary(result, workload.jobs, GoodputAloneTimes(GoodputModel(configurations_of(_cluster(asked)))))
 
 
 def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:

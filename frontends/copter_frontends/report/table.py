@@ -83,7 +83,23 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"{number(fractional['p50'], '{:.0f}')} / {number(fractional['max'], '{:.0f}')}",
         ),
         ("gap, p50 / max", f"{number(gap['p50'], '{:.1e}')} / {number(gap['max'], '{:.1e}')}"),
+        *_fairness(summary),
         ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
+    ]
+
+
+def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Finish-time fairness, latency ratio and fragmentation, where the run has them."""
+    if "finish_time_fairness" not in summary:
+        return []
+    thesis, artifact = (summary["finish_time_fairness"][name] for name in ("thesis", "artifact"))
+    worst = f"{number(thesis['worst'], '{:.2f}')} / {number(artifact['worst'], '{:.2f}')}"
+    unfair = f"{number(thesis['unfair_fraction'], '{:.1%}')} / {number(artifact['unfair_fraction'], '{:.1%}')}"
+    return [
+        ("worst finish-time ρ, thesis / artifact", worst),
+        ("unfair jobs, thesis / artifact", unfair),
+        ("largest latency ratio", number(summary["latency_ratio"]["max"], "{:.2f}")),
+        ("GPUs idle while jobs wait", number(summary["fragmentation_gpus"], "{:.2f}")),
     ]
 
 

@@ -63,7 +63,7 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     held = sum(sum(r.gpus_used.values()) for r in measured)
     capacity = sum(sum(r.gpus_capacity.values()) for r in measured)
     summary["utilisation"] = held / capacity if capacity else None
-    summary["round_s"] = spread(r.round_s for r in measured)
+    summary["round_s"] = spread((r.round_s for r in measured), ("p50", "p95", "p99", "max"))
     for stage in STAGES:
         summary[f"{stage}_s"] = spread(r.timings.get(stage, 0.0) for r in measured)
     summary["gap"] = spread((r.gap for r in measured), ("p50", "max"))
@@ -74,9 +74,12 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
 
 
 def spread(values: Iterable[float], which: Sequence[str] = ("p50", "p99", "max")) -> dict[str, float | None]:
-    """Median, 99th percentile and largest of some values (linear between order statistics); None if there are none."""
+    """Median, 99th percentile and largest of some values (or the 95th too, by name), linear between order statistics.
+
+    None if there are no values.
+    """
     array = np.fromiter(values, dtype=np.float64)
-    found = {"p50": 50.0, "p99": 99.0, "max": 100.0}
+    found = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
     return {name: float(np.percentile(array, found[name])) if array.size else None for name in which}
 
 
