@@ -13,6 +13,7 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
 cdef int BLOCK = 64  # columns of a front that are eliminated at once
+cdef double CHECK_FLOPS = 1e8  # between two looks at the clock
 cdef double SKIP = 1e64  # stands for the pivot of a row that depends on those before it: the row drops out
 
 
@@ -237,9 +238,14 @@ cdef class Factor:
         high, wide = height.astype(float), width.astype(float)
         self.flops = float((wide * high * high - wide * wide * high + wide**3 / 3.0).sum())
 
-    def factorise(self, const double[::1] value, const double[::1] least_pivot):
-        """Factorise; rows whose pivot is not above `least_pivot` drop out, and their number is in `skipped`."""
+    def factorise(self, const double[::1] value, const double[::1] least_pivot, must_stop=None):
+        """Factorise; rows whose pivot is not above `least_pivot` drop out, and their number is in `skipped`.
+
+        `must_stop` is called every few hundredths of a second; if it says True the factor is left unfinished and the
+        call returns False.
+        """
         cdef int s, width, height, below, j, child, status = 0
+        cdef double since = 0.0
         cdef Py_ssize_t p, i, k
         cdef double *front
         cdef double *update
@@ -286,11 +292,20 @@ cdef class Factor:
                 if self.parent[s] != -1:
                     after[s] = head[self.parent[s]]
                     head[self.parent[s]] = s
+                since += <double>width * height * height
+                if since > CHECK_FLOPS:
+                    since = 0.0
+                    with gil:
+                        if must_stop is not None and must_stop():
+                            status = 2
+                    if status:
+                        break
             for s in range(self.groups):
                 free(updates[s])
         free(updates)
-        if status:
+        if status == 1:
             raise MemoryError("no memory for a front of the factorisation")
+        return status == 0
 
     cdef void extend_add(self, int child, double *front, double *update, int width, int height, int below,
                          const double *other) noexcept nogil:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -17,15 +19,22 @@ REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
 ACCURATE = 1e-12  # relative residual at which refinement stops
 
 
+class Stopped(Exception):
+    """The caller, or the clock, ended a factorisation."""
+
+
 class NormalEquations:
     """A diag(theta) A' + delta I for one A and many theta.
 
     Parameters
     ----------
     matrix : sparse matrix (m, n)
+    must_stop : callable, optional
+        Asked now and then whether to give up, by raising :class:`Stopped`.
     """
 
-    def __init__(self, matrix: sp.csr_array) -> None:
+    def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
+        self.must_stop = must_stop
         m = matrix.shape[0]
         ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
         pattern = sp.csc_array(ones @ ones.T + sp.eye_array(m))
@@ -63,7 +72,8 @@ class NormalEquations:
         diagonal = self._value[self._start[:-1]]
         least = PIVOT * diagonal
         self._value[self._start[:-1]] += delta
-        self.factor.factorise(self._value, least)
+        if not self.factor.factorise(self._value, least, self.must_stop):
+            raise Stopped
         return self.factor.skipped
 
     def times(self, y: Floats) -> Floats:

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.sums import inner
-from copter.interior.normal_equations import NormalEquations
+from copter.interior.normal_equations import NormalEquations, Stopped
 from copter.interior.point import Direction, Misfit, Point, misfit_of
 from copter.interior.standard_form import StandardForm
 
 Floats = NDArray[np.float64]
 
-FREE_WEIGHT = 1e-7  # proximal weight of a free column, in units of the scaled problem
-WEIGHT = 1e-13  # of every other column
+FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, which is a bounded column's
+MOST_FREE_WEIGHT = 1e-7  # and its largest value
+WEIGHT = 1e-13  # least proximal weight of any column
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
 BACK_OFF = 0.9995  # share of the way to the boundary
 STALL = 12  # iterations without a better point end the method
@@ -38,12 +39,18 @@ class Progress:
 class PredictorCorrector:
     """The method for one standard form."""
 
-    def __init__(self, form: StandardForm, goal: float, max_iterations: int, must_stop: Callable[[int, Misfit], bool]):
-        self.form, self.goal, self.max_iterations, self.must_stop = form, goal, max_iterations, must_stop
+    def __init__(
+        self,
+        form: StandardForm,
+        goal: float,
+        max_iterations: int,
+        stop: Callable[[int, Misfit], bool],
+        must_stop: Callable[[], bool] | None = None,
+    ) -> None:
+        self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
-        self.system = NormalEquations(form.matrix)
-        self.weight = np.where(form.free, FREE_WEIGHT, WEIGHT)
+        self.system = NormalEquations(form.matrix, must_stop)
 
     def run(self, start: Point | None = None) -> Progress:
         """Iterate to the goal, the limit, or a stall."""
@@ -52,12 +59,16 @@ class PredictorCorrector:
         best, best_misfit, since = point.copy(), misfit, 0
         iteration, stopped = 0, False
         while iteration < self.max_iterations:
-            stopped = self.must_stop(iteration, misfit)
+            stopped = self.stop(iteration, misfit)
             if stopped or misfit.worst <= self.goal or since >= STALL:
                 break
-            with np.errstate(all="ignore"):
-                self.step(point, misfit)
-                misfit = misfit_of(self.form, point)
+            try:
+                with np.errstate(all="ignore"):
+                    self.step(point, misfit)
+                    misfit = misfit_of(self.form, point)
+            except Stopped:
+                stopped = True
+                break
             iteration += 1
             if not np.isfinite(misfit.worst):
                 break
@@ -106,7 +117,9 @@ class PredictorCorrector:
         """One predictor, one corrector, a few corrections of centrality; then move."""
         form = self.form
         t = np.where(self.bounded, point.t, 1.0)
-        theta = 1.0 / (point.z / t + point.v / point.w + self.weight)
+        weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
+        weight[self.bounded] = 0.0
+        theta = 1.0 / (point.z / t + point.v / point.w + weight + WEIGHT)
         self.factorise(theta)
         affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v)
         ahead, behind = self.lengths(point, affine)
