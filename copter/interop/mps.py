@@ -37,7 +37,7 @@ def read_mps(path: PathLike) -> LinearProgram:
     Warns
     -----
     UserWarning
-        Where semi-continuous columns are read as continuous ones, or a second set of right-hand sides, ranges or bounds
+        Where semi-continuous columns had to be relaxed, or a second set of right-hand sides, ranges or bounds
         is left out.
     """
     text = read_text(path)

@@ -216,7 +216,7 @@ class ProgramReader:
         section = self.text.sections.get("BOUNDS", Section(0))
         records = list(self._records(section, lambda line, layout: bound_record(line, layout, self.col_of)))
         section, chosen = self._first_set("BOUNDS", section, records, 1)
-        semicontinuous = 0
+        semicontinuous: list[int] = []
         for at, (kind, _, name, word) in enumerate(chosen):
             j = self.col_of.get(name, UNKNOWN)
             if j == UNKNOWN:
@@ -227,7 +227,8 @@ class ProgramReader:
             value = float(beyond(self._at(section, at, number, word))) if word else 0.0
             if kind in ("UP", "UI", "SC", "SI"):
                 upper[j] = value
-                semicontinuous += kind in ("SC", "SI")
+                if kind in ("SC", "SI"):
+                    semicontinuous.append(j)
                 if value < 0 and not has_lower[j] and lower[j] == 0.0:
                     lower[j] = -np.inf
             elif kind in ("LO", "LI"):
@@ -244,13 +245,19 @@ class ProgramReader:
             if kind in ("LI", "UI", "BV", "SI"):
                 integer[j] = True
         upper[integer & ~bounded] = 1.0
-        if semicontinuous:
-            warnings.warn(
-                f"{self.text.path}: {semicontinuous} semi-continuous columns are read as columns between their bounds; "
-                "their other value, zero, is left out",
-                stacklevel=4,
-            )
+        self._relax(semicontinuous, lower, upper)
         return lower, upper
+
+    def _relax(self, semicontinuous: list[int], lower: Floats, upper: Floats) -> None:
+        """Widen the bounds of semi-continuous columns to take zero in; a warning where that lets other values in."""
+        gap = [j for j in semicontinuous if lower[j] > 0.0 or upper[j] < 0.0]
+        lower[gap], upper[gap] = np.minimum(lower[gap], 0.0), np.maximum(upper[gap], 0.0)
+        if gap:
+            warnings.warn(
+                f"{self.text.path}: {len(gap)} semi-continuous columns are relaxed: they are zero or within bounds "
+                "that leave zero out, and are read as all that lies between; a faithful program needs binary columns",
+                stacklevel=5,
+            )
 
     # Helpers ------------------------------------------------------------------------------------------------------
 
