@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from copter.presolve.restoration import Entries, Indices, Restoration
+from copter.presolve.restoration import Entries, Floats, Indices, Restoration
+from copter.presolve.tolerances import margin
 from copter.presolve.totals import totals
 from copter.presolve.work import Mask, Work
 
@@ -32,11 +33,9 @@ def reduce_forcing_rows(work: Work) -> bool:
     """Fix the columns of forcing rows and drop the rows (equation P9)."""
     activity, tolerances = work.activity(), work.tolerances
     alive = work.row_alive & (work.row_count > 0)
-    with np.errstate(invalid="ignore"):
-        error_upper = tolerances.rounding * np.maximum(1.0, np.abs(work.row_upper))
-        error_lower = tolerances.rounding * np.maximum(1.0, np.abs(work.row_lower))
-        at_upper = alive & (np.abs(activity.low - work.row_upper) <= error_upper) & np.isfinite(work.row_upper)
-        at_lower = alive & (np.abs(activity.high - work.row_lower) <= error_lower) & np.isfinite(work.row_lower)
+    lower, upper = work.row_lower, work.row_upper
+    at_upper = alive & _meets(activity.low, upper, tolerances.rounding)
+    at_lower = alive & _meets(activity.high, lower, tolerances.rounding)
     rows = np.flatnonzero(at_upper | at_lower)
     if not len(rows):
         return False
@@ -49,6 +48,14 @@ def reduce_forcing_rows(work: Work) -> bool:
     work.remove(rows, np.zeros(0, dtype=np.int64))
     work.fix(entries.column, values)
     return True
+
+
+def _meets(activity: Floats, bound: Floats, rounding: float) -> Mask:
+    """Where an activity equals a bound, both finite."""
+    finite = np.isfinite(activity) & np.isfinite(bound)
+    difference = np.where(finite, activity, 0.0) - np.where(finite, bound, 0.0)
+    meets: Mask = finite & (np.abs(difference) <= margin(rounding, bound))
+    return meets
 
 
 def _without_common_columns(work: Work, rows: Indices) -> Indices:

@@ -8,6 +8,7 @@ import numpy as np
 
 from copter.presolve.column_singletons import ColumnSingletons
 from copter.presolve.restoration import Entries, Floats, Indices, Restoration, nearest_to_zero
+from copter.presolve.tolerances import margin
 from copter.presolve.work import Mask, Work
 
 
@@ -72,7 +73,7 @@ def _implied_free(work: Work, singles: ColumnSingletons) -> Mask:
     error = work.tolerances.sum_error * activity.size[row] / np.abs(singles.value)
     lower, upper = work.col_lower[singles.column], work.col_upper[singles.column]
     rounding = work.tolerances.rounding
-    below = np.minimum(*ends) - error >= lower - rounding * np.maximum(1.0, np.abs(lower))
-    above = np.maximum(*ends) + error <= upper + rounding * np.maximum(1.0, np.abs(upper))
+    below = np.minimum(*ends) - error >= lower - margin(rounding, lower)
+    above = np.maximum(*ends) + error <= upper + margin(rounding, upper)
     result: Mask = (np.isneginf(lower) | below) & (np.isposinf(upper) | above)
     return result

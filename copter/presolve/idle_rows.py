@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from copter.presolve.tolerances import margin
 from copter.presolve.work import Work
 
 
@@ -12,8 +13,8 @@ def reduce_idle_rows(work: Work) -> bool:
     lower, upper = work.row_lower, work.row_upper
     empty = work.row_alive & (work.row_count == 0)
     allowed = work.tolerances.infeasible
-    short = empty & (lower > allowed * np.maximum(1.0, np.abs(work.lp.row_lower)))
-    over = empty & (upper < -allowed * np.maximum(1.0, np.abs(work.lp.row_upper)))
+    short = empty & (lower > margin(allowed, work.lp.row_lower))
+    over = empty & (upper < -margin(allowed, work.lp.row_upper))
     wrong = np.flatnonzero(short | over)
     if len(wrong):
         work.conflict = np.zeros(work.m)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from copter.presolve.tolerances import margin
 from copter.presolve.work import Work
 
 
@@ -12,19 +13,18 @@ def reduce_redundant_rows(work: Work) -> bool:
     activity, tolerances = work.activity(), work.tolerances
     low, high, lower, upper = activity.low, activity.high, work.row_lower, work.row_upper
     error = tolerances.sum_error * activity.size
-    lower_size, upper_size = np.maximum(1.0, np.abs(lower)), np.maximum(1.0, np.abs(upper))
     alive = work.row_alive & (work.row_count > 0)
-    short = alive & (lower - high > tolerances.infeasible * np.where(np.isfinite(lower), lower_size, 1.0) + error)
-    over = alive & (low - upper > tolerances.infeasible * np.where(np.isfinite(upper), upper_size, 1.0) + error)
+    short = alive & (high < lower - margin(tolerances.infeasible, lower) - error)
+    over = alive & (low > upper + margin(tolerances.infeasible, upper) + error)
     wrong = np.flatnonzero(short | over)
     if len(wrong):
         work.conflict = np.zeros(work.m)
         work.conflict[wrong[0]] = 1.0 if short[wrong[0]] else -1.0
         return True
-    # rows that one side forces are another reduction's
-    loose = alive & (low < upper - tolerances.rounding * upper_size) & (high > lower + tolerances.rounding * lower_size)
-    free_below = loose & np.isfinite(lower) & (low >= lower - tolerances.rounding * lower_size)
-    free_above = loose & np.isfinite(upper) & (high <= upper + tolerances.rounding * upper_size)
+    below, above = margin(tolerances.rounding, lower), margin(tolerances.rounding, upper)
+    loose = alive & (low < upper - above) & (high > lower + below)  # rows that one side forces are left to P9
+    free_below = loose & np.isfinite(lower) & (low >= lower - below)
+    free_above = loose & np.isfinite(upper) & (high <= upper + above)
     work.row_lower[free_below] = -np.inf
     work.row_upper[free_above] = np.inf
     return bool(free_below.any() or free_above.any())

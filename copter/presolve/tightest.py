@@ -28,9 +28,9 @@ class Tightest:
 
     def gap(self) -> Floats:
         """By how much lower exceeds upper, relative to their size, (k,); not positive where they are in order."""
-        with np.errstate(invalid="ignore"):
-            size = np.maximum(1.0, np.minimum(np.abs(self.lower), np.abs(self.upper)))
-            return np.where(self.lower > self.upper, (self.lower - self.upper) / size, -1.0)
+        crossed = self.lower > self.upper
+        lower, upper = np.where(crossed, self.lower, 0.0), np.where(crossed, self.upper, 1.0)
+        return (lower - upper) / np.maximum(1.0, np.minimum(np.abs(lower), np.abs(upper)))
 
     def closed(self) -> tuple[Floats, Floats]:
         """The bounds, with those that cross by rounding made one: a group's own bound stands."""

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
@@ -48,3 +53,8 @@ class Tolerances:
     ray: float = 1e-9
     max_passes: int = 40
     least_progress: float = 1e-3
+
+
+def margin(tolerance: float, bound: Floats) -> Floats:
+    """What a tolerance amounts to beside each bound: times max(1, |bound|), or times one where there is none."""
+    return tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(bound), bound, 0.0)))
