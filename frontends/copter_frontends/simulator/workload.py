@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from copter_frontends.traces import SkippedLine, TraceFormat, generate_day, read_trace, sample_day, workload_jobs
-from copter_frontends.vocabulary import Job, TraceError
+from copter_frontends.traces import (
+    SkippedLine,
+    TraceFormat,
+    generate_day,
+    listed_jobs,
+    read_trace,
+    sample_day,
+    workload_jobs,
+)
+from copter_frontends.vocabulary import Job
 
 Work = Literal["trace", "full"]
 
@@ -33,10 +41,10 @@ def make_workload(
     ----------
     trace : str, optional
         File to sample from; without one the jobs are made up by the embedded generator. A workload file, which has its
-        own times and applications, is taken as it stands.
+        own times and applications, and another scheduler's trace, which has its own times, are taken as they stand.
     jobs : int, optional
-        Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a workload
-        file the first so many, by default all.
+        Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a trace
+        that is taken as it stands the first so many, by default all.
     hours : float
         Length of the window in which jobs arrive.
     gpus : int
@@ -62,4 +70,5 @@ def make_workload(
     if read.format is TraceFormat.PHILLY:
         drawn = sample_day(read, count, hours, seed, work)
         return Workload(drawn, f"{trace}: {count:,} jobs sampled over {hours:g} h", read.skipped)
-    raise TraceError(f"{trace}: jobs cannot be made from a trace of the format {read.format.value}")
+    made = listed_jobs(read, seed, work)[:jobs]
+    return Workload(made, f"{trace}: {len(made):,} jobs of a {read.format.value} trace", read.skipped, sampled=False)
