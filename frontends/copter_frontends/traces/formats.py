@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from copter_frontends.traces.fields import BadFieldError, Columns
 from copter_frontends.traces.trace import TraceFormat, TraceJob
@@ -93,7 +94,7 @@ def _deadlines(columns: Columns, row: Row) -> tuple[tuple[float, float], ...]:
     times, values = columns.numbers(row, "expect_time_list"), columns.numbers(row, "expect_value_list")
     if len(times) != len(values):
         raise BadFieldError(f"expect_time_list has {len(times)} entries, expect_value_list {len(values)}")
-    if any(after <= before for before, after in zip(times, times[1:], strict=False)):
+    if any(after <= before for before, after in pairwise(times)):
         raise BadFieldError("expect_time_list does not increase")
     return tuple((MINUTE_S * time, value) for time, value in zip(times, values, strict=True))
 
@@ -136,17 +137,13 @@ def _openb(columns: Columns, row: Row) -> TraceJob | None:
 
 
 _GAVEL = ("job_type", "total_steps", "arrival_time_s", "scale_factor")
+_SHOCKWAVE = ("mode", "priority_weight", "SLO", "duration_s")
 _TIRESIAS = ("job_id", "num_gpu", "submit_time", "duration", "model_name")
 _CHRONUS = ("iterations", "expect_time_list", "expect_value_list", "best_effort", "job_type")
 _OPENB = ("name", "num_gpu", "gpu_milli", "gpu_spec", "creation_time", "deletion_time", "scheduled_time")
 
 LINE_FORMATS = (
-    LineFormat(
-        TraceFormat.SHOCKWAVE,
-        (*_GAVEL, "mode", "priority_weight", "SLO", "duration_s"),
-        "a Shockwave trace",
-        _shockwave,
-    ),
+    LineFormat(TraceFormat.SHOCKWAVE, (*_GAVEL, *_SHOCKWAVE), "a Shockwave trace", _shockwave),
     LineFormat(TraceFormat.GAVEL, _GAVEL, "a Gavel trace", _gavel),
     LineFormat(TraceFormat.CHRONUS, (*_TIRESIAS, *_CHRONUS), "a Chronus trace", _chronus),
     LineFormat(TraceFormat.TIRESIAS, _TIRESIAS, "a Tiresias trace", _tiresias),

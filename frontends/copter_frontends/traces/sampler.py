@@ -118,7 +118,7 @@ def listed_jobs(trace: Trace, seed: int = 0, work: Literal["full", "trace"] = "t
     unknown = [at for at, job in enumerate(trace.jobs) if job.duration_s is None]
     if unknown:
         raise TraceError(
-            f"{trace.path}: the jobs of a {trace.format.value} trace have no durations, so that their work is not known; "
+            f"{trace.path}: the jobs of a {trace.format.value} trace have no durations, so their work is not known; "
             "use its steps with a throughput table"
         )
     rng = np.random.default_rng(seed)

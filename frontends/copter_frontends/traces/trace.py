@@ -90,8 +90,8 @@ class Trace:
     skipped : list of SkippedLine
         Broken lines, in the file's order.
     filtered : int
-        Sound lines left out on purpose: a log's jobs under a minute, or of 1,000 GPU hours or more; jobs of other traces
-        that need no GPU, or never ran.
+        Sound lines left out on purpose: a log's jobs under a minute, or of 1,000 GPU hours or more; jobs of other
+        traces that need no GPU, or never ran.
     start : datetime or None
         The clock time of ``submit_s == 0``, a midnight; None if the file has no clock times.
     """
