@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.efficiency import noise_scale_at
 from copter_frontends.goodput.errors import UnknownApplicationError
-from copter_frontends.goodput.fitted_constants import FITTED, MAX_LOCAL_BATCH_SIZE, NOISE_SCALE, TRAINING, V100_RATIO
+from copter_frontends.goodput.fitted_constants import FITTED, MAX_LOCAL_BATCH_SIZE, TRAINING, V100_RATIO
+from copter_frontends.goodput.noise_scales import NOISE_SCALE
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 
@@ -40,7 +44,7 @@ class Application:
     work_samples : float
         A full training run, in samples at perfect efficiency: scale-invariant iterations at M0, times M0.
     noise_scale : tuple of float
-        Gradient noise scale in samples, at evenly spaced fractions of training from 0 to 1.
+        Gradient noise scale in samples at M0, at evenly spaced fractions of training from 0 to 1.
     restart_s : float
         Seconds that a start or restart takes (checkpoint-restore) before training goes on.
     policy_restart_s : float
@@ -49,6 +53,8 @@ class Application:
         Measured training time over the time that the model gives. Rows of goodput do not include it.
     gpus : mapping of GPU type to GpuProfile
         Types that are absent cannot run the application.
+    noise_by_batch : mapping of int to tuple of float
+        The same at every measured total batch. Empty: that at M0 holds for all.
 
     Raises
     ------
@@ -65,6 +71,7 @@ class Application:
     policy_restart_s: float
     slowdown: float
     gpus: Mapping[str, GpuProfile]
+    noise_by_batch: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._require(1 <= self.init_batch_size <= self.max_batch_size, "needs 1 <= init_batch_size <= max_batch_size")
@@ -81,6 +88,13 @@ class Application:
     def noise_scale_at(self, progress: float) -> float:
         """Noise scale in samples at a fraction of training done, 0 to 1."""
         return noise_scale_at(self.noise_scale, progress)
+
+    def noise_scales_at(self, progress: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Total batches, ascending, and the noise scale at each, both in samples, at a fraction of training (G6)."""
+        table = self.noise_by_batch or {self.init_batch_size: self.noise_scale}
+        batches = sorted(table)
+        scales = [noise_scale_at(table[batch], progress) for batch in batches]
+        return np.array(batches, dtype=np.float64), np.array(scales)
 
 
 def application_of(name: str, applications: Mapping[str, Application] | None = None) -> Application:
@@ -112,7 +126,8 @@ def _table() -> Mapping[str, Application]:
             init_batch_size=first,
             max_batch_size=most,
             work_samples=float(iterations * first),
-            noise_scale=NOISE_SCALE[name],
+            noise_scale=NOISE_SCALE[name][first],
+            noise_by_batch=MappingProxyType(NOISE_SCALE[name]),
             restart_s=restart_s,
             policy_restart_s=policy_restart_s,
             slowdown=slowdown,

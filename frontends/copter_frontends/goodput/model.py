@@ -185,10 +185,10 @@ class GoodputModel:
         parameters, limits = self._table(application)
         count = len(self.configurations)
         row = _Row(np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64))
-        noise = application.noise_scale_at((phase + 0.5) / PHASES)
+        batches, noise = application.noise_scales_at((phase + 0.5) / PHASES)
         place = (self._nodes, self._gpus, self._kind)
         outputs = (row.goodput, row.local, row.accumulation)
-        best_batches(parameters, limits, *place, application.init_batch_size, cap, noise, *outputs)
+        best_batches(parameters, limits, *place, application.init_batch_size, cap, False, batches, noise, *outputs)
         for array in outputs:
             array.flags.writeable = False
         return row

@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution
-from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput import GoodputModel, application_of
+from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
 from copter_frontends.vocabulary import Configuration, DuplicateJobError, InvalidJobError, Job, UnknownJobError
 
 Floats = NDArray[np.float64]
 
 IDLE = -1  # column of a job without GPUs
+TIE_STEP = 1e-5  # value of one place in the preferred order of types
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
@@ -45,6 +49,7 @@ class JobState:
     own_offset: float = 0.0
     clamped: bool = False
     stale: bool = False
+    hints: TrainingHints | None = None
 
 
 class SiaFormulation:
@@ -57,6 +62,10 @@ class SiaFormulation:
     capacity : mapping of GPU type to int
     goodput : GoodputModel
         Over the same configurations.
+    semantics : Semantics
+        Limits of what a job may have.
+    estimator : HintedGoodput, optional
+        Where jobs' goodput is known from their hints only, over the same configurations.
     """
 
     def __init__(
@@ -66,7 +75,10 @@ class SiaFormulation:
         goodput: GoodputModel,
         objective: SiaObjective,
         settings: Settings,
+        semantics: Semantics = DEFAULT,
+        estimator: HintedGoodput | None = None,
     ) -> None:
+        self.semantics, self.estimator = semantics, estimator
         self.configurations = tuple(configurations)
         self.goodput = goodput
         self.objective = objective
@@ -85,7 +97,11 @@ class SiaFormulation:
         self.jobs: dict[str, JobState] = {}
         self._bases: dict[tuple[str, int, int | None, int, int | None], tuple[Floats, float]] = {}
 
-        self.fits: NDArray[np.bool_] = np.ones(len(self.gpus), dtype=bool)
+        nodes = np.array([c.nodes for c in configurations])
+        most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
+        self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
+        self.preference = self._preference()
+        self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -94,11 +110,11 @@ class SiaFormulation:
         """Add a job's columns; DuplicateJobError, InvalidJobError."""
         if job.id in self.jobs:
             raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
-        base, smallest = self._base(job, 0.0)
-        application = self.goodput.applications[job.application]
-        state = JobState(job, application.policy_restart_s, base, smallest)
+        application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
+        state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
+        state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        self.model.add_request(job.id, self.objective.values(base, 1.0), template=self.template, integer=True)
+        self.model.add_request(job.id, self._whole(state, 1.0), template=self.template, integer=True)
         state.clamped = True
         self.jobs[job.id] = state
 
@@ -108,17 +124,27 @@ class SiaFormulation:
         self.model.remove_request(job_id)
         del self.jobs[job_id]
 
-    def update_job(self, job_id: str, progress: float | None = None, restarts: int | None = None) -> None:
-        """Take in how far a job is and how often it has restarted."""
+    def update_job(
+        self,
+        job_id: str,
+        progress: float | None = None,
+        restarts: int | None = None,
+        hints: TrainingHints | None = None,
+    ) -> None:
+        """Take in how far a job is, how often it has restarted, and what it has seen of itself."""
         state = self.state(job_id)
         if restarts is not None:
             state.restarts = restarts
+        outdated = hints is not None and self.estimator is not None
+        if outdated:
+            state.hints = hints
         if progress is not None:
             phase = self.goodput.phase(state.job.application, progress)
-            state.progress = progress
-            if phase != state.phase:
-                state.base, state.smallest = self._base(state.job, progress)
-                state.phase, state.stale = phase, True
+            outdated = outdated or (phase != state.phase and self.estimator is None)
+            state.progress, state.phase = progress, phase
+        if outdated:
+            state.base, state.smallest = self._base(state)
+            state.stale = True
 
     def pin(self, job_id: str, column: int) -> None:
         """Fix a job on a column; IDLE frees it."""
@@ -149,14 +175,14 @@ class SiaFormulation:
     def _follow_capacity(self) -> None:
         """Bring the jobs' bases up to date where capacity rules configurations in or out."""
         capacity = np.array([self.model.count(name) for name in self.types])
-        fits = self.gpus <= capacity[self.kind]
+        fits = self.allowed & (self.gpus <= capacity[self.kind])
         if np.array_equal(fits, self.fits):
             return
         self.fits = fits
         self._bases.clear()
         for state in self.jobs.values():
             try:
-                state.base, state.smallest = self._base(state.job, state.progress)
+                state.base, state.smallest = self._base(state)
             except InvalidJobError:  # nothing it can run on is left: it waits for capacity to come back
                 state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
             state.stale = True
@@ -191,9 +217,11 @@ class SiaFormulation:
             if not state.stale and factor == state.factor:
                 continue
             scale, offset = state.scale, state.offset = self.objective.scale_and_offset(factor)
-            clamped = scale * state.smallest + offset < self.objective.least_value or factor < LEAST_FACTOR
+            floor = self.objective.least_value
+            clamped = not self.objective.plain or factor < LEAST_FACTOR
+            clamped = clamped or (floor is not None and scale * state.smallest + offset < floor)
             if clamped:
-                self.model.update_cost(job_id, self.objective.values(state.base, factor))
+                self.model.update_cost(job_id, self._whole(state, factor))
                 scale, offset = 1.0, 0.0
             elif state.stale or state.clamped:
                 self.model.update_cost(job_id, self._filled(state.base, offset))
@@ -216,9 +244,14 @@ class SiaFormulation:
         base = float(state.base[column])
         if base != base:  # NaN: the job cannot run there
             return INVALID_VALUE
-        if column == state.column:
-            return max(state.own_scale * base + state.own_offset, self.objective.least_value)
-        return max(state.scale * base + state.offset, self.objective.least_value)
+        own = column == state.column
+        term = (state.own_scale if own else state.scale) * base
+        if not self.objective.plain:
+            term = float(self.objective.finished(np.array([term]))[0])
+        value = term + (state.own_offset if own else state.offset)
+        if self.objective.least_value is not None:
+            value = max(value, self.objective.least_value)
+        return value + float(self.preference[column])
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
@@ -231,15 +264,32 @@ class SiaFormulation:
         least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
         return np.where(np.isnan(base), -(1.0 + abs(offset)) / least_scale, base)
 
-    def _base(self, job: Job, progress: float) -> tuple[Floats, float]:
-        """Base of a job's values and its smallest usable entry; shared by jobs alike."""
-        phase = self.goodput.phase(job.application, progress)
+    def _whole(self, state: JobState, factor: float) -> Floats:
+        """Values in every configuration at one restart factor, ties between types broken."""
+        values = self.objective.values(state.base, factor)
+        return np.where(np.isnan(state.base), values, values + self.preference)
+
+    def _preference(self) -> Floats:
+        """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
+        order = list(self.semantics.prefer_types)
+        rank = {name: len(order) - i for i, name in enumerate(order)}
+        return TIE_STEP * np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
+
+    def _base(self, state: JobState) -> tuple[Floats, float]:
+        """Base of a job's values and its smallest usable entry; shared by jobs alike where all is known of them."""
+        job = state.job
+        if self.estimator is not None:
+            base = self.objective.base(job.id, self.estimator.row(job, state.hints), self._valid(job), job.min_gpus)
+            return base, float(np.nanmin(base))
+        phase = self.goodput.phase(job.application, state.progress)
         key = (job.application, phase, job.max_batch_size, job.min_gpus, job.max_gpus)
         if key not in self._bases:
-            row = self.goodput.row(job.application, progress, job.max_batch_size)
-            valid = self.fits & (self.gpus >= job.min_gpus)
-            if job.max_gpus is not None:
-                valid &= self.gpus <= job.max_gpus
-            base = self.objective.base(job.id, row, valid, job.min_gpus)
+            row = self.goodput.row(job.application, state.progress, job.max_batch_size)
+            base = self.objective.base(job.id, row, self._valid(job), job.min_gpus)
             self._bases[key] = (base, float(np.nanmin(base)))
         return self._bases[key]
+
+    def _valid(self, job: Job) -> NDArray[np.bool_]:
+        """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
+        valid = self.fits & (self.gpus >= job.min_gpus)
+        return valid if job.max_gpus is None else valid & (self.gpus <= job.max_gpus)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from copter import Settings, Solution, Status
 from copter.errors import SettingsError
 from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
+from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.placement import PlacementError, Placer
+from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.formulation import IDLE, SiaFormulation
-from copter_frontends.sia.objective import SiaObjective
+from copter_frontends.sia.objective import SiaObjective, objective_of
 from copter_frontends.sia.shim import Assignment, as_plan, fill, integer_assignment
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
     Cluster,
+    Configuration,
     InvalidClusterError,
     Job,
     Plan,
@@ -47,6 +51,11 @@ class SiaPolicy:
         Length of a round in seconds.
     settings : copter.Settings, optional
         Of the LP solver.
+    semantics : Semantics
+        What the policy knows of its jobs and what they may have; its rounding and clipping hold for the objective that
+        is not given.
+    profiles : mapping of str to ProfiledApplication, optional
+        Batch limits and one-GPU rates by which jobs' hints are read; by default as the fitted constants have them.
 
     Attributes
     ----------
@@ -65,6 +74,8 @@ class SiaPolicy:
         objective: SiaObjective | None = None,
         round_s: float = 60.0,
         settings: Settings | None = None,
+        semantics: Semantics = DEFAULT,
+        profiles: Mapping[str, ProfiledApplication] | None = None,
     ) -> None:
         if mode not in ("full", "capped"):
             raise SettingsError(f"mode is {mode!r}, must be 'full' or 'capped'")
@@ -73,7 +84,8 @@ class SiaPolicy:
         self.mode, self.round_s = mode, round_s
         self.cluster = cluster.copy()
         self.placer = Placer(self.cluster)
-        self.objective = objective or SiaObjective()
+        self.semantics, self.profiles = semantics, profiles
+        self.objective = objective or objective_of(semantics)
         self.settings = settings or Settings()
         self.applications: Mapping[str, Application] = goodput.applications if goodput else APPLICATIONS
         self.skipped: dict[str, str] = {}
@@ -98,7 +110,7 @@ class SiaPolicy:
             self.formulation.add_job(job)
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in ``progress`` (fraction of training done), ``restarts`` (count)."""
+        """Take in ``progress`` (fraction of training done), ``restarts`` (count), ``hints`` (TrainingHints)."""
         with self._timed():
             self.formulation.update_job(job_id, **what_changed)
 
@@ -243,15 +255,25 @@ class SiaPolicy:
         old = getattr(self, "formulation", None)
         configurations = configurations_of(self.cluster, None if self.mode == "full" else CAPPED_GPUS)
         capacity = {name: self.cluster.capacity(name) for name in self.cluster.types}
-        goodput = GoodputModel(configurations, self.applications)
-        self.formulation = SiaFormulation(configurations, capacity, goodput, self.objective, self.settings)
+        goodput, estimator = GoodputModel(configurations, self.applications), self._estimator(configurations)
+        self.formulation = SiaFormulation(
+            configurations, capacity, goodput, self.objective, self.settings, self.semantics, estimator
+        )
         for job_id, state in (old.jobs if old else {}).items():
             self.formulation.add_job(state.job)
-            self.formulation.update_job(job_id, progress=state.progress, restarts=state.restarts)
+            self.formulation.update_job(job_id, state.progress, state.restarts, state.hints)
             if job_id in self.previous:
                 self.formulation.place(job_id, self._column(job_id, self.previous[job_id]))
             if job_id in self.pinned:
                 self.formulation.pin(job_id, self._column(job_id, self.pinned[job_id]))
+
+    def _estimator(self, configurations: Sequence[Configuration]) -> HintedGoodput | None:
+        if self.semantics.training == "exact":
+            return None
+        if self.profiles is None:
+            self.profiles = fitted_profiles(self.applications)
+        per_node = {name: kind.gpus_per_node for name, kind in self.cluster.types.items()}
+        return HintedGoodput(configurations, per_node, self.profiles, self.semantics)
 
     def _sizes(self, gpu_type: str) -> list[tuple[str, int]]:
         most = None if self.mode == "full" else CAPPED_GPUS
