@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: see copter_frontends.cli
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before SciPy: see copter_frontends.cli
 
 from rich.console import Console
 from rich.table import Table

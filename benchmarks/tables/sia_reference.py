@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ks_2samp
 
 sys.path.insert(0, str(Path(__file__).parent))
 from runs import Setting, data_directory, mean, relative, show, simulate
@@ -54,20 +53,22 @@ def references(data: Path) -> dict[str, dict[str, Any]]:
 
 def compare(name: str, reference: dict[str, Any]) -> dict[str, Any]:
     """Simulate one workload and set it beside its reference."""
+    from scipy.stats import ks_2samp
+
     result = simulate(Setting("sia", reference["cluster"], reference["workload"]))
     summary = result.summary()
     jct_s = result.jobs["jct_s"].astype(np.float64)
     measured = {
         "avg_jct_h": summary["avg_jct_h"],
         "p99_jct_h": summary["p99_jct_h"],
-        "makespan_h": float(np.max(result.jobs["completion_s"].astype(np.float64))) / 3600,
+        "makespan_h": summary["makespan_h"],
         "gpu_h": summary["gpu_hours_per_job"],
         "restarts": summary["restarts_per_job"],
     }
     return {
         "name": name,
         "jobs_completed": summary["jobs_completed"],
-        **{key: value for key, value in measured.items()},
+        **measured,
         **{f"reference_{key}": reference[key] for key in measured},
         **{f"off_{key}": relative(measured[key], reference[key]) for key in measured},
         "ks": float(ks_2samp(jct_s, reference["jct_s"]).statistic),

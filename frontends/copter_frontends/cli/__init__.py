@@ -7,7 +7,7 @@ import sys
 
 import click
 
-# Before NumPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
+# Before SciPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from copter_frontends.cli.output import complain

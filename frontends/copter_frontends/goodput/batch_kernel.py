@@ -52,6 +52,7 @@ def _best_batches(
             sync = alpha_r + beta_r * max(count - 2.0, _TINY_S)
         growth = math.log(high / low) / (CANDIDATES - 1)
         last_local, last_steps = -1, -1
+        at = 0
         for candidate in range(CANDIDATES):
             share = low * math.exp(growth * candidate) / count
             if candidate == CANDIDATES - 1:
@@ -67,7 +68,8 @@ def _best_batches(
             longer, shorter = max(compute, sync), min(compute, sync)
             step = longer * (1.0 + (shorter / longer) ** gamma) ** (1.0 / gamma)
             batch = count * local * (steps + 1)
-            at = 0
+            while at > 0 and noise_batches[at - 1] >= batch:
+                at -= 1
             while at < noise_batches.size and noise_batches[at] < batch:
                 at += 1
             if at == 0:

@@ -66,7 +66,8 @@ def _loss_and_gradient(theta: Floats, points: Floats, gradient: Floats) -> float
     gradient[4] -= 2 * SLOPE_WEIGHT * ratio_r * ratio_r / alpha_r
     gradient[5] += 2 * SLOPE_WEIGHT * ratio_r / alpha_r
     gradient[6] += 2 * GAMMA_WEIGHT * (gamma - 1)
-    return error_c + error_s + GAMMA_WEIGHT * (gamma - 1) ** 2 + SLOPE_WEIGHT * (ratio_n**2 + ratio_r**2)
+    loss: float = error_c + error_s + GAMMA_WEIGHT * (gamma - 1) ** 2 + SLOPE_WEIGHT * (ratio_n**2 + ratio_r**2)
+    return loss
 
 
 _compile: Callable[..., Any] = njit(cache=True, nogil=True)
