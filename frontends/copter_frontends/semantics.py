@@ -58,6 +58,10 @@ class Semantics:
         GPUs do. False: the values are as the formula gives them.
     prefer_types : tuple of GPU type
         Ties between types go to the earlier ones, by far less than a rounded digit. Empty: ties are the solver's.
+    prefer_stay : bool
+        Whether ties go to what a job has, by a little more.
+    prefer_few : bool
+        Whether ties between sizes go to fewer GPUs, by as little.
     exact_integer : bool
         Whether a plan is the integer optimum (by HiGHS, within its gap of 1e-4) and not the LP's, rounded.
 
@@ -81,6 +85,8 @@ class Semantics:
     clip: float = float("inf")
     keep_positive: bool = True
     prefer_types: tuple[str, ...] = ()
+    prefer_stay: bool = False
+    prefer_few: bool = False
     exact_integer: bool = False
 
     def __post_init__(self) -> None:

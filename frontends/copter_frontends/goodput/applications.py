@@ -13,8 +13,17 @@ from copter.errors import InvalidDataError
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.efficiency import noise_scale_at
 from copter_frontends.goodput.errors import UnknownApplicationError
-from copter_frontends.goodput.fitted_constants import FITTED, MAX_LOCAL_BATCH_SIZE, TRAINING, V100_RATIO
+from copter_frontends.goodput.fitted_constants import (
+    FITTED,
+    GPT,
+    GPT_MICROBATCHES,
+    GPT_STAGES,
+    MAX_LOCAL_BATCH_SIZE,
+    TRAINING,
+    V100_RATIO,
+)
 from copter_frontends.goodput.noise_scales import NOISE_SCALE
+from copter_frontends.goodput.pipeline import Pipeline
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 
@@ -55,6 +64,8 @@ class Application:
         Types that are absent cannot run the application.
     noise_by_batch : mapping of int to tuple of float
         The same at every measured total batch. Empty: that at M0 holds for all.
+    pipeline : Pipeline, optional
+        How it is cut into stages, where one GPU cannot hold it.
 
     Raises
     ------
@@ -72,6 +83,7 @@ class Application:
     slowdown: float
     gpus: Mapping[str, GpuProfile]
     noise_by_batch: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    pipeline: Pipeline | None = None
 
     def __post_init__(self) -> None:
         self._require(1 <= self.init_batch_size <= self.max_batch_size, "needs 1 <= init_batch_size <= max_batch_size")
@@ -99,7 +111,7 @@ class Application:
 
 def application_of(name: str, applications: Mapping[str, Application] | None = None) -> Application:
     """The application of this name; UnknownApplicationError, listing the known ones, if there is none."""
-    known = APPLICATIONS if applications is None else applications
+    known = ALL_APPLICATIONS if applications is None else applications
     try:
         return known[name]
     except KeyError:
@@ -137,3 +149,28 @@ def _table() -> Mapping[str, Application]:
 
 
 APPLICATIONS: Mapping[str, Application] = _table()
+
+
+def _gpt() -> Application:
+    """The 2.8 billion parameter model of thesis 3.5.3; its statistics are those of bert, as there."""
+    like = APPLICATIONS["bert"]
+    return Application(
+        name="gpt",
+        init_batch_size=like.init_batch_size,
+        max_batch_size=like.max_batch_size,
+        work_samples=like.work_samples,
+        noise_scale=like.noise_scale,
+        restart_s=30.0,
+        policy_restart_s=30.0,
+        slowdown=1.0,
+        gpus=MappingProxyType({kind: GpuProfile(ThroughputParameters(*row), 1, 1) for kind, row in GPT.items()}),
+        noise_by_batch=like.noise_by_batch,
+        pipeline=Pipeline(GPT_STAGES, GPT_MICROBATCHES),
+    )
+
+
+HYBRID_APPLICATIONS: Mapping[str, Application] = MappingProxyType({"gpt": _gpt()})
+"""Applications that are pipeline and data parallel at once."""
+
+ALL_APPLICATIONS: Mapping[str, Application] = MappingProxyType({**APPLICATIONS, **HYBRID_APPLICATIONS})
+"""Every application, by name."""

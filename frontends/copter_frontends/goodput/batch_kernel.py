@@ -27,6 +27,7 @@ def _best_batches(
     init_batch: int,
     max_batch: int,
     overshoot: bool,
+    fixed_batch: int,
     noise_batches: Floats,
     noise_scales: Floats,
     goodput: Floats,
@@ -45,6 +46,8 @@ def _best_batches(
         if most == 0 or (low > max_batch and not overshoot):
             continue
         high = max(low, max_batch)
+        if fixed_batch > 0:
+            low = high = fixed_batch
         sync = _TINY_S
         if nodes[i] > 1:
             sync = alpha_n + beta_n * max(count - 2.0, _TINY_S)
@@ -104,6 +107,8 @@ init_batch, max_batch : int
 overshoot : bool
     Whether a configuration whose smallest batch exceeds `max_batch` runs at that smallest batch, as in the public
     simulator, or not at all.
+fixed_batch : int
+    The only total batch to try, in samples; 0: any.
 noise_batches, noise_scales : ndarray (b,) of float64
     The noise scale in samples at total batches, ascending; linear between, constant beyond.
 goodput : ndarray (n,) of float64

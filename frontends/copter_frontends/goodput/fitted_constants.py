@@ -75,3 +75,12 @@ V100_RATIO: dict[str, tuple[float, float]] = {
     "imagenet": (2.496766 / 1.584352, 2.496766 / 0.3472237),  # ResNet-50, batch 128
     "ncf": (2.84151 / 5.548441, 2.84151 / 2.698783),  # Recommendation, batch 8192: the V100 hosts were the slow ones
 }
+
+# The hybrid-parallel model of thesis 3.5.3: GPUs of one replica, micro-batches of one sample in a step, and the seven
+# constants with a micro-batch's forward pass through one stage as the compute time and replicas in place of GPUs.
+GPT_STAGES: dict[str, int] = {"rtx": 8, "a100": 2}
+GPT_MICROBATCHES = 48
+GPT: dict[str, tuple[float, ...]] = {
+    "rtx": (1e-8, 0.099, 0.435, 0.1075, 0.435, 0.1075, 1.0),
+    "a100": (1e-8, 0.144, 0.18001, 0.01667, 0.018, 0.00183, 1.0),
+}

@@ -129,6 +129,7 @@ class JobAgent:
             self.application.init_batch_size,
             self.max_batch_size,
             True,
+            0,
             np.ones(1),
             np.array([self.noise_scale]),
             goodput,

@@ -67,6 +67,10 @@ class MeasuredSteps:
         one = self._by_placement["1"]
         self.one_gpu = (int(one[0].max()), float(one[1][:, 0].max()))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the triangulation, which is made anew when it is needed."""
+        return {**self.__dict__, "_space": None}
+
     @property
     def one_gpu_rate(self) -> float:
         """Largest local batch over longest step on one GPU, samples per second: the xput(1) of equation (3.1)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,9 +53,11 @@ class HintedGoodput:
         Before any hint every type's smallest configuration counts 1 and no other is open.
         """
         if hints is None:
-            return np.where(self.gpus == job.min_gpus, 1.0, 0.0)
+            return np.ones(len(self.gpus)) if job.gpus else np.where(self.gpus == job.min_gpus, 1.0, 0.0)
         estimate = np.zeros(len(self.gpus))
         known = self.profiles[job.application]
+        if job.gpus is not None:
+            hints = replace(hints, max_gpus={kind: max(job.gpus, n) for kind, n in hints.max_gpus.items()})
         for k, kind in enumerate(self.types):
             mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))
             if kind in known.steps and len(mine):
@@ -114,11 +117,12 @@ class HintedGoodput:
             hints.parameters[kind].as_array()[None, :],
             np.array([[limits.min_local, limits.max_local]], dtype=np.int64),
             nodes[mine],
-            self.gpus[mine],
+            self.gpus[mine] if job.gpus is None else np.full(count, job.gpus),
             np.zeros(count, dtype=np.int64),
             known.init_batch_size,
             cap,
             True,
+            job.batch_size or 0,
             np.ones(1),
             np.array([hints.noise_scale]),
             goodput,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,8 @@ class JobState:
     `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
     present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
     restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
-    model holds a whole array of values, `stale` that base or configuration have changed since the costs were sent.
+    model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
+    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth.
     """
 
     job: Job
@@ -50,6 +54,8 @@ class JobState:
     clamped: bool = False
     stale: bool = False
     hints: TrainingHints | None = None
+    most_gpus: int = 0
+    bonus: float = 0.0
 
 
 class SiaFormulation:
@@ -95,7 +101,7 @@ class SiaFormulation:
         )
         self.session = Session(self.model, settings)
         self.jobs: dict[str, JobState] = {}
-        self._bases: dict[tuple[str, int, int | None, int, int | None], tuple[Floats, float]] = {}
+        self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
 
         nodes = np.array([c.nodes for c in configurations])
         most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
@@ -103,6 +109,21 @@ class SiaFormulation:
         self.preference = self._preference()
         self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the session, which goes into bytes of its own (see :meth:`copter.Session.save`)."""
+        state = {name: value for name, value in self.__dict__.items() if name not in ("model", "session")}
+        with tempfile.TemporaryDirectory() as folder:
+            self.session.save(Path(folder) / "session", restart_journal=False)
+            return {**state, "saved_session": (Path(folder) / "session").read_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state.pop("saved_session")
+        self.__dict__.update(state)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "session").write_bytes(saved)
+            self.session = Session.load(Path(folder) / "session", journal=None)
+        self.model = self.session.model
 
     # Edits --------------------------------------------------------------------------------------------------------
 
@@ -159,8 +180,13 @@ class SiaFormulation:
     def place(self, job_id: str, column: int) -> None:
         """Say which configuration a job now has (IDLE: none)."""
         state = self.state(job_id)
-        if column != state.column:
-            state.column, state.stale = column, True
+        if column == state.column:
+            return
+        state.column, state.stale = column, True
+        if column != IDLE and self.gpus[column] > state.most_gpus:
+            state.most_gpus = int(self.gpus[column])
+            if self.semantics.growth is not None and self.estimator is None:
+                state.base, state.smallest = self._base(state)
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type (at most as many as its largest configuration foresees)."""
@@ -202,11 +228,7 @@ class SiaFormulation:
         A running job costs one scale and one exception (its present configuration); the whole array is sent only when
         its base changed or the least value cuts in.
         """
-        changed: list[str] = []
-        scales: list[float] = []
-        offsets: list[float] = []
-        columns: list[int] = []
-        values: list[float] = []
+        changed: list[tuple[str, float, float, int, float]] = []
         for job_id, state in self.jobs.items():
             running = state.column != IDLE
             if not running and not state.stale:
@@ -214,25 +236,37 @@ class SiaFormulation:
             factor = (
                 restart_factor(now_s - state.job.submit_s, state.restarts, state.restart_cost_s) if running else 1.0
             )
-            if not state.stale and factor == state.factor:
-                continue
-            scale, offset = state.scale, state.offset = self.objective.scale_and_offset(factor)
-            floor = self.objective.least_value
-            clamped = not self.objective.plain or factor < LEAST_FACTOR
-            clamped = clamped or (floor is not None and scale * state.smallest + offset < floor)
-            if clamped:
-                self.model.update_cost(job_id, self._whole(state, factor))
-                scale, offset = 1.0, 0.0
-            elif state.stale or state.clamped:
-                self.model.update_cost(job_id, self._filled(state.base, offset))
-            state.factor, state.clamped, state.stale = factor, clamped, False
-            changed.append(job_id)
-            scales.append(scale)
-            offsets.append(offset)
-            columns.append(state.column)
-            values.append(self.value(job_id, state.column) if running else 0.0)
+            if state.stale or factor != state.factor:
+                changed.append(self._refresh(job_id, state, factor))
         if changed:
-            self.model.rescale_costs(changed, scales, offsets, columns, values)
+            jobs, scales, offsets, columns, values = (list(each) for each in zip(*changed, strict=True))
+            self.model.rescale_costs(jobs, scales, offsets, columns, values)
+
+    def _refresh(self, job_id: str, state: JobState, factor: float) -> tuple[str, float, float, int, float]:
+        """Bring one job's values up to date; return its scale and offset, and its exception."""
+        scale, offset = self.objective.scale_and_offset(factor)
+        offset += state.bonus
+        state.scale, state.offset = scale, offset
+        state.own_scale, own_offset = self.objective.scale_and_offset(1.0)
+        state.own_offset = own_offset + state.bonus
+        floor = self.objective.least_value
+        clamped = not self.objective.plain or factor < LEAST_FACTOR
+        clamped = clamped or (floor is not None and scale * state.smallest + offset < floor)
+        if clamped:
+            self.model.update_cost(job_id, self._whole(state, factor))
+            scale, offset = 1.0, 0.0
+        elif state.stale or state.clamped:
+            self.model.update_cost(job_id, self._filled(state.base, offset))
+        state.factor, state.clamped, state.stale = factor, clamped, False
+        running = state.column != IDLE
+        return job_id, scale, offset, state.column, self.value(job_id, state.column) if running else 0.0
+
+    def share_time(self, bonuses: Mapping[str, float]) -> None:
+        """Take in what each job's service lately makes it worth on top (S10)."""
+        for job_id, bonus in bonuses.items():
+            state = self.state(job_id)
+            if bonus != state.bonus:
+                state.bonus, state.stale = bonus, True
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
@@ -251,6 +285,8 @@ class SiaFormulation:
         value = term + (state.own_offset if own else state.offset)
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
+        if own and self.semantics.prefer_stay:
+            value += 10 * TIE_STEP
         return value + float(self.preference[column])
 
     def values(self, job_id: str) -> Floats:
@@ -266,28 +302,51 @@ class SiaFormulation:
 
     def _whole(self, state: JobState, factor: float) -> Floats:
         """Values in every configuration at one restart factor, ties between types broken."""
-        values = self.objective.values(state.base, factor)
+        values = self.objective.values(state.base, factor, state.bonus)
         return np.where(np.isnan(state.base), values, values + self.preference)
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
         order = list(self.semantics.prefer_types)
         rank = {name: len(order) - i for i, name in enumerate(order)}
-        return TIE_STEP * np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
+        places = np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
+        return TIE_STEP * (places - (self.gpus / self.gpus.max() if self.semantics.prefer_few else 0.0))
 
     def _base(self, state: JobState) -> tuple[Floats, float]:
         """Base of a job's values and its smallest usable entry; shared by jobs alike where all is known of them."""
         job = state.job
         if self.estimator is not None:
-            base = self.objective.base(job.id, self.estimator.row(job, state.hints), self._valid(job), job.min_gpus)
-            return base, float(np.nanmin(base))
+            return self._normalised(job, self._held(job, self.estimator.row(job, state.hints)), state.most_gpus)
         phase = self.goodput.phase(job.application, state.progress)
-        key = (job.application, phase, job.max_batch_size, job.min_gpus, job.max_gpus)
+        key = (job.shape, phase, job.min_gpus, job.max_gpus, state.most_gpus if self.semantics.growth else 0)
         if key not in self._bases:
-            row = self.goodput.row(job.application, state.progress, job.max_batch_size)
-            base = self.objective.base(job.id, row, self._valid(job), job.min_gpus)
-            self._bases[key] = (base, float(np.nanmin(base)))
+            self._bases[key] = self._normalised(job, self.goodput.job_row(job, state.progress), state.most_gpus)
         return self._bases[key]
+
+    def _normalised(self, job: Job, row: Floats, most_gpus: int) -> tuple[Floats, float]:
+        """S1 and S2 of a row of goodput."""
+        valid = self._valid(job)
+        if self.estimator is None and self.semantics.growth is not None and job.gpus is None:
+            valid = valid & self._grown(job, valid & (row > 0), most_gpus)
+        usable = np.flatnonzero(valid & (row > 0))
+        least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
+        base = self.objective.base(job.id, row, valid, least)
+        return base, float(np.nanmin(base))
+
+    def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
+        """Configurations within the growth limit: the smallest, and up to a multiple of the most so far."""
+        smallest = self.gpus[usable].min(initial=1)
+        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, job.min_gpus))
+
+    def _replica(self, job: Job, column: int) -> int:
+        """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
+        pipeline = self.goodput.applications[job.application].pipeline
+        own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
+        return job.gpus or max(job.min_gpus, own)
+
+    def _held(self, job: Job, row: Floats) -> Floats:
+        """Zero but for what a job of fixed GPUs is given."""
+        return row if job.gpus is None else np.where(self.goodput.holds(job.gpus), row, 0.0)
 
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""

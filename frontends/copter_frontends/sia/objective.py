@@ -107,10 +107,10 @@ class SiaObjective:
             return 1.0, self.incentive + log(factor)
         return float(factor**self.power), self.incentive
 
-    def values(self, base: Floats, factor: float) -> Floats:
+    def values(self, base: Floats, factor: float, bonus: float = 0.0) -> Floats:
         """v of every configuration at one restart factor, (n,), with the least value and invalid ones set (S4)."""
         scale, offset = self.scale_and_offset(factor)
-        value = self.finished(scale * base) + offset
+        value = self.finished(scale * base) + (offset + bonus)
         if self.least_value is not None:
             value = np.maximum(value, self.least_value)
         value[np.isnan(base)] = INVALID_VALUE

@@ -37,6 +37,7 @@ class AgentTraining:
         self._agents: dict[int, JobAgent] = {}
         self._where: dict[int, tuple[str, tuple[int, ...]]] = {}
         self._seeds: dict[tuple[str, str], list[Any]] = {}
+        self._profiling = semantics.profiling == "bootstrap"
         for row, job in enumerate(table.jobs):
             if job.work_samples is None:
                 application = profiles[job.application]
@@ -49,7 +50,7 @@ class AgentTraining:
         most = application.max_batch_size
         if self._semantics.batch_limit == "both" and job.max_batch_size is not None:
             most = min(most, job.max_batch_size)
-        agent = self._agents[row] = JobAgent(application, self._fits, most)
+        agent = self._agents[row] = JobAgent(application, self._fits, most, job.batch_size)
         places = {"oracle": (ORACLE_NODES, ORACLE_GPUS), "bootstrap": (1, 1)}.get(self._semantics.profiling)
         if places is not None:
             for kind, steps in application.steps.items():
@@ -58,11 +59,13 @@ class AgentTraining:
                     self._seeds[key] = steps.observations(*places)
                 agent.seed(kind, self._seeds[key])
             agent.seed_noise()
+        if self._profiling:
+            self._table.gpu_seconds[row] += self._semantics.profiling_s * len(application.steps)
         return self.news(row)
 
     def begin(self, row: int, allocation: Allocation) -> None:
         """Choose the batch for the new allocation."""
-        placement = tuple(gpus for _, gpus in allocation.nodes)
+        placement = used_of(allocation, self._table.jobs[row].gpus)
         self._where[row] = (allocation.gpu_type, placement)
         self._agents[row].tune(allocation.gpu_type, placement)
 
@@ -74,6 +77,13 @@ class AgentTraining:
         """Let the job's agent go."""
         self.halt(row)
         self._agents.pop(row, None)
+
+    def fall_back(self, row: int) -> None:
+        """To the end of the last whole epoch."""
+        application = self._agents[row].application
+        epoch = min(int(self._table.phase[row]), application.epochs)
+        done = float(application.epoch_ends[epoch - 1]) if epoch else 0.0
+        self._table.progress[row] = done * application.init_batch_size / float(self._table.work_samples[row])
 
     def news(self, row: int) -> Mapping[str, Any]:
         """How far the job is, and what its agent knows."""
@@ -127,3 +137,12 @@ class AgentTraining:
         step_s, sync_s = application.steps[kind].step(placement, agent.local)
         agent.observe(kind, placement, step_s, sync_s, noise)
         return gain / (step_s + (step_s - sync_s) * agent.accumulation) / application.application.slowdown
+
+
+def used_of(allocation: Allocation, gpus: int | None) -> tuple[int, ...]:
+    """GPUs on each node that a job trains on: all it holds, or as many as it is fixed to."""
+    left, used = gpus or allocation.gpus, []
+    for _, held in allocation.nodes:
+        used.append(min(held, left))
+        left -= used[-1]
+    return tuple(count for count in used if count)

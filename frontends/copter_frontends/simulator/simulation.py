@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.semantics import DEFAULT, Charge, Semantics
 from copter_frontends.simulator.agent_training import AgentTraining
+from copter_frontends.simulator.cluster_events import ClusterEvent, in_order
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.simulator.job_table import Ints, JobTable
@@ -67,6 +68,8 @@ class Simulation:
         How jobs train and what of it the policy is told.
     profiles : mapping of str to ProfiledApplication, optional
         How applications truly train with an agent; by default as the fitted constants have it.
+    events : sequence of ClusterEvent
+        Failures, repairs and changes of capacity.
 
     Raises
     ------
@@ -86,6 +89,7 @@ class Simulation:
         deadline_s: float | None = None,
         semantics: Semantics = DEFAULT,
         profiles: Mapping[str, ProfiledApplication] | None = None,
+        events: Sequence[ClusterEvent] = (),
     ) -> None:
         self.deadline_s = round_s if deadline_s is None else deadline_s
         if not (0 < round_s < math.inf and self.deadline_s > 0):
@@ -125,6 +129,7 @@ class Simulation:
         self._leaving: list[str] = []
         self._edit_s = 0.0
         self._idle_rounds = 0
+        self._events = in_order(events)
 
     def step(self, warmup: bool = False) -> RoundRecord:
         """Simulate one round.
@@ -135,6 +140,8 @@ class Simulation:
             If the policy's plan cannot be carried out.
         """
         begun = perf_counter()
+        while self._events and self._events[0].time_s <= self.now_s:
+            self._happen(self._events.pop(0))
         self._tell_policy()
         planning = perf_counter()
         plan = self.policy.plan(self.now_s, self.deadline_s)
@@ -235,7 +242,8 @@ class Simulation:
         for job in lost:
             self._occupancy.release(job)
             self._halt(self._active[job])
-            if self._pinned.pop(job, None) is not None:
+            held = not self._table.jobs[self._active[job]].preemptible
+            if self._pinned.pop(job, None) is not None or held:
                 self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
         by_type: dict[str, list[Node]] = {}
         for node in self.cluster.remove_nodes(names):
@@ -244,6 +252,25 @@ class Simulation:
             gpus, gone = sum(node.gpus for node in nodes), [node.id for node in nodes]
             self._edit(lambda k=kind, g=gpus, n=gone: self.policy.remove_resources(k, g, n))  # type: ignore[misc]
         return lost
+
+    def _happen(self, event: ClusterEvent) -> None:
+        """Carry a cluster event out; what is gone or there already is left as it is."""
+        if event.what in ("fail", "remove"):
+            lost = self.remove_nodes([node for node in event.nodes if node in self.cluster.nodes])
+            if event.what == "fail":
+                for job in lost:
+                    row = self._active[job]
+                    self._training.fall_back(row)
+                    self._news.setdefault(job, {}).update(self._training.news(row))
+            return
+        names = [node for node in event.nodes if node not in self.cluster.nodes]
+        per_node = self.cluster.type_of(event.gpu_type).gpus_per_node
+        if not event.nodes:
+            self.add_nodes(event.gpu_type, event.count)
+        elif names:
+            gpus = per_node * len(names)
+            self.cluster.add_whole_nodes(event.gpu_type, gpus, names)
+            self._edit(lambda: self.policy.add_resources(event.gpu_type, gpus, names))
 
     # What the policy is told, in order: ends, arrivals, changes, pins.
 
@@ -267,7 +294,8 @@ class Simulation:
 
     def _arrive(self) -> None:
         table, fresh = self._table, []
-        while self._next < len(table) and table.submit_s[self._next] <= self.now_s:
+        wait_s = self.semantics.profiling_s if self.semantics.profiling == "bootstrap" else 0.0
+        while self._next < len(table) and table.submit_s[self._next] + wait_s <= self.now_s:
             row, self._next = self._next, self._next + 1
             job = table.jobs[row]
             try:
@@ -318,10 +346,9 @@ class Simulation:
 
     def _start(self, row: int, allocation: Allocation, charged: bool) -> None:
         table, job = self._table, self._table.jobs[row]
-        if allocation.gpus < job.min_gpus or allocation.gpus > (job.max_gpus or allocation.gpus):
-            raise SimulationError(
-                f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {job.min_gpus} to {job.max_gpus}"
-            )
+        least, most = job.gpus or job.min_gpus, (None if job.gpus else job.max_gpus) or allocation.gpus
+        if not least <= allocation.gpus <= most:
+            raise SimulationError(f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {least} to {most}")
         table.gpus[row] = allocation.gpus
         self._training.begin(row, allocation)
         if not charged:

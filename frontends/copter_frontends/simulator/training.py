@@ -26,6 +26,9 @@ class Training(Protocol):
     def leave(self, row: int) -> None:
         """A job is done with."""
 
+    def fall_back(self, row: int) -> None:
+        """A job's node failed: it goes on from its last checkpoint, the start of its phase."""
+
     def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
         """Train the running jobs; return the rows that changed and have not completed, and those that completed."""
 
@@ -45,9 +48,7 @@ class ExactTraining:
 
     def begin(self, row: int, allocation: Allocation) -> None:
         """Look up the job's rate curve."""
-        job = self._table.jobs[row]
-        number = int(self._table.application[row])
-        self._table.curve[row] = self._rates.curve(number, job.max_batch_size, allocation)
+        self._table.curve[row] = self._rates.curve(self._table.jobs[row], allocation)
 
     def halt(self, row: int) -> None:
         """The job has no rate any more."""
@@ -56,6 +57,12 @@ class ExactTraining:
     def leave(self, row: int) -> None:
         """Nothing is kept of a job but its row."""
         self.halt(row)
+
+    def fall_back(self, row: int) -> None:
+        """To the start of the phase."""
+        phase = int(self._table.phase[row])
+        ends = self._rates.phase_ends[self._table.application[row]]
+        self._table.progress[row] = ends[phase - 1] if phase else 0.0
 
     def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
         """See :func:`.execution.advance`."""
