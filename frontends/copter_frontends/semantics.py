@@ -136,7 +136,8 @@ SIA_ARTIFACT = Semantics(
     decimals=2,
     clip=3000.0,
     keep_positive=False,
-    prefer_types=(),
+    prefer_stay=True,
+    prefer_few=True,
 )
 """As the public simulator of the Sia artifact (siasosp23/artifacts, commit aaf7a0d)."""
 

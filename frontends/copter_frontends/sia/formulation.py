@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from copter import Model, Session, Settings, Solution
 from copter_frontends.goodput import GoodputModel, application_of
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
 from copter_frontends.vocabulary import Configuration, DuplicateJobError, InvalidJobError, Job, UnknownJobError
@@ -34,7 +35,8 @@ class JobState:
     present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
     restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
     model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
-    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth.
+    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth; `columns` and `local` are
+    those of its column set.
     """
 
     job: Job
@@ -56,6 +58,8 @@ class JobState:
     hints: TrainingHints | None = None
     most_gpus: int = 0
     bonus: float = 0.0
+    columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
 class SiaFormulation:
@@ -64,7 +68,7 @@ class SiaFormulation:
     Parameters
     ----------
     configurations : sequence of Configuration
-        Columns of every job, in order.
+        Of the cluster; a job has a column for each that its limits can ever let it run on.
     capacity : mapping of GPU type to int
     goodput : GoodputModel
         Over the same configurations.
@@ -96,11 +100,10 @@ class SiaFormulation:
         self.model = Model(sense="max")
         for name, count in capacity.items():
             self.model.add_resources(name, count)
-        self.template = self.model.add_template(
-            {name: np.where(self.kind == k, self.gpus, 0).astype(np.float64) for k, name in enumerate(self.types)}
-        )
+        self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
         self.session = Session(self.model, settings)
         self.jobs: dict[str, JobState] = {}
+        self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
 
         nodes = np.array([c.nodes for c in configurations])
@@ -135,7 +138,9 @@ class SiaFormulation:
         state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
         state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        self.model.add_request(job.id, self._whole(state, 1.0), template=self.template, integer=True)
+        found = self.column_sets.of(self._live(job), self.model)
+        state.columns, state.local = found.columns, found.local
+        self.model.add_request(job.id, self._whole(state, 1.0), template=found.template, integer=True)
         state.clamped = True
         self.jobs[job.id] = state
 
@@ -174,7 +179,7 @@ class SiaFormulation:
             if column == IDLE:
                 self.model.unfix(job_id)
             else:
-                self.model.fix(job_id, column)
+                self.model.fix(job_id, self._column_of(job_id, state, column))
             state.pinned = column
 
     def place(self, job_id: str, column: int) -> None:
@@ -182,6 +187,8 @@ class SiaFormulation:
         state = self.state(job_id)
         if column == state.column:
             return
+        if column != IDLE:
+            self._column_of(job_id, state, column)
         state.column, state.stale = column, True
         if column != IDLE and self.gpus[column] > state.most_gpus:
             state.most_gpus = int(self.gpus[column])
@@ -256,10 +263,12 @@ class SiaFormulation:
             self.model.update_cost(job_id, self._whole(state, factor))
             scale, offset = 1.0, 0.0
         elif state.stale or state.clamped:
-            self.model.update_cost(job_id, self._filled(state.base, offset))
+            self.model.update_cost(job_id, self._filled(state.base, offset)[state.columns])
         state.factor, state.clamped, state.stale = factor, clamped, False
         running = state.column != IDLE
-        return job_id, scale, offset, state.column, self.value(job_id, state.column) if running else 0.0
+        if not running:
+            return job_id, scale, offset, IDLE, 0.0
+        return job_id, scale, offset, int(state.local[state.column]), self.value(job_id, state.column)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
         """Take in what each job's service lately makes it worth on top (S10)."""
@@ -291,7 +300,9 @@ class SiaFormulation:
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
-        return self.model.cost(job_id)
+        found = np.full(len(self.gpus), INVALID_VALUE)
+        found[self.jobs[job_id].columns] = self.model.cost(job_id)
+        return found
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -301,9 +312,10 @@ class SiaFormulation:
         return np.where(np.isnan(base), -(1.0 + abs(offset)) / least_scale, base)
 
     def _whole(self, state: JobState, factor: float) -> Floats:
-        """Values in every configuration at one restart factor, ties between types broken."""
-        values = self.objective.values(state.base, factor, state.bonus)
-        return np.where(np.isnan(state.base), values, values + self.preference)
+        """Values of the job's columns at one restart factor, ties broken."""
+        base = state.base[state.columns]
+        values = self.objective.values(base, factor, state.bonus)
+        return np.where(np.isnan(base), values, values + self.preference[state.columns])
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
@@ -347,6 +359,26 @@ class SiaFormulation:
     def _held(self, job: Job, row: Floats) -> Floats:
         """Zero but for what a job of fixed GPUs is given."""
         return row if job.gpus is None else np.where(self.goodput.holds(job.gpus), row, 0.0)
+
+    def _live(self, job: Job) -> NDArray[np.bool_]:
+        """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
+        within = self.allowed & (self.gpus >= job.min_gpus)
+        if job.max_gpus is not None:
+            within &= self.gpus <= job.max_gpus
+        if self.estimator is not None:
+            return within
+        key = (job.shape, job.min_gpus, job.max_gpus)
+        if key not in self._lives:
+            self._lives[key] = within & (self.goodput.job_row(job, 0.0) > 0)
+        return self._lives[key]
+
+    def _column_of(self, job_id: str, state: JobState, column: int) -> int:
+        """The job's own column of a configuration; InvalidJobError where it has none."""
+        found = int(state.local[column])
+        if found < 0:
+            place = self.configurations[column]
+            raise InvalidJobError(f"job {job_id!r}: it cannot run on {place.gpus} GPUs of {place.gpu_type!r}")
+        return found
 
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""

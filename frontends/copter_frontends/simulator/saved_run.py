@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 MAGIC = b"copter-run-1\n"
 
 
+def _read_only(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(items)
+
+
 class _Pickler(pickle.Pickler):
     """Pickles read-only mappings too."""
 
-    dispatch_table = copyreg.dispatch_table | {MappingProxyType: lambda proxy: (MappingProxyType, (dict(proxy),))}
+    dispatch_table = copyreg.dispatch_table | {MappingProxyType: lambda proxy: (_read_only, (dict(proxy),))}
 
 
 def save_run(simulation: Simulation, path: str | Path) -> None:
