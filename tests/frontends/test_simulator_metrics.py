@@ -48,6 +48,7 @@ JOBS = {
     "completion_s": np.array([3600.0, 14400.0, np.nan]),
     "jct_s": np.array([3600.0, 10800.0, np.nan]),
     "restarts": np.array([0, 3, 0]),
+    "gpu_seconds": np.array([7200.0, 14400.0, 60.0]),
 }
 
 
@@ -58,6 +59,7 @@ def test_jobs_that_have_not_ended_are_left_out_of_times_but_not_of_the_first_sub
     assert summary["makespan_h"] == 4.0
     assert summary["p99_jct_h"] == pytest.approx(np.percentile([1, 3], 99))
     assert summary["restarts_per_job"] == 1.5
+    assert summary["gpu_hours_per_job"] == 3.0
 
 
 def test_the_warm_up_is_left_out_of_round_statistics():

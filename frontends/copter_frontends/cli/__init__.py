@@ -7,6 +7,9 @@ import sys
 
 import click
 
+# Before SciPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from copter_frontends.cli.compare import compare
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.simulate import simulate
