@@ -70,6 +70,8 @@ class Choice:
 
 def requested_gpus(job: Job) -> int:
     """GPUs of a rigid job: what its user asked for, within the range that it runs on."""
+    if job.gpus is not None:
+        return job.gpus
     wanted = max(job.requested_gpus, job.min_gpus)
     return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
 
@@ -225,9 +227,15 @@ class BaselinePolicy:
         """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose."""
         self._serve(now_s)
         begun = perf_counter()
-        choice = self.choose(now_s, deadline_s)
-        chosen = perf_counter()
-        self.settle(choice.wanted)
+        kept = {j: held for j, held in self.held.items() if j not in self.pins and not self.jobs[j].preemptible}
+        self.pins.update(kept)
+        try:
+            choice = self.choose(now_s, deadline_s)
+            chosen = perf_counter()
+            self.settle(choice.wanted)
+        finally:
+            for job_id in kept:
+                del self.pins[job_id]
         before, now = self._planned, dict(self.held)
         self._planned = dict(now)
         value = float(sum(held.gpus for held in now.values())) if choice.objective is None else choice.objective

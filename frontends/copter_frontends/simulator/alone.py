@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.simulator.goodput_source import GoodputSource
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of
 from copter_frontends.vocabulary import Job
 
 Floats = NDArray[np.float64]
@@ -24,6 +24,8 @@ class AloneTimes(Protocol):
 
 class GoodputAloneTimes:
     """Times by a goodput model: a job takes the size that ends it soonest, and keeps it.
+
+    One that runs only on more GPUs than there are has them for the part of the time that these are of those.
 
     Parameters
     ----------
@@ -40,26 +42,34 @@ class GoodputAloneTimes:
             columns = np.array([j for j, c in enumerate(model.configurations) if c.gpu_type == kind])
             order = np.argsort(gpus[columns], kind="stable")
             self._columns[kind], self._sizes[kind] = columns[order], gpus[columns[order]]
-        self._best: dict[tuple[str, int | None, str], Floats] = {}
+        self._best: dict[tuple[Hashable, str], Floats] = {}
 
     def seconds(self, job: Job, gpu_type: str, gpus: int) -> float:
         """As :meth:`AloneTimes.seconds`."""
-        at = int(np.searchsorted(self._sizes.get(gpu_type, np.zeros(0, dtype=np.int64)), gpus, side="right")) - 1
-        if at < 0:
+        sizes = self._sizes.get(gpu_type, np.zeros(0, dtype=np.int64))
+        at, share_of_size = int(np.searchsorted(sizes, gpus, side="right")) - 1, 1.0
+        if len(sizes) == 0:
             return math.inf
+        fastest = self._fastest(job, gpu_type)
+        if at < 0 or math.isinf(fastest[at]):  # it runs only on more than these: it has them for a part of the time
+            runs = np.flatnonzero(np.isfinite(fastest))
+            if len(runs) == 0:
+                return math.inf
+            at = int(runs[0])
+            share_of_size = gpus / float(sizes[at])
         facts = self._model.applications[job.application]
         share = 1.0 if job.work_samples is None else job.work_samples / float(facts.work_samples)
-        return float(facts.restart_s) + share * float(self._fastest(job, gpu_type)[at])
+        return float(facts.restart_s) + share * float(fastest[at]) / share_of_size
 
     def _fastest(self, job: Job, gpu_type: str) -> Floats:
         """Seconds of a full run on the best size up to each of the type's, (sizes,)."""
-        key = (job.application, job.max_batch_size, gpu_type)
+        key = (job.shape, gpu_type)
         if key not in self._best:
             columns = self._columns[gpu_type]
             facts, total, begin, phase = self._model.applications[job.application], np.zeros(len(columns)), 0.0, 0
             while begin < 1.0:
                 end = min(float(self._model.phase_end(job.application, phase)), 1.0)
-                rates = self._model.row(job.application, 0.5 * (begin + end), job.max_batch_size)[columns]
+                rates = row_of(self._model, job, 0.5 * (begin + end))[columns]
                 total += (end - begin) * np.divide(1.0, rates, out=np.full(len(columns), np.inf), where=rates > 0)
                 begin, phase = end, phase + 1
             work = float(facts.work_samples) * float(facts.slowdown)

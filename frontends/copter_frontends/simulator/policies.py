@@ -75,12 +75,21 @@ def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
 def _baseline(name: str) -> PolicyEntry:
     """An entry whose policy the baselines' own registry makes."""
 
-    def make(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-        from copter_frontends.baselines.registry import BASELINES
+    def make(
+        cluster: Cluster,
+        goodput_model: GoodputModel,
+        mode: str,
+        threads: int | None,
+        semantics: Semantics,
+        profiles: Mapping[str, ProfiledApplication] | None,
+    ) -> SchedulingPolicy:
+        from copter_frontends.baselines.registry import BASELINES, OBJECTIVES, gavel_of_the_artifact
 
+        if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
+            return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
         return BASELINES[name](cluster, goodput_model, mode, threads)
 
-    return PolicyEntry(make, has_lp=False)
+    return PolicyEntry(make, has_lp=False, takes_semantics=True)
 
 
 POLICIES: dict[str, PolicyEntry] = {
