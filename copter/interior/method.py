@@ -13,6 +13,7 @@ from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import PredictorCorrector, Progress
+from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
 from copter.interior.verdicts import elastic, recession
 from copter.linear_program import LinearProgram
@@ -27,6 +28,7 @@ Callback = Callable[[int, float, float], bool | None]
 GOAL = 1e-4  # of the tolerance, on the scaled problem
 LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
+WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
@@ -55,7 +57,7 @@ class InteriorSolve:
 
     def run(self) -> Solution:
         """Solve; where there is no optimum, say why with a ray that the checker has verified."""
-        answer = self.answer(self.lp, self.callback)
+        answer = self.refined(self.answer(self.lp, self.callback))
         status, ray = self.verdict(answer)
         return self.solution(answer, status, ray)
 
@@ -120,6 +122,24 @@ class InteriorSolve:
             return Answer(x, y, check(lp, x, y), self.iterations, False, True)
         self.iterations += progress.iterations
         return self.best_of(lp, form, method, progress, original)
+
+    def refined(self, answer: Answer) -> Answer:
+        """The answer with its errors solved for, as long as that brings it nearer to the tolerance."""
+        lp = self.lp
+        for _ in range(self.settings.refinements):
+            judged = answer.judged
+            if self.optimal(answer) or self.watch() or not demerit(judged) <= WORTH_REFINING:
+                break
+            primal = magnification(judged.primal_absolute)
+            dual = magnification(max(judged.dual_absolute, judged.gap))
+            error = self.answer(error_program(lp, answer.x, answer.y, primal, dual))
+            x = np.clip(answer.x + error.x / primal, lp.col_lower, lp.col_upper)
+            y = answer.y + error.y / dual
+            better = replace(answer, x=x, y=y, judged=check(lp, x, y))
+            if not demerit(better.judged) < 0.5 * demerit(judged):
+                break
+            answer = better
+        return answer
 
     def best_of(
         self,
