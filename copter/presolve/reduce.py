@@ -64,6 +64,7 @@ def presolve(
     work = Work(lp, tolerances or Tolerances())
     with np.errstate(over="ignore"):
         _reduce(work, reductions)
+        _tidy(work)
         if work.conflict is None:
             return _result(work)
         ray = farkas_of(work, work.conflict)
@@ -81,6 +82,14 @@ def _reduce(work: Work, reductions: tuple[Reduction, ...]) -> None:
             continue
         if work.conflict is not None or not _gives_much(work, searching):
             return
+
+
+def _tidy(work: Work) -> None:
+    """Leave no rows without entries and, once all rows are gone, no columns."""
+    if work.conflict is None:
+        reduce_idle_rows(work)
+    if work.conflict is None and not work.row_alive.any():
+        reduce_dual_fixing(work)
 
 
 def _gives_much(work: Work, reductions: list[Reduction]) -> bool:
