@@ -78,9 +78,9 @@ def _reduce(work: Work, reductions: tuple[Reduction, ...]) -> None:
     light = [reduction for reduction in reductions if reduction not in SEARCHING]
     searching = [reduction for reduction in reductions if reduction in SEARCHING]
     for _ in range(work.tolerances.max_passes):
-        if _gives_much(work, light):
+        if _gives_much(work, light, work.tolerances.least_progress):
             continue
-        if work.conflict is not None or not _gives_much(work, searching):
+        if work.conflict is not None or not _gives_much(work, searching, work.tolerances.least_found):
             return
 
 
@@ -92,14 +92,14 @@ def _tidy(work: Work) -> None:
         reduce_dual_fixing(work)
 
 
-def _gives_much(work: Work, reductions: list[Reduction]) -> bool:
+def _gives_much(work: Work, reductions: list[Reduction], least: float) -> bool:
     """Apply each reduction once; whether enough went that another pass pays. False after a conflict."""
     before = work.left
     for reduction in reductions:
         reduction(work)
         if work.conflict is not None:
             return False
-    return before - work.left > work.tolerances.least_progress * before
+    return before - work.left > least * before
 
 
 def _left(work: Work) -> tuple[np.ndarray, np.ndarray]:

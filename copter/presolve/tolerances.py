@@ -40,6 +40,8 @@ class Tolerances:
         Passes over all reductions.
     least_progress : float
         A pass that removes a smaller part of the rows and columns than this is the last but for parallel ones.
+    least_found : float
+        The same for a search for parallel rows and columns, after which light passes begin again.
     """
 
     rounding: float = 1e-11
@@ -53,6 +55,7 @@ class Tolerances:
     ray: float = 1e-9
     max_passes: int = 40
     least_progress: float = 1e-3
+    least_found: float = 1e-2
 
 
 def margin(tolerance: float, bound: Floats) -> Floats:

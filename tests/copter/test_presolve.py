@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 Floats = np.ndarray
 OPTIMAL = highspy.HighsModelStatus.kOptimal
 INFEASIBLE = highspy.HighsModelStatus.kInfeasible
+UNDECIDED = (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError)
 UNBOUNDED = (highspy.HighsModelStatus.kUnbounded, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 EXACT = 1e-9
 
@@ -32,7 +33,7 @@ EXACT = 1e-9
 def solved(program: LinearProgram) -> tuple[highspy.HighsModelStatus, float, Floats, Floats]:
     """HiGHS's answer, without its own presolve, so that statuses are definite; with it where HiGHS does not know."""
     answer = highs(program, presolve="off")
-    return highs(program) if answer[0] == highspy.HighsModelStatus.kUnknown else answer
+    return highs(program) if answer[0] in UNDECIDED else answer
 
 
 def assert_complementary(lp: LinearProgram, x: Floats, y: Floats, d: Floats, scale: float) -> None:
