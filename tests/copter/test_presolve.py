@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -47,6 +48,15 @@ def assert_complementary(lp: LinearProgram, x: Floats, y: Floats, d: Floats, sca
         assert np.all(np.minimum(np.abs(value), np.abs(room)) <= 1e-8 * scale)
 
 
+def assert_feasible_without_costs(lp: LinearProgram, x: Floats, y: Floats, d: Floats) -> None:
+    """A feasible point, with duals of the problem without costs."""
+    scale = 1.0 + float(np.abs(x).max(initial=0.0))
+    costless = LinearProgram(0.0 * lp.c, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper, sense=lp.sense)
+    judged = check(costless, x, y)
+    assert max(judged.primal_absolute, judged.dual_absolute, judged.gap) <= EXACT * scale, judged
+    np.testing.assert_allclose(d, -(lp.A.T @ y), atol=1e-12 * scale)
+
+
 def assert_same_answer(lp: LinearProgram, reduced: Presolved) -> None:
     """The reduced problem's answer, taken back, is the original's: optimal, or a ray that holds."""
     status, objective, _, _ = solved(lp)
@@ -75,6 +85,8 @@ def assert_same_answer(lp: LinearProgram, reduced: Presolved) -> None:
             assert is_infeasibility_ray(lp, reduced.ray)
     else:
         assert status in UNBOUNDED
+        if reduced.improving_ray is not None:
+            assert_feasible_without_costs(lp, *reduced.postsolve(x, y))
         for ray in (reduced.ray, reduced.improving_ray):
             assert ray is None or is_improving_ray(lp, ray)
 
@@ -347,6 +359,58 @@ def test_cited_equations_exist() -> None:
         for number in re.findall(r"\b(P\d{1,2})\b", path.read_text())
     }
     assert cited == numbered == {f"P{i}" for i in range(1, 18)}
+
+
+DATA = Path(os.environ.get("COPTER_DATA", ROOT / ".." / "shared" / "data"))
+
+
+def read(path: Path) -> LinearProgram:
+    """A program from an MPS file, by HiGHS's reader."""
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in COPTER_DATA")
+    solver = highspy.Highs()
+    solver.silent()
+    solver.readModel(str(path))
+    model = solver.getLp()
+    A = sp.csc_array(
+        (model.a_matrix_.value_, model.a_matrix_.index_, model.a_matrix_.start_),
+        shape=(model.num_row_, model.num_col_),
+    )
+    limits = (model.row_lower_, model.row_upper_, model.col_lower_, model.col_upper_)
+    return LinearProgram(model.col_cost_, A, *limits, offset=model.offset_)
+
+
+@pytest.mark.parametrize(
+    "name", ["afiro", "beaconfd", "bore3d", "czprob", "forplan", "scagr25", "ship04s", "standgub", "tuff", "wood1p"]
+)
+def test_netlib(name: str) -> None:
+    """The reduced problem is smaller, and its answer is the original's to HiGHS's own accuracy."""
+    lp = read(DATA / "netlib" / f"{name}.mps.gz")
+    reduced = presolve(lp)
+    assert reduced.program is not None
+    assert sum(reduced.program.shape) < sum(lp.shape)
+    _, objective, x, y = highs(reduced.program)
+    judged = check(lp, *reduced.postsolve(x, y)[:2])
+    assert judged.objective == pytest.approx(objective, rel=EXACT)
+    assert judged.objective == pytest.approx(highs(lp)[1], rel=1e-8)
+    assert max(judged.primal, judged.dual, judged.gap) <= 1e-8, judged
+    assert max(judged.primal_absolute, judged.dual_absolute) <= 1e-7, judged
+
+
+@pytest.mark.parametrize("name", ["bgdbg1", "galenet", "greenbea-infeas", "itest6", "pilot4i", "reactor"])
+def test_netlib_infeasible(name: str) -> None:
+    lp = read(DATA / "netlib_infeasible" / f"{name}.mps.gz")
+    reduced = presolve(lp)
+    assert reduced.status is Status.PRIMAL_INFEASIBLE
+    assert is_infeasibility_ray(lp, reduced.ray)
+
+
+def test_netlib_unbounded() -> None:
+    lp = read(DATA / "netlib_infeasible" / "unbounded" / "gas11.mps.gz")
+    reduced = presolve(lp)
+    assert reduced.improving_ray is not None
+    assert is_improving_ray(lp, reduced.improving_ray)
+    assert_same_answer(lp, reduced)
 
 
 @given(programs())
