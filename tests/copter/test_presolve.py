@@ -137,13 +137,13 @@ def programs(draw: st.DrawFn, rows: str = "elubf", columns: str = "elubfzzz", la
 
 
 @given(programs())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_all_reductions_give_the_answer_back(lp: LinearProgram) -> None:
     assert_same_answer(lp, presolve(lp))
 
 
 @given(programs(columns="bbz", rows="lue"))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_bounded_programs(lp: LinearProgram) -> None:
     assert_same_answer(lp, presolve(lp))
 
@@ -159,7 +159,7 @@ def test_each_reduction_alone(reduction: reductions.Reduction) -> None:
     used = 0
 
     @given(programs())
-    @settings(max_examples=80, deadline=None, database=None)
+    @settings(max_examples=50, deadline=None, database=None)
     def examine(lp: LinearProgram) -> None:
         nonlocal used
         reduced = presolve(lp, reductions=(reduction,))
@@ -172,7 +172,7 @@ def test_each_reduction_alone(reduction: reductions.Reduction) -> None:
 
 
 @given(programs(rows="elub", columns="lubzf"))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_multipliers_of_an_infeasible_reduced_problem_are_taken_back(lp: LinearProgram) -> None:
     light = (reductions.reduce_slack_columns, reductions.reduce_free_columns, reductions.reduce_parallel_rows)
     for some in (light, reductions.ALL):
@@ -187,7 +187,7 @@ def test_multipliers_of_an_infeasible_reduced_problem_are_taken_back(lp: LinearP
 
 
 @given(programs(rows="elu", columns="lubzf"))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_directions_of_an_unbounded_reduced_problem_are_taken_back(lp: LinearProgram) -> None:
     light = (reductions.reduce_slack_columns, reductions.reduce_free_columns, reductions.reduce_parallel_columns)
     for some in (light, reductions.ALL):
