@@ -14,7 +14,7 @@ from highs import highs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import LinearProgram, Status
+from copter import LinearProgram, Status, read_mps
 from copter.errors import DimensionError
 from copter.presolve import Presolved, presolve
 from copter.presolve import reduce as reductions
@@ -361,23 +361,14 @@ def test_cited_equations_exist() -> None:
     assert cited == numbered == {f"P{i}" for i in range(1, 18)}
 
 
-DATA = Path(os.environ.get("COPTER_DATA", ROOT / ".." / "shared" / "data"))
+DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
 
 
 def read(path: Path) -> LinearProgram:
-    """A program from an MPS file, by HiGHS's reader."""
+    """A program from an MPS file, or a skipped test."""
     if not path.exists():
-        pytest.skip(f"{path.name} is not in COPTER_DATA")
-    solver = highspy.Highs()
-    solver.silent()
-    solver.readModel(str(path))
-    model = solver.getLp()
-    A = sp.csc_array(
-        (model.a_matrix_.value_, model.a_matrix_.index_, model.a_matrix_.start_),
-        shape=(model.num_row_, model.num_col_),
-    )
-    limits = (model.row_lower_, model.row_upper_, model.col_lower_, model.col_upper_)
-    return LinearProgram(model.col_cost_, A, *limits, offset=model.offset_)
+        pytest.skip(f"no {path.name} under {DATA}: set COPTER_DATA")
+    return read_mps(path)
 
 
 @pytest.mark.parametrize(
