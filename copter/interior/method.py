@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.scaling import equilibrate
+from copter.interior.augmented_system import AugmentedSystem
 from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
-from copter.interior.predictor_corrector import PredictorCorrector, Progress
+from copter.interior.predictor_corrector import PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
 from copter.interior.verdicts import elastic, recession
@@ -24,10 +25,12 @@ from copter.watch import Watch
 
 Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
+Original = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 GOAL = 1e-4  # of the tolerance, on the scaled problem
 LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
+MOST_AUGMENTED = 1_000_000  # entries of a matrix that is tried again with the augmented system
 WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
@@ -110,18 +113,26 @@ class InteriorSolve:
 
         if not form.matrix.shape[0]:
             return self.without_rows(lp)
-        method = None
+        self.report = callback
+        answer = self.attempt(lp, form, original, None)
+        if answer.converged or answer.stopped or self.optimal(answer) or form.matrix.nnz > MOST_AUGMENTED:
+            return answer
+        if demerit(answer.judged) > WORTH_REFINING:
+            return answer
+        again = self.attempt(lp, form, original, AugmentedSystem(form.matrix))
+        return again if demerit(again.judged) < demerit(answer.judged) else answer
+
+    def attempt(self, lp: LinearProgram, form: StandardForm, original: Original, system: System | None) -> Answer:
+        """Run the method with the normal equations, or with another system; polish what comes out."""
         try:
-            method = PredictorCorrector(form, self.goal(), self.settings.max_interior_iterations, self.stop, self.watch)
-            self.report = callback
+            limit = self.settings.max_interior_iterations
+            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system)
             progress = method.run()
         except Stopped:
-            progress = None
-        if progress is None:
-            x, y = original(np.where(form.free, 0.0, 0.0), np.zeros(len(form.row)))
+            x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
             return Answer(x, y, check(lp, x, y), self.iterations, False, True)
         self.iterations += progress.iterations
-        return self.best_of(lp, form, method, progress, original)
+        return self.best_of(lp, form, method.system, progress, original)
 
     def refined(self, answer: Answer) -> Answer:
         """The answer with its errors solved for, as long as that brings it nearer to the tolerance."""
@@ -145,27 +156,36 @@ class InteriorSolve:
         self,
         lp: LinearProgram,
         form: StandardForm,
-        method: PredictorCorrector | None,
+        system: System,
         progress: Progress,
-        original: Callable[[Floats, Floats], tuple[Floats, Floats]],
+        original: Original,
     ) -> Answer:
         """The method's point, or a polished one that the checker finds better."""
         x, y = original(progress.point.t, progress.point.y)
         best = Answer(x, y, check(lp, x, y), progress.iterations, progress.converged, progress.stopped)
-        if method is None or progress.stopped or progress.misfit.worst > WORTH_POLISHING:
+        if progress.stopped or progress.misfit.worst > WORTH_POLISHING:
             return best
         enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
+        primal, dual = [x], [y]
         try:
-            for point in polished(form, method.system, progress.point):
+            for point in polished(form, system, progress.point):
                 x, y = original(*point)
-                judged = check(lp, x, y)
-                if demerit(judged) < demerit(best.judged):
-                    best = replace(best, x=x, y=y, judged=judged)
+                primal.append(x)
+                dual.append(y)
+                # What is best for the rows need not come from the face that is best for the reduced costs.
+                for pair in [*((x, other) for other in dual), *((other, y) for other in primal[:-1])]:
+                    best = self.better(lp, best, *pair)
                 if demerit(best.judged) <= enough or self.watch():
                     break
         except Stopped:
             pass
         return best
+
+    @staticmethod
+    def better(lp: LinearProgram, best: Answer, x: Floats, y: Floats) -> Answer:
+        """The better of an answer and a pair."""
+        judged = check(lp, x, y)
+        return replace(best, x=x, y=y, judged=judged) if demerit(judged) < demerit(best.judged) else best
 
     def without_rows(self, lp: LinearProgram) -> Answer:
         """Every column by itself."""
