@@ -12,6 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.simulate import simulate
+from copter_frontends.cli.solve import solve
 
 
 @click.group()
@@ -20,6 +21,7 @@ def cli() -> None:
 
 
 cli.add_command(simulate)
+cli.add_command(solve)
 
 
 def main(arguments: list[str] | None = None) -> None:
