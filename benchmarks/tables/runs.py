@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from copter_frontends.semantics import PRESETS, Semantics
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.simulator.workload import make_workload
-from copter_frontends.vocabulary import SchedulingPolicy, configurations_of
+from copter_frontends.vocabulary import Job, SchedulingPolicy, configurations_of
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Setting:
     semantics: Semantics = PRESETS["sia-artifact"]
     round_s: float | None = None
     jobs: int | None = None
+    change: Callable[[Job], Job] | None = None
 
 
 def data_directory() -> Path:
@@ -54,7 +55,9 @@ def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> Simula
         policy = POLICIES[setting.policy].build(cluster, model, "full", None, setting.semantics, profiles)
     if setting.round_s is not None:
         policy.round_s = setting.round_s
-    jobs = make_workload(str(setting.workload), setting.jobs, 24.0, cluster.gpus, 0).jobs
+    cap = setting.semantics.batch_limit == "policy"
+    jobs = make_workload(str(setting.workload), setting.jobs, 24.0, cluster.gpus, 0, cap_batch=cap).jobs
+    jobs = [setting.change(job) for job in jobs] if setting.change else jobs
     simulation = Simulation(
         cluster, jobs, policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles
     )

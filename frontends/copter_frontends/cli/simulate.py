@@ -196,7 +196,8 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         if asked.round_s is not None:
             policy.round_s = asked.round_s
         hours = max(asked.hours or 24.0, 24.0)
-        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work))
+        cap = semantics.batch_limit == "policy"
+        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap)
         simulation = Simulation(
             cluster,
             workload.jobs,

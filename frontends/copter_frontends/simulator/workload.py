@@ -33,7 +33,13 @@ class Workload:
 
 
 def make_workload(
-    trace: str | None, jobs: int | None, hours: float, gpus: int, seed: int, work: Work = "trace"
+    trace: str | None,
+    jobs: int | None,
+    hours: float,
+    gpus: int,
+    seed: int,
+    work: Work = "trace",
+    cap_batch: bool = False,
 ) -> Workload:
     """Make the jobs of a simulation.
 
@@ -54,6 +60,9 @@ def make_workload(
     work : {"trace", "full"}
         A sampled job's work: what takes the trace's duration on the GPUs asked for, or its application's full run.
 
+    cap_batch : bool
+        Whether a workload file's batch sizes are its jobs' `max_batch_size` (see :attr:`.Semantics.batch_limit`).
+
     Raises
     ------
     TraceError
@@ -65,7 +74,7 @@ def make_workload(
         return Workload(made, f"embedded generator: {count:,} jobs over {hours:g} h", [])
     read = read_trace(trace)
     if read.format is TraceFormat.WORKLOAD:
-        listed = workload_jobs(read)[:jobs]
+        listed = workload_jobs(read, cap_batch)[:jobs]
         return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped, sampled=False)
     if read.format is TraceFormat.PHILLY:
         drawn = sample_day(read, count, hours, seed, work)
