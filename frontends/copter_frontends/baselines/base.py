@@ -76,9 +76,20 @@ def requested_gpus(job: Job) -> int:
     return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
 
 
-def runs_with(throughputs: Throughputs) -> CanRun:
-    """The test whether a job runs at all, of how fast it runs."""
-    return lambda job, gpu_type, gpus: throughputs.rate(job, gpu_type, gpus) > 0
+def anywhere(job: Job, gpu_type: str, gpus: int) -> bool:
+    """The test whether a job runs at all where nothing is known of that."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class RunsWith:
+    """The test whether a job runs at all, of how fast it runs (a value, so that policies can be saved)."""
+
+    throughputs: Throughputs
+
+    def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether the throughput is above zero."""
+        return self.throughputs.rate(job, gpu_type, gpus) > 0
 
 
 class BaselinePolicy:
@@ -109,7 +120,7 @@ class BaselinePolicy:
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
         self.service: dict[str, Service] = {}
-        self._can_run: CanRun = can_run or (lambda job, gpu_type, gpus: True)
+        self._can_run: CanRun = can_run or anywhere
         self._order: dict[str, tuple[float, int]] = {}
         self._arrivals = 0
         self._planned: dict[str, Allocation] = {}

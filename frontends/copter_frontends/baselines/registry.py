@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from copter import Settings
-from copter_frontends.baselines.base import runs_with
+from copter_frontends.baselines.base import RunsWith
 from copter_frontends.baselines.cold_highs import ColdSiaPolicy
 from copter_frontends.baselines.fifo import FifoPolicy
 from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
@@ -39,7 +39,7 @@ def _goodput(cluster: Cluster, model: GoodputModel) -> GoodputThroughputs:
 
 
 def _tiresias(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return TiresiasPolicy(cluster, can_run=runs_with(_goodput(cluster, model)))
+    return TiresiasPolicy(cluster, can_run=RunsWith(_goodput(cluster, model)))
 
 
 def _srtf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -47,7 +47,7 @@ def _srtf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None)
 
 
 def _yarn(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return FifoPolicy(cluster, backfill=False, can_run=runs_with(_goodput(cluster, model)))
+    return FifoPolicy(cluster, backfill=False, can_run=RunsWith(_goodput(cluster, model)))
 
 
 def _themis(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:

@@ -102,7 +102,7 @@ POLICIES: dict[str, PolicyEntry] = {
 
 def runs_on(cluster: Cluster, goodput_model: GoodputModel) -> Callable[[Job, str, int], bool]:
     """Make the test whether a job runs at all on so many GPUs of a type, on as few nodes as can be."""
-    from copter_frontends.baselines.base import runs_with
+    from copter_frontends.baselines.base import RunsWith
     from copter_frontends.baselines.throughputs import GoodputThroughputs
 
-    return runs_with(GoodputThroughputs(cluster, goodput_model))
+    return RunsWith(GoodputThroughputs(cluster, goodput_model))
