@@ -123,3 +123,21 @@ def test_what_is_no_saved_run_is_named(tmp_path: Path) -> None:
 def test_impossible_events_are_refused(fields: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidClusterError, match=words):
         ClusterEvent(**fields)  # type: ignore[arg-type]
+
+
+def test_spans_add_up_to_the_gpu_seconds_held() -> None:
+    run = simulation()
+    for _ in range(40):
+        run.step()
+    result = run.result()
+    held: dict[str, float] = {}
+    for span in result.spans:
+        assert span.end_s > span.begin_s
+        held[span.job] = held.get(span.job, 0.0) + span.gpus * (span.end_s - span.begin_s)
+    completion = result.jobs["completion_s"].astype(float)
+    rounds = result.jobs["gpu_seconds"].astype(float)
+    for job, done_s, seconds in zip(result.jobs["id"].tolist(), completion, rounds, strict=True):
+        if np.isnan(done_s):
+            assert held.get(job, 0.0) == seconds
+        else:  # the GPUs stay held to the round's end, the span ends with the job
+            assert 0 < held[job] <= seconds

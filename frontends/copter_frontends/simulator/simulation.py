@@ -12,6 +12,7 @@ import numpy as np
 
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.semantics import DEFAULT, Charge, Semantics
+from copter_frontends.simulator.activity import Activity
 from copter_frontends.simulator.agent_training import AgentTraining
 from copter_frontends.simulator.cluster_events import ClusterEvent, in_order
 from copter_frontends.simulator.errors import SimulationError
@@ -130,6 +131,7 @@ class Simulation:
         self._edit_s = 0.0
         self._idle_rounds = 0
         self._events = in_order(events)
+        self._activity = Activity()
 
     def step(self, warmup: bool = False) -> RoundRecord:
         """Simulate one round.
@@ -215,6 +217,7 @@ class Simulation:
             rounds=tuple(self.records),
             jobs=job_columns(self._table, kept),
             skipped=tuple(self.skipped),
+            spans=self._activity.until(self.now_s),
         )
 
     def add_nodes(self, gpu_type: str, count: int) -> list[Node]:
@@ -351,6 +354,7 @@ class Simulation:
             raise SimulationError(f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {least} to {most}")
         table.gpus[row] = allocation.gpus
         self._training.begin(row, allocation)
+        self._activity.begin(job.id, self.now_s, allocation.gpu_type, allocation.gpus)
         if not charged:
             return
         table.resume_s[row] = self.now_s + self._restart_s[table.application[row]]
@@ -364,6 +368,8 @@ class Simulation:
     def _halt(self, row: int) -> None:
         self._table.gpus[row] = 0
         self._training.halt(row)
+        done_s = float(self._table.completion_s[row])
+        self._activity.end(self._table.jobs[row].id, self.now_s if np.isnan(done_s) else done_s)
 
     def _account(self, running: Ints) -> None:
         table = self._table
