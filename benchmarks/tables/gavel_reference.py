@@ -16,16 +16,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from runs import data_directory, mean, relative, show
-
-from copter_frontends.baselines.registry import gavel_of_the_artifact
-from copter_frontends.clusters import cluster_from
-from copter_frontends.goodput import GoodputModel
-from copter_frontends.goodput.measured import find_profiles, read_profiles
-from copter_frontends.semantics import PRESETS
-from copter_frontends.simulator import Simulation
-from copter_frontends.traces import read_trace
-from copter_frontends.vocabulary import Job, configurations_of
+from runs import Setting, data_directory, mean, relative, show, simulate
 
 FIGURES = ("avg_jct_h", "makespan_h", "gpu_h", "restarts")
 BARRED = FIGURES[:3]
@@ -48,26 +39,9 @@ def references(data: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def rigid_jobs(workload: Path) -> list[Job]:
-    """The workload's jobs with the GPUs and the batch size that it gives them."""
-    return [
-        Job(str(job.name), str(job.application), job.submit_s, requested_gpus=job.gpus, batch_size=job.batch_size)
-        for job in read_trace(workload).jobs
-    ]
-
-
 def compare(name: str, reference: dict[str, Any]) -> dict[str, Any]:
-    """Simulate one workload and set it beside its reference."""
-    cluster = cluster_from("sia-het")
-    found = find_profiles(reference["workload"])
-    if found is None:
-        sys.exit(f"no measured profiles beside {reference['workload']}")
-    profiles = read_profiles(found)
-    policy = gavel_of_the_artifact(cluster, profiles)
-    model = GoodputModel(configurations_of(cluster))
-    jobs = rigid_jobs(reference["workload"])
-    semantics = PRESETS["sia-artifact"]
-    result = Simulation(cluster, jobs, policy, model, policy.round_s, semantics=semantics, profiles=profiles).run()
+    """Simulate one workload, its jobs as tuned there, and set it beside its reference."""
+    result = simulate(Setting("gavel", "sia-het", reference["workload"]))
     summary = result.summary()
     measured = {
         "avg_jct_h": summary["avg_jct_h"],

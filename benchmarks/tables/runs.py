@@ -57,6 +57,7 @@ def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> Simula
         policy.round_s = setting.round_s
     cap = setting.semantics.batch_limit == "policy"
     jobs = make_workload(str(setting.workload), setting.jobs, 24.0, cluster.gpus, 0, cap_batch=cap).jobs
+    jobs = POLICIES[setting.policy].take(jobs)
     jobs = [setting.change(job) for job in jobs] if setting.change else jobs
     simulation = Simulation(
         cluster, jobs, policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BASELINE_NAMES = (
+RIGID_NAMES = (
     "gavel",
     "gavel-max-min-fairness",
     "gavel-makespan",
@@ -12,10 +12,8 @@ BASELINE_NAMES = (
     "yarn-cs",
     "themis",
     "shockwave",
-    "pollux",
-    "lp-star",
-    "milp",
-    "pop-16",
-    "pop-16-copter",
 )
+"""Baselines for jobs of fixed batch size and GPUs."""
+
+BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-copter")
 """The keys of :data:`copter_frontends.baselines.registry.BASELINES`."""

@@ -19,6 +19,7 @@ from copter_frontends.baselines.registry import gavel_of_the_artifact
 from copter_frontends.baselines.srtf import SrtfPolicy
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import fitted_profiles
+from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 ROOT = Path(__file__).parents[2]
@@ -114,3 +115,9 @@ def test_gavels_reference_table_on_one_workload():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "philly_3" in done.stdout
+
+
+def test_rigid_policies_fix_the_batch_size_that_a_workload_gives():
+    jobs = [Job("capped", "bert", max_batch_size=48), Job("fixed", "bert", batch_size=24), Job("free", "bert")]
+    assert [job.batch_size for job in POLICIES["gavel"].take(jobs)] == [48, 24, None]
+    assert POLICIES["pollux"].take(jobs) == jobs

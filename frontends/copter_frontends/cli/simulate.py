@@ -200,7 +200,7 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap)
         simulation = Simulation(
             cluster,
-            workload.jobs,
+            POLICIES[asked.policy].take(workload.jobs),
             policy,
             model,
             policy.round_s,

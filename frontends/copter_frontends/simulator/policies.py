@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from copter_frontends.policy_names import BASELINE_NAMES
+from copter_frontends.policy_names import BASELINE_NAMES, RIGID_NAMES
 from copter_frontends.semantics import DEFAULT, Semantics
 
 if TYPE_CHECKING:
@@ -28,11 +28,20 @@ class PolicyEntry:
         Whether each round is a linear programme, which another solver can be given too.
     takes_semantics : bool
         Whether `make` takes the semantics and the profiles (or None) too, after the others.
+    rigid : bool
+        Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
     """
 
     make: Callable[..., SchedulingPolicy]
     has_lp: bool
     takes_semantics: bool = False
+    rigid: bool = False
+
+    def take(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs as the policy's paper has them: for a rigid one a workload's batch size is fixed, and no cap."""
+        if not self.rigid:
+            return list(jobs)
+        return [replace(job, batch_size=job.batch_size or job.max_batch_size) for job in jobs]
 
     def build(
         self,
@@ -89,12 +98,12 @@ def _baseline(name: str) -> PolicyEntry:
             return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
         return BASELINES[name](cluster, goodput_model, mode, threads)
 
-    return PolicyEntry(make, has_lp=False, takes_semantics=True)
+    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=name in RIGID_NAMES)
 
 
 POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
-    "fifo": PolicyEntry(_make_fifo, has_lp=False),
+    "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},
 }
 """Policies by the name that the command line has for them."""
