@@ -30,13 +30,18 @@ from copter.solution import Residuals, Solution, Status
 from copter.solving import solve
 
 if TYPE_CHECKING:
+    from copter.integer.solution import IntegerSolution, IntegerStatus
+    from copter.integer.solve import solve_integer
     from copter.interop.mps import read_mps, write_mps
 
 __version__ = "0.1.0"
 
 # Imported when they are first asked for, so that importing copter stays fast.
 _LAZY = {
+    "IntegerSolution": "copter.integer.solution",
+    "IntegerStatus": "copter.integer.solution",
     "read_mps": "copter.interop.mps",
+    "solve_integer": "copter.integer.solve",
     "write_mps": "copter.interop.mps",
 }
 
@@ -45,6 +50,8 @@ __all__ = [
     "DimensionError",
     "DuplicateHandleError",
     "EditNotAllowedError",
+    "IntegerSolution",
+    "IntegerStatus",
     "InvalidDataError",
     "LinearProgram",
     "Model",
@@ -59,6 +66,7 @@ __all__ = [
     "UnknownHandleError",
     "read_mps",
     "solve",
+    "solve_integer",
     "write_mps",
 ]
 
