@@ -14,7 +14,7 @@ from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
 cdef int BLOCK = 64  # columns of a front that are eliminated at once
 cdef double CHECK_FLOPS = 1e8  # between two looks at the clock
-cdef double SKIP = 1e64  # stands for the pivot of a row that depends on those before it: the row drops out
+cdef double SKIP = 1e14  # a pivot that is too small becomes this many times the least one: the diagonal entry before elimination
 
 
 def elimination_tree(const int[::1] start, const int[::1] index, int[::1] parent):
@@ -365,7 +365,7 @@ cdef class Factor:
             pivot = block[<size_t>k * stride + k]
             if not pivot > least_pivot[column + k]:
                 self.skipped += 1
-                pivot = SKIP * SKIP
+                pivot = SKIP * least_pivot[column + k]
             pivot = sqrt(pivot)
             block[<size_t>k * stride + k] = pivot
             for i in range(k + 1, size):

@@ -20,8 +20,11 @@ MOST_FREE_WEIGHT = 1e-7  # and its largest value
 WEIGHT = 1e-13  # least proximal weight of any column
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
 BACK_OFF = 0.9995  # share of the way to the boundary
-STALL = 12  # iterations without a better point end the method
+PROGRESS = 0.9  # an iteration that brings none of its figures below this share of its least has been in vain
+NEAR = 1e-6  # of an optimum, in relative misfit
+STALL = 12  # iterations in vain end the method
 CORRECTIONS = 2  # of centrality, after Mehrotra's
+LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
 SMALL = 1e-30
 
 
@@ -57,6 +60,7 @@ class PredictorCorrector:
         point = self.starting_point() if start is None else start
         misfit = misfit_of(self.form, point)
         best, best_misfit, since = point.copy(), misfit, 0
+        least = figures(misfit)
         iteration, stopped = 0, False
         while iteration < self.max_iterations:
             stopped = self.stop(iteration, misfit)
@@ -72,9 +76,10 @@ class PredictorCorrector:
             iteration += 1
             if not np.isfinite(misfit.worst):
                 break
-            since += 1
+            better = figures(misfit) < PROGRESS * least
+            least = np.where(better, figures(misfit), least)
+            since = 0 if better.any() else since + 1
             if misfit.worst < best_misfit.worst:
-                since = 0 if misfit.worst < 0.9 * best_misfit.worst else since
                 best, best_misfit = point.copy(), misfit
         return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped)
 
@@ -100,7 +105,7 @@ class PredictorCorrector:
         product = inner(ta, za) + inner(wa, va)
         up += 0.5 * product / max(float(za.sum() + va.sum()), SMALL) + SMALL
         out += 0.5 * product / max(float(ta.sum() + wa.sum()), SMALL) + SMALL
-        up, out = (1.0 if up <= 1e-8 else up), (1.0 if out <= 1e-8 else out)
+        up, out = max(up, LEAST_START), max(out, LEAST_START)
         return Point(
             t=np.where(bounded, t + up, t),
             w=np.where(boxed, w + up, 1.0),
@@ -193,6 +198,12 @@ class PredictorCorrector:
         point.y = point.y + behind * direction.y
         point.z = point.z + behind * direction.z
         point.v = point.v + behind * direction.v
+
+
+def figures(misfit: Misfit) -> Floats:
+    """What must fall for the method to go on; mu falls for ever, so near the end it does not count."""
+    mu = misfit.mu if misfit.worst > NEAR else np.inf
+    return np.array([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu])
 
 
 def longest(x: Floats, dx: Floats) -> float:

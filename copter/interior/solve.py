@@ -24,8 +24,10 @@ from copter.testing import Judged, check, is_improving_ray, is_infeasibility_ray
 Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
 
-GOAL = 1e-3  # of the tolerance, on the scaled problem
+GOAL = 1e-4  # of the tolerance, on the scaled problem
 LEAST_GOAL = 1e-10
+WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
+ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
 
@@ -122,15 +124,23 @@ class InteriorSolve:
         progress: Progress,
         original: Callable[[Floats, Floats], tuple[Floats, Floats]],
     ) -> Answer:
-        """The method's point, or the polished one if the checker finds it better."""
-        points = [original(progress.point.t, progress.point.y)]
-        if method is not None and not progress.stopped:
-            try:
-                points.append(original(*polished(form, method.system, progress.point)))
-            except Stopped:
-                self.told_to_stop = self.told_to_stop or not self.must_stop()
-        (x, y), judged = min(((point, check(lp, *point)) for point in points), key=lambda pair: demerit(pair[1]))
-        return Answer(x, y, judged, progress.iterations, progress.converged, progress.stopped)
+        """The method's point, or a polished one that the checker finds better."""
+        x, y = original(progress.point.t, progress.point.y)
+        best = Answer(x, y, check(lp, x, y), progress.iterations, progress.converged, progress.stopped)
+        if method is None or progress.stopped or progress.misfit.worst > WORTH_POLISHING:
+            return best
+        enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
+        try:
+            for point in polished(form, method.system, progress.point):
+                x, y = original(*point)
+                judged = check(lp, x, y)
+                if demerit(judged) < demerit(best.judged):
+                    best = replace(best, x=x, y=y, judged=judged)
+                if demerit(best.judged) <= enough or self.must_stop():
+                    break
+        except Stopped:
+            pass
+        return best
 
     def without_rows(self, lp: LinearProgram) -> Answer:
         """Every column by itself."""
