@@ -20,41 +20,16 @@ def fix_in_order(
     A column whose nearest value contradicts a row takes the next one on the other side. Where that fails too, all
     begins anew with this column at the front.
     """
-    columns = order.tolist()
+    columns = order.astype(np.int64)
     for _ in range(restarts + 1):
-        trial, failed = domain.copy(), None
-        for count, j in enumerate(columns):
-            if trial.lower[j] == trial.upper[j]:
-                continue
-            if count % 64 == 0 and problem.clock.expired:
-                return None
-            fixed = fix_near(trial, j, float(target[j])) or None
-            if fixed is None:
-                failed = j
-                break
-            trial = fixed
-        if failed is None:
+        if problem.clock.expired:
+            return None
+        trial = domain.copy()
+        failed = trial.fix_all(columns, target)
+        if failed == len(columns):
             return trial
-        columns.remove(failed)
-        columns.insert(0, failed)
+        columns[: failed + 1] = np.roll(columns[: failed + 1], 1)
     return None
-
-
-def fix_near(domain: Domain, column: int, target: float) -> Domain | None:
-    """A domain with the column at the value nearest its target, or else at the next one on the other side."""
-    lower, upper = domain.lower[column], domain.upper[column]
-    value = min(max(np.round(target), lower), upper)
-    trial = domain.copy()
-    if trial.restrict(column, value, value):
-        return trial
-    up = value < upper and (target >= value or value == lower)
-    trial = domain.copy()
-    if not (trial.restrict(column, value + 1.0, upper) if up else trial.restrict(column, lower, value - 1.0)):
-        return None
-    value = trial.lower[column] if up else trial.upper[column]
-    if not np.isfinite(value):
-        return None
-    return trial if trial.restrict(column, value, value) else None
 
 
 def by_certainty(domain: Domain, x: Floats) -> NDArray[np.intp]:

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.integer.clock import Clock
-from copter.kernels.propagate import propagate
+from copter.kernels.propagate import Propagator
 from copter.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
@@ -48,6 +48,9 @@ class IntegerProblem:
         self.x: Floats | None = None
         self.value = np.inf
         self.found_by = ""
+        self.propagator = Propagator(
+            *self.row_arrays, self.row_lower, self.row_upper, *self.column_arrays[:2], self.integer
+        )
         self.root = Domain(self, *self._whole_bounds())
         self.feasible = bool((self.root.lower <= self.root.upper).all()) and self.root.propagate_all()
 
@@ -100,41 +103,19 @@ class Domain:
 
     def propagate_all(self) -> bool:
         """Let every row tighten the bounds; False if one contradicts them."""
-        return self._propagate(np.arange(self.problem.m + 1, dtype=np.int32))
+        return self.problem.propagator.propagate(self.lower, self.upper, ENTRIES)
 
     def restrict(self, column: int, lower: float, upper: float) -> bool:
-        """Give a column tighter bounds and let the rows follow; False if that cannot be."""
-        low, high = max(self.lower[column], lower), min(self.upper[column], upper)
-        if low > high:
-            return False
-        self.lower[column], self.upper[column] = low, high
-        start, row, _ = self.problem.column_arrays
-        return self._propagate(row[start[column] : start[column + 1]])
+        """Give a column tighter bounds and let the rows follow; False, with nothing changed, if that cannot be."""
+        return self.problem.propagator.restrict(self.lower, self.upper, column, lower, upper, ENTRIES)
+
+    def fix_all(self, order: NDArray[np.int64], target: Floats) -> int:
+        """Fix columns near their targets, in order; the place of the first that cannot be, or the order's length."""
+        return self.problem.propagator.fix_all(self.lower, self.upper, order, target, ENTRIES)
 
     def open(self) -> NDArray[np.intp]:
         """Integer columns that are not fixed."""
         return np.flatnonzero(self.problem.is_integer & (self.lower < self.upper))
-
-    def _propagate(self, rows: Ints) -> bool:
-        problem = self.problem
-        queue, queued = np.zeros(problem.m + 1, dtype=np.int32), np.zeros(problem.m + 1, dtype=np.uint8)
-        queue[: len(rows)] = rows
-        queued[rows] = 1
-        start, row, _ = problem.column_arrays
-        return propagate(
-            *problem.row_arrays,
-            problem.row_lower,
-            problem.row_upper,
-            start,
-            row,
-            problem.integer,
-            self.lower,
-            self.upper,
-            queue,
-            queued,
-            len(rows),
-            ENTRIES,
-        )
 
 
 def pattern(matrix: sp.csr_array | sp.csc_array) -> tuple[Ints, Ints]:

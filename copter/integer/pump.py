@@ -33,7 +33,7 @@ def pump(problem: IntegerProblem, relaxation: Relaxation, x: Floats, rng: np.ran
         cost[integers] = np.where(
             rounded <= root.lower[integers], 1.0, np.where(rounded >= root.upper[integers], -1.0, 0.0)
         )
-        relaxed = relaxation.solve(root, cost)
+        relaxed = relaxation.solve(root, cost, guide=True)
         if relaxed.x is None:
             return False
         x = relaxed.x

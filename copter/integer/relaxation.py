@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from copter.solution import Status
 Floats = NDArray[np.float64]
 
 GUIDE = 1e-3  # relative primal residual up to which an unfinished point still guides
+GUIDE_TOLERANCE = 1e-5  # of relaxations that only say where to go next
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Relaxation:
         self.problem, self.settings = problem, settings
         self.solved = 0
 
-    def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0) -> Relaxed:
+    def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0, guide: bool = False) -> Relaxed:
         """Minimise over integer columns' bounds of the domain and the program's own bounds of the others.
 
         Parameters
@@ -50,6 +51,8 @@ class Relaxation:
             The problem's own by default.
         share : float
             Of the time that is left.
+        guide : bool
+            Whether a loose tolerance will do.
         """
         problem, lp = self.problem, self.problem.lp
         lower = np.where(problem.is_integer, domain.lower, lp.col_lower)
@@ -77,19 +80,21 @@ class Relaxation:
                 upper[free],
             ),
             share,
+            guide,
         )
 
-    def _solve(self, x: Floats, free: NDArray[np.bool_], reduced: LinearProgram, share: float) -> Relaxed:
-        from dataclasses import replace
-
+    def _solve(self, x: Floats, free: NDArray[np.bool_], reduced: LinearProgram, share: float, guide: bool) -> Relaxed:
         from copter.solving import solve
 
         left = self.problem.clock.left_s
         if left <= 0.0:
             return Relaxed(None, False, False)
         self.solved += 1
-        limit = min(self.settings.time_limit_s, max(share * left, 1e-3))
-        solution = solve(reduced, replace(self.settings, time_limit_s=limit))
+        settings = replace(self.settings, time_limit_s=min(self.settings.time_limit_s, max(share * left, 1e-3)))
+        if guide:
+            loose = max(settings.tolerance, GUIDE_TOLERANCE)
+            settings = replace(settings, tolerance=loose, absolute_tolerance=max(settings.absolute_tolerance, loose))
+        solution = solve(reduced, settings)
         if solution.status is Status.PRIMAL_INFEASIBLE:
             return Relaxed(None, False, True)
         if solution.status is Status.DUAL_INFEASIBLE or not solution.residuals.primal <= GUIDE:

@@ -29,6 +29,7 @@ ROOT_SHARE = 0.6  # of the time, for the first relaxation
 BLIND_SHARE = 0.05  # of the time, for what needs no relaxation
 REPAIR_SHARE = 0.2
 REPAIR_STEPS = 400_000
+PERTURBATIONS = 100
 ROUNDINGS = 30  # random roundings in a round of improvement
 IDLE_ROUNDS = 3  # rounds of improvement without one before the search ends
 FAILED_ROUNDS = 6  # rounds without any point before it gives up
@@ -82,14 +83,20 @@ class IntegerSearch:
         problem = self.problem
         if not problem.feasible:
             return False
-        cheapest = np.where(problem.cost > 0, problem.root.lower, problem.root.upper)
-        cheapest = np.where(np.isfinite(cheapest), cheapest, np.clip(0.0, problem.root.lower, problem.root.upper))
         if not len(problem.continuous):
-            self._blind(cheapest)
+            self._blind(self._cheapest())
         self._solve_root()
         if self.root is not None and self.root.status is Status.PRIMAL_INFEASIBLE:
             problem.feasible = False
         return problem.feasible and not self.finished()
+
+    def _cheapest(self) -> Floats:
+        """Every column at the bound that its cost asks for, if there is one."""
+        problem, root = self.problem, self.problem.root
+        at = np.where(
+            problem.cost > 0, root.lower, np.where(problem.cost < 0, root.upper, np.clip(0.0, root.lower, root.upper))
+        )
+        return np.where(np.isfinite(at), at, np.clip(0.0, root.lower, root.upper))
 
     def _blind(self, x: Floats) -> None:
         """Fix columns at their cheapest bounds as far as rows allow; local search where they do not."""
@@ -112,9 +119,10 @@ class IntegerSearch:
         if self.root.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
             return
         self.bound = proven_bound(self.problem, sign * self.root.y)
-        if not np.isfinite(self.bound) and self.root.status is Status.OPTIMAL:
-            self.bound = whole_bound(self.problem, sign * (self.root.bound - self.lp.offset))
-            self.certified = self.root.bound_is_certified
+        own = whole_bound(self.problem, sign * (self.root.bound - self.lp.offset))
+        trusted = self.root.bound_is_certified or self.root.status is Status.OPTIMAL
+        if trusted and own - self.bound > PROVEN * (1.0 + abs(own)):
+            self.bound, self.certified = own, self.root.bound_is_certified
 
     def _guide(self) -> Floats:
         """The relaxation's point within the propagated bounds, or the nearest to zero."""
@@ -140,7 +148,9 @@ class IntegerSearch:
             lambda: problem.x is None and pump(problem, self.relaxation, x, self.rng),
             lambda: one_opt(problem, self.relaxation),
             lambda: self._randomly(x),
+            lambda: self._perturb(x),
             lambda: self._between(x),
+            lambda: self._lean(x),
             lambda: self._mutate(),
             lambda: one_opt(problem, self.relaxation),
         )
@@ -167,6 +177,30 @@ class IntegerSearch:
             if fixed is not None:
                 self.relaxation.complete(fixed, "random rounding")
 
+    def _perturb(self, x: Floats) -> None:
+        """Let go of a random part of the best point and round it anew, below the cut-off."""
+        problem = self.problem
+        for _ in range(PERTURBATIONS):
+            best = problem.x
+            if best is None or self.finished():
+                return
+            freed = self.rng.random(problem.n) < self.rng.uniform(0.02, 0.4)
+            domain = problem.root.copy()
+            kept = np.flatnonzero(~freed & problem.is_integer)
+            domain.lower[kept] = domain.upper[kept] = best[kept]
+            if not domain.propagate_all():
+                continue
+            towards = randomly_rounded(domain, x, self.rng) if self.rng.random() < 0.5 else self._cheapest()
+            fixed = fix_in_order(problem, domain, towards, self.rng.permutation(domain.open()), restarts=1)
+            if fixed is not None:
+                self.relaxation.complete(fixed, "perturbation")
+
+    def _lean(self, x: Floats) -> None:
+        """Dive towards the best point, or towards random roundings while there is none."""
+        best = self.problem.x
+        towards = randomly_rounded(self.problem.root, x, self.rng) if best is None else best
+        dive(self.problem, self.relaxation, self.problem.root.copy(), x, "guided dive", lean=towards)
+
     def _between(self, x: Floats) -> None:
         """Fix what the best point and the relaxation agree on, and dive on the rest (RINS)."""
         if self.problem.x is None:
@@ -190,7 +224,7 @@ class IntegerSearch:
         domain.lower[chosen] = domain.upper[chosen] = best[chosen]
         if not domain.propagate_all() or not len(domain.open()):
             return
-        relaxed = self.relaxation.solve(domain, share=0.5)
+        relaxed = self.relaxation.solve(domain, share=0.5, guide=True)
         if relaxed.x is not None and float(problem.cost @ relaxed.x) < problem.row_upper[-1]:
             dive(problem, self.relaxation, domain, relaxed.x, name)
 
