@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import inner
+from copter.algorithm.sums import inner, norm
 from copter.interior.normal_equations import NormalEquations, Stopped
 from copter.interior.point import Direction, Misfit, Point, misfit_of
 from copter.interior.standard_form import StandardForm
@@ -24,6 +24,8 @@ PROGRESS = 0.9  # an iteration that brings none of its figures below this share 
 NEAR = 1e-6  # of an optimum, in relative misfit
 STALL = 12  # iterations in vain end the method
 CORRECTIONS = 2  # of centrality, after Mehrotra's
+CLOSINGS = 2  # of a direction's equations
+CLOSED = 1e-13  # relative residual of the equations at which they are closed
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
 SMALL = 1e-30
 
@@ -51,6 +53,7 @@ class PredictorCorrector:
         must_stop: Callable[[], bool] | None = None,
     ) -> None:
         self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
+        self.size = 1.0 + norm(form.right)
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
         self.system = NormalEquations(form.matrix, must_stop)
@@ -152,12 +155,21 @@ class PredictorCorrector:
 
     @staticmethod
     def correction(
-        x: Floats, dx: Floats, z: Floats, dz: Floats, ahead: float, behind: float, target: float, exists: NDArray[np.bool_]
+        x: Floats,
+        dx: Floats,
+        z: Floats,
+        dz: Floats,
+        ahead: float,
+        behind: float,
+        target: float,
+        exists: NDArray[np.bool_],
     ) -> Floats:
         """What brings the complementarity products of a longer step back towards the target."""
         product = (x + ahead * dx) * (z + behind * dz)
         low, high = 0.1 * target, 10.0 * target
-        change = np.where(product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0))
+        change = np.where(
+            product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0)
+        )
         return np.where(exists, change, 0.0)
 
     def direction(self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats) -> Direction:
@@ -167,6 +179,12 @@ class PredictorCorrector:
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
         dy = self.system.solve(misfit.primal + form.matrix @ (theta * known))
         dt = theta * (form.matrix.T @ dy - known)
+        for _ in range(CLOSINGS):  # what cancellation has left open in the equations, which is small, is solved for alone
+            short = misfit.primal - form.matrix @ dt
+            if norm(short) <= CLOSED * self.size:
+                break
+            more = self.system.solve(short)
+            dy, dt = dy + more, dt + theta * (form.matrix.T @ more)
         dw = np.where(self.boxed, misfit.ends - dt, 0.0)
         dz = np.where(self.bounded, (lower - point.z * dt) / t, 0.0)
         dv = np.where(self.boxed, (upper - point.v * dw) / point.w, 0.0)
@@ -175,10 +193,12 @@ class PredictorCorrector:
     def lengths(self, point: Point, direction: Direction) -> tuple[float, float]:
         """Longest primal and dual steps, at most 1, that stay inside."""
         primal = min(
-            longest(point.t[self.bounded], direction.t[self.bounded]), longest(point.w[self.boxed], direction.w[self.boxed])
+            longest(point.t[self.bounded], direction.t[self.bounded]),
+            longest(point.w[self.boxed], direction.w[self.boxed]),
         )
         dual = min(
-            longest(point.z[self.bounded], direction.z[self.bounded]), longest(point.v[self.boxed], direction.v[self.boxed])
+            longest(point.z[self.bounded], direction.z[self.bounded]),
+            longest(point.v[self.boxed], direction.v[self.boxed]),
         )
         return min(1.0, primal), min(1.0, dual)
 
