@@ -11,6 +11,8 @@ import time
 import warnings
 from typing import Any
 
+import numpy as np
+
 import copter
 from copter.testing import check, faults, integer_violation
 
@@ -64,7 +66,7 @@ def integer_answer(lp: copter.LinearProgram, time_limit_s: float) -> dict[str, A
     plan = copter.solve_integer(lp, deadline_s=time_limit_s)
     seconds = time.perf_counter() - started
     found: dict[str, Any] = {
-        "status": plan.status,
+        "status": plan.status.value,
         "seconds": seconds,
         "bound": plan.bound,
         "gap": plan.gap,
@@ -72,7 +74,7 @@ def integer_answer(lp: copter.LinearProgram, time_limit_s: float) -> dict[str, A
         "faults": [],
     }
     if plan.x is not None:
-        judged = check(lp, plan.x, lp.row_lower * 0.0)
+        judged = check(lp, plan.x, np.zeros(lp.shape[0]))
         found |= {"objective": judged.objective, "primal": judged.primal, "primal_absolute": judged.primal_absolute}
         if judged.primal_absolute > 1e-6 * (1.0 + abs(plan.x).max(initial=0.0)):
             found["faults"].append(f"the point violates a row or bound by {judged.primal_absolute:.1e}")
