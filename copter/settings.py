@@ -54,6 +54,8 @@ class Settings:
         Make the program of a one-shot solve smaller first.
     max_interior_iterations : int
         Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
+    refinements : int
+        Times that the error of an answer which is not within tolerance is solved for by itself.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
@@ -77,6 +79,7 @@ class Settings:
     method: Literal["interior", "proximal"] = "interior"
     presolve: bool = True
     max_interior_iterations: int = 300
+    refinements: int = 3
     threads: int = 0
     time_limit_s: float = float("inf")
 
@@ -86,7 +89,7 @@ class Settings:
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
         for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps", "max_interior_iterations"):
             self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
-        for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "keep_slack"):
+        for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "refinements", "keep_slack"):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
         self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")

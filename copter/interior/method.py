@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.scaling import equilibrate
+from copter.interior.augmented_system import AugmentedSystem
 from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
-from copter.interior.predictor_corrector import PredictorCorrector, Progress
+from copter.interior.predictor_corrector import PredictorCorrector, Progress, System
+from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
 from copter.interior.verdicts import elastic, recession
 from copter.linear_program import LinearProgram
@@ -23,10 +25,13 @@ from copter.watch import Watch
 
 Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
+Original = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 GOAL = 1e-4  # of the tolerance, on the scaled problem
 LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
+MOST_AUGMENTED = 1_000_000  # entries of a matrix that is tried again with the augmented system
+WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
@@ -55,7 +60,7 @@ class InteriorSolve:
 
     def run(self) -> Solution:
         """Solve; where there is no optimum, say why with a ray that the checker has verified."""
-        answer = self.answer(self.lp, self.callback)
+        answer = self.refined(self.answer(self.lp, self.callback))
         status, ray = self.verdict(answer)
         return self.solution(answer, status, ray)
 
@@ -108,44 +113,79 @@ class InteriorSolve:
 
         if not form.matrix.shape[0]:
             return self.without_rows(lp)
-        method = None
+        self.report = callback
+        answer = self.attempt(lp, form, original, None)
+        if answer.converged or answer.stopped or self.optimal(answer) or form.matrix.nnz > MOST_AUGMENTED:
+            return answer
+        if demerit(answer.judged) > WORTH_REFINING:
+            return answer
+        again = self.attempt(lp, form, original, AugmentedSystem(form.matrix))
+        return again if demerit(again.judged) < demerit(answer.judged) else answer
+
+    def attempt(self, lp: LinearProgram, form: StandardForm, original: Original, system: System | None) -> Answer:
+        """Run the method with the normal equations, or with another system; polish what comes out."""
         try:
-            method = PredictorCorrector(form, self.goal(), self.settings.max_interior_iterations, self.stop, self.watch)
-            self.report = callback
+            limit = self.settings.max_interior_iterations
+            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system)
             progress = method.run()
         except Stopped:
-            progress = None
-        if progress is None:
-            x, y = original(np.where(form.free, 0.0, 0.0), np.zeros(len(form.row)))
+            x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
             return Answer(x, y, check(lp, x, y), self.iterations, False, True)
         self.iterations += progress.iterations
-        return self.best_of(lp, form, method, progress, original)
+        return self.best_of(lp, form, method.system, progress, original)
+
+    def refined(self, answer: Answer) -> Answer:
+        """The answer with its errors solved for, as long as that brings it nearer to the tolerance."""
+        lp = self.lp
+        for _ in range(self.settings.refinements):
+            judged = answer.judged
+            if self.optimal(answer) or self.watch() or not demerit(judged) <= WORTH_REFINING:
+                break
+            primal = magnification(judged.primal_absolute)
+            dual = magnification(max(judged.dual_absolute, judged.gap))
+            error = self.answer(error_program(lp, answer.x, answer.y, primal, dual))
+            x = np.clip(answer.x + error.x / primal, lp.col_lower, lp.col_upper)
+            y = answer.y + error.y / dual
+            better = replace(answer, x=x, y=y, judged=check(lp, x, y))
+            if not demerit(better.judged) < 0.5 * demerit(judged):
+                break
+            answer = better
+        return answer
 
     def best_of(
         self,
         lp: LinearProgram,
         form: StandardForm,
-        method: PredictorCorrector | None,
+        system: System,
         progress: Progress,
-        original: Callable[[Floats, Floats], tuple[Floats, Floats]],
+        original: Original,
     ) -> Answer:
         """The method's point, or a polished one that the checker finds better."""
         x, y = original(progress.point.t, progress.point.y)
         best = Answer(x, y, check(lp, x, y), progress.iterations, progress.converged, progress.stopped)
-        if method is None or progress.stopped or progress.misfit.worst > WORTH_POLISHING:
+        if progress.stopped or progress.misfit.worst > WORTH_POLISHING:
             return best
         enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
+        primal, dual = [x], [y]
         try:
-            for point in polished(form, method.system, progress.point):
+            for point in polished(form, system, progress.point):
                 x, y = original(*point)
-                judged = check(lp, x, y)
-                if demerit(judged) < demerit(best.judged):
-                    best = replace(best, x=x, y=y, judged=judged)
+                primal.append(x)
+                dual.append(y)
+                # What is best for the rows need not come from the face that is best for the reduced costs.
+                for pair in [*((x, other) for other in dual), *((other, y) for other in primal[:-1])]:
+                    best = self.better(lp, best, *pair)
                 if demerit(best.judged) <= enough or self.watch():
                     break
         except Stopped:
             pass
         return best
+
+    @staticmethod
+    def better(lp: LinearProgram, best: Answer, x: Floats, y: Floats) -> Answer:
+        """The better of an answer and a pair."""
+        judged = check(lp, x, y)
+        return replace(best, x=x, y=y, judged=judged) if demerit(judged) < demerit(best.judged) else best
 
     def without_rows(self, lp: LinearProgram) -> Answer:
         """Every column by itself."""
@@ -176,12 +216,17 @@ class InteriorSolve:
             and answer.judged.primal <= self.settings.tolerance
         ):
             return None
-        for candidate in (lambda: answer.y, lambda: self.answer(elastic(self.lp)).y):
-            ray = cleaned(candidate())
+        for y in self.farkas_candidates(answer):
+            ray = cleaned(y)
             for sign in (1.0, -1.0):
                 if ray is not None and is_infeasibility_ray(self.lp, sign * ray):
                     return sign * ray
         return None
+
+    def farkas_candidates(self, answer: Answer) -> Iterator[Floats]:
+        """Prices that may be a Farkas ray: those at hand, then those of the least violation of the rows."""
+        yield answer.y
+        yield self.answer(elastic(self.lp)).y
 
     def improving_ray(self, answer: Answer) -> Floats | None:
         """A verified direction along which the objective improves for ever, or None."""

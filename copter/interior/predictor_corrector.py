@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import inner, norm
+from copter.algorithm.sums import inner
 from copter.interior.normal_equations import NormalEquations, Stopped
 from copter.interior.point import Direction, Misfit, Point, misfit_of
 from copter.interior.standard_form import StandardForm
@@ -24,10 +25,21 @@ PROGRESS = 0.9  # an iteration that brings none of its figures below this share 
 NEAR = 1e-6  # of an optimum, in relative misfit
 STALL = 12  # iterations in vain end the method
 CORRECTIONS = 2  # of centrality, after Mehrotra's
-CLOSINGS = 2  # of a direction's equations
-CLOSED = 1e-13  # relative residual of the equations at which they are closed
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
 SMALL = 1e-30
+
+
+class System(Protocol):
+    """What solves for a step."""
+
+    def factorise(self, theta: Floats, delta: float) -> object:
+        """Refill for these weights."""
+
+    def solve(self, right: Floats) -> Floats:
+        """y with A diag(theta) A' y = right."""
+
+    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +63,12 @@ class PredictorCorrector:
         max_iterations: int,
         stop: Callable[[int, Misfit], bool],
         must_stop: Callable[[], bool] | None = None,
+        system: System | None = None,
     ) -> None:
         self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
-        self.size = 1.0 + norm(form.right)
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
-        self.system = NormalEquations(form.matrix, must_stop)
+        self.system: System = system or NormalEquations(form.matrix, must_stop)
 
     def run(self, start: Point | None = None) -> Progress:
         """Iterate to the goal, the limit, or a stall."""
@@ -123,7 +135,6 @@ class PredictorCorrector:
 
     def step(self, point: Point, misfit: Misfit) -> None:
         """One predictor, one corrector, a few corrections of centrality; then move."""
-        form = self.form
         t = np.where(self.bounded, point.t, 1.0)
         weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
         weight[self.bounded] = 0.0
@@ -146,12 +157,11 @@ class PredictorCorrector:
             more_upper = self.correction(point.w, direction.w, point.v, direction.v, *longer, target, self.boxed)
             candidate = self.direction(point, misfit, theta, lower + more_lower, upper + more_upper)
             one, other = self.lengths(point, candidate)
-            if one < ahead + 0.01 and other < behind + 0.01 or one < 0.9 * ahead or other < 0.9 * behind:
+            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
                 break
             direction, ahead, behind = candidate, one, other
             lower, upper = lower + more_lower, upper + more_upper
         self.move(point, direction, ahead, behind)
-        del form
 
     @staticmethod
     def correction(
@@ -174,17 +184,9 @@ class PredictorCorrector:
 
     def direction(self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats) -> Direction:
         """Newton's direction for these right sides of the complementarity equations (equation I4)."""
-        form = self.form
         t = np.where(self.bounded, point.t, 1.0)
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
-        dy = self.system.solve(misfit.primal + form.matrix @ (theta * known))
-        dt = theta * (form.matrix.T @ dy - known)
-        for _ in range(CLOSINGS):  # what cancellation has left open in the equations, which is small, is solved for alone
-            short = misfit.primal - form.matrix @ dt
-            if norm(short) <= CLOSED * self.size:
-                break
-            more = self.system.solve(short)
-            dy, dt = dy + more, dt + theta * (form.matrix.T @ more)
+        dt, dy = self.system.step(misfit.primal, known)
         dw = np.where(self.boxed, misfit.ends - dt, 0.0)
         dz = np.where(self.bounded, (lower - point.z * dt) / t, 0.0)
         dv = np.where(self.boxed, (upper - point.v * dw) / point.w, 0.0)
