@@ -6,6 +6,7 @@ What is asked is one JSON object on stdin (path, integer, time_limit_s, toleranc
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 import warnings
@@ -19,7 +20,9 @@ from copter.testing import check, faults, integer_violation
 
 def main() -> None:
     """Answer one question."""
-    print(json.dumps(answer(**json.load(sys.stdin))), flush=True)
+    found = answer(**json.load(sys.stdin))
+    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in found.items()}
+    print(json.dumps(finite, allow_nan=False), flush=True)
 
 
 def answer(path: str, integer: bool, time_limit_s: float, tolerance: float, highs: bool) -> dict[str, Any]:

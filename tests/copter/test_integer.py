@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,6 +195,14 @@ def test_bad_arguments_are_said(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "highspy", None)
     with pytest.raises(CopterError, match=r"install copter-lp\[highs\]"):
         copter.solve_integer(lp, "exact")
+
+
+def test_cited_statements_exist():
+    root = Path(__file__).parents[2]
+    numbered = set(re.findall(r"\*\*(M\d+)\.", (root / "docs" / "integer.md").read_text()))
+    sources = [path for path in (root / "copter").rglob("*.py*") if path.suffix in (".py", ".pyx")]
+    cited = {number for path in sources for number in re.findall(r"\bM\d{1,2}\b", path.read_text())}
+    assert numbered == cited == {f"M{i}" for i in range(1, 11)}
 
 
 # Propagation against a slow twin --------------------------------------------------------------------------------------
