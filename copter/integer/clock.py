@@ -26,3 +26,7 @@ class Clock:
     def expired(self) -> bool:
         """Whether no time is left."""
         return self.left_s <= 0.0
+
+    def stop(self) -> None:
+        """Let no time be left."""
+        self.deadline_s = 0.0

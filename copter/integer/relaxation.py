@@ -95,6 +95,8 @@ class Relaxation:
             loose = max(settings.tolerance, GUIDE_TOLERANCE)
             settings = replace(settings, tolerance=loose, absolute_tolerance=max(settings.absolute_tolerance, loose))
         solution = solve(reduced, settings)
+        if solution.status is Status.INTERRUPTED:
+            self.problem.clock.stop()
         if solution.status is Status.PRIMAL_INFEASIBLE:
             return Relaxed(None, False, True)
         if solution.status is Status.DUAL_INFEASIBLE or not solution.residuals.primal <= GUIDE:

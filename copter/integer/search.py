@@ -138,6 +138,8 @@ class IntegerSearch:
             return
         limit = min(self.settings.time_limit_s, max(ROOT_SHARE * left, 1e-3))
         self.root = solve(self.lp, replace(self.settings, time_limit_s=limit))
+        if self.root.status is Status.INTERRUPTED:
+            self.clock.stop()
         sign = self.problem.sign
         if self.root.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
             return

@@ -50,7 +50,8 @@ def solve_integer(
 
     Notes
     -----
-    docs/integer.md, M1 to M8. A search by heuristics: where proofs of optimality matter, use "exact".
+    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8. A search by heuristics: where proofs of
+    optimality matter, use "exact".
     """
     if shim not in SHIMS:
         raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
@@ -61,4 +62,7 @@ def solve_integer(
     if shim == "exact":
         return solve_exactly(lp, settings, clock)
     search = IntegerSearch(lp, settings, clock, seed)
-    return search.round_only() if shim == "rounding" else search.run()
+    try:
+        return search.round_only() if shim == "rounding" else search.run()
+    except KeyboardInterrupt:
+        return search.solution()

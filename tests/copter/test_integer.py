@@ -186,6 +186,35 @@ def test_the_deadline_ends_the_search():
             assert_holds(lp, found)
 
 
+def knapsack() -> LinearProgram:
+    rng = np.random.default_rng(3)
+    weight = rng.integers(5, 60, (4, 80)).astype(float)
+    cost = rng.integers(10, 90, 80).astype(float)
+    return LinearProgram(cost, weight, row_upper=weight.sum(1) // 3, col_upper=1.0, integrality=1, sense="max")
+
+
+@pytest.mark.parametrize("how", ["between relaxations", "in a relaxation"])
+def test_ctrl_c_ends_the_search_with_the_best_point(monkeypatch, how):
+    import copter.solving
+
+    solve, calls = copter.solving.solve, []
+
+    def interrupted(lp, asked=None, callback=None):
+        calls.append(lp)
+        if len(calls) < 3:
+            return solve(lp, asked, callback)
+        if how == "between relaxations":
+            raise KeyboardInterrupt
+        return solve(lp, asked, lambda *_: True)
+
+    monkeypatch.setattr(copter.solving, "solve", interrupted)
+    lp = knapsack()
+    found = copter.solve_integer(lp)
+    assert len(calls) == 3
+    assert_holds(lp, found)
+    assert found.bound_is_certified
+
+
 def test_bad_arguments_are_said(monkeypatch):
     lp = random_program(0)
     with pytest.raises(InvalidDataError, match="'magic', must be one of rounding, dive, exact"):
