@@ -50,8 +50,8 @@ def solve_integer(
 
     Notes
     -----
-    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8. A search by heuristics: where proofs of
-    optimality matter, use "exact".
+    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8. A search by heuristics: where proofs
+    of optimality matter, use "exact".
     """
     if shim not in SHIMS:
         raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")

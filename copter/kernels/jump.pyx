@@ -28,12 +28,12 @@ def jump(
     double[::1] x, double[::1] activity, double[::1] weight, long long[::1] held_until,
     int[::1] violated, int[::1] place, unsigned long long seed, long long first, long long steps,
 ):
-    """Move columns of violated rows one by one to where the weighted violation falls most; weights rise where none does.
+    """Move columns of violated rows one by one to where weighted violation falls most; weights rise where none does.
 
     All arrays from `x` on are changed in place; `violated` begins with the violated rows and place[i] is row i's place
     in it or -1. Returns (number of violated rows, steps made); it ends when there are none.
     """
-    cdef int m = row_lower.shape[0], n_violated = 0, i, j, k, q, p, length, tried, best_column, at, last
+    cdef int m = row_lower.shape[0], n_violated = 0, i, j, k, q, p, length, _tried, best_column, at, last
     cdef long long step = first
     cdef unsigned long long state = seed | 1
     cdef double excess, a, target, delta, score, best_score, best_target, before, after
@@ -53,7 +53,7 @@ def jump(
             excess = activity[i] - row_upper[i] if activity[i] > row_upper[i] else activity[i] - row_lower[i]
             best_column, best_score, best_target = -1, 1e300, 0.0
             p = random(&state) % length
-            for tried in range(length if length < CANDIDATES else CANDIDATES):
+            for _tried in range(length if length < CANDIDATES else CANDIDATES):
                 p = p + 1 if p + 1 < length else 0
                 a, j = row_value[row_start[i] + p], row_column[row_start[i] + p]
                 if lower[j] == upper[j] or held_until[j] > step:
