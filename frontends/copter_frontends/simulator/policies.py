@@ -9,6 +9,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from copter_frontends.baselines.names import BASELINE_NAMES
+
 if TYPE_CHECKING:
     from copter_frontends.goodput import GoodputModel
     from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
@@ -44,9 +46,21 @@ def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
     return FifoPolicy(cluster, can_run=runs_on(cluster, goodput_model))
 
 
+def _baseline(name: str) -> PolicyEntry:
+    """An entry whose policy the baselines' own registry makes."""
+
+    def make(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+        from copter_frontends.baselines.registry import BASELINES
+
+        return BASELINES[name](cluster, goodput_model, mode, threads)
+
+    return PolicyEntry(make, has_lp=False)
+
+
 POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True),
     "fifo": PolicyEntry(_make_fifo, has_lp=False),
+    **{name: _baseline(name) for name in BASELINE_NAMES},
 }
 """Policies by the name that the command line has for them."""
 
