@@ -45,7 +45,7 @@ class Servers:
         if not allocation.mixture:
             return [allocation]
         return [
-            Allocation(name, gpus, tuple(share for share in allocation.nodes if self.has(name, share[0])))
+            Allocation(name, gpus, tuple(share for share in allocation.nodes if self.nodes.has(name, share[0])))
             for name, gpus in allocation.mixture
         ]
 
@@ -78,16 +78,12 @@ class Servers:
         """An allocation of GPUs on nodes, {node: GPUs}, to a job with these rates by type."""
         by_type: dict[str, int] = {}
         for name in self.types:
-            mine = sum(gpus for node, gpus in shares.items() if self.has(name, node))
+            mine = sum(gpus for node, gpus in shares.items() if self.nodes.has(name, node))
             if mine:
                 by_type[name] = mine
         slowest = min(by_type, key=lambda name: rates[self.types.index(name)])
         mixture = tuple(by_type.items()) if len(by_type) > 1 else ()
         return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
-
-    def has(self, gpu_type: str, node: str) -> bool:
-        """Whether a node of this id is of this type."""
-        return node in self.nodes.free_gpus(gpu_type)
 
     def is_spread(self, allocation: Allocation) -> bool:
         """Whether an allocation is on more servers than so many GPUs of one type need be."""
