@@ -14,6 +14,7 @@ from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
 from copter_frontends.hadar.utility import Utility
 
+SMALLEST, LARGEST = 1 / 16, 16.0  # between these the scale stays, so that values that did not change are not sent
 IDLE = "idle GPUs"  # first part of the ids of the requests that hold GPUs back at posted prices
 
 
@@ -51,6 +52,8 @@ class HadarFormulation:
         Edited through this class's methods alone.
     values : RoundValues or None
         Of the last :meth:`refresh`.
+    scale : float
+        Power of two that brings the largest value near one in the model, whose tolerances are for such numbers.
     """
 
     def __init__(self, types: Sequence[str], capacity: Ints, utility: Utility, settings: Settings) -> None:
@@ -63,6 +66,7 @@ class HadarFormulation:
             self.model.add_resources(name, count)
         self.session = Session(self.model, settings)
         self.values: RoundValues | None = None
+        self.scale = 1.0
         self.posted: Floats | None = None  # prices of the last GPU, next to last, ... of every type, (types, segments)
         self._templates: dict[int, Template] = {}
         self._sent: dict[str, Floats] = {}  # costs that the model holds
@@ -111,6 +115,9 @@ class HadarFormulation:
     def refresh(self, terms: RoundTerms) -> RoundValues:
         """Value all jobs for the round and bring the model up to date; only what changed is sent."""
         values = self.values = round_values(self.book, self.utility, terms)
+        largest = float(values.column.max(initial=0.0))
+        if largest > 0 and not SMALLEST <= largest * self.scale <= LARGEST:
+            self.scale = float(2.0 ** -np.round(np.log2(largest)))
         with self.model.batch():
             for job_id in sorted(self._changed):
                 self._reshape(job_id)
@@ -137,7 +144,7 @@ class HadarFormulation:
             width = capacity / len(price)
             if width > 0:
                 usage = {name: np.full(len(price), width)}
-                self.model.add_request((IDLE, name), price * width, usage, limit=float(len(price)), upper=1.0)
+                self.model.add_request((IDLE, name), price * (width * self.scale), usage, limit=float(len(price)), upper=1.0)
 
     def posted_cost(self, used: Ints) -> float:
         """Cost of so many GPUs of each type at the posted prices; zero if there are none."""
@@ -154,7 +161,11 @@ class HadarFormulation:
 
     def bound_of(self, solution: Solution) -> float:
         """Certified bound on the value of any plan, posted costs taken off."""
-        return solution.bound - self.posted_cost(self.capacity)
+        return solution.bound / self.scale - self.posted_cost(self.capacity)
+
+    def prices(self, solution: Solution) -> Floats:
+        """Worth of one more GPU of each type for this round, (types,)."""
+        return np.array([solution.price(name) for name in self.types]) / self.scale
 
     def shares(self, solution: Solution) -> Shares:
         """The answer as arrays over the book's rows."""
@@ -194,10 +205,11 @@ class HadarFormulation:
     def _send(self, values: RoundValues) -> None:
         ids, costs = [], []
         fresh: list[int] = []
+        columns = values.column * self.scale
         for row, job in enumerate(self.book.jobs):
-            cost = values.column[row]
+            cost = columns[row]
             if job.id in self._own:
-                cost = np.append(cost, max(values.own[row], 0.0))
+                cost = np.append(cost, max(values.own[row] * self.scale, 0.0))
             before = self._sent.get(job.id)
             if before is None:
                 fresh.append(row)

@@ -224,7 +224,7 @@ class HadarPolicy:
         for observe in self.observers:
             observe()
         observed = time.perf_counter()
-        prices = np.array([solution.price(name) for name in self.servers.types])
+        prices = self.formulation.prices(solution)
         bound = self.formulation.bound_of(solution)
         draft, fractional = self._choose(solution, prices, bound, online, deadline_s)
         rounded = time.perf_counter()
@@ -285,7 +285,7 @@ class HadarPolicy:
     ) -> Plan:
         before, now = self._planned, dict(self.held)
         self._planned = dict(now)
-        gap = max(bound - objective, 0.0) / (1.0 + abs(bound))
+        gap = max(bound - objective, 0.0) / max(abs(bound), 1e-300)
         status = PlanStatus.OPTIMAL if solution.status is Status.OPTIMAL and gap <= 1e-6 else PlanStatus.FEASIBLE
         return Plan(
             allocations=now,
@@ -295,7 +295,7 @@ class HadarPolicy:
             objective=objective,
             bound=bound,
             gap=gap,
-            prices={name: solution.price(name) for name in self.servers.types},
+            prices=dict(zip(self.servers.types, self.formulation.prices(solution).tolist(), strict=True)),
             fractional_jobs=fractional,
             skipped={self.book.jobs[row].id: reason for row, reason in faults.items()},
             status=PlanStatus.KEPT_PREVIOUS if kept else status,

@@ -61,7 +61,7 @@ class HadarShim:
         kept.fill()
         if kept.value() > best.value():
             best = kept
-        if bound - best.value() > self.core_gap * (1.0 + abs(bound)) and formulation.posted is None:
+        if bound - best.value() > self.core_gap * abs(bound) and formulation.posted is None:
             settled = self._settled(formulation, shares, prices, bound, best, time_limit_s)
             if settled.value() > best.value():
                 best = settled
@@ -82,13 +82,13 @@ class HadarShim:
         movable = np.flatnonzero(~formulation.book.pinned)
         order = movable[np.argsort(regret[movable], kind="stable")]
         core = order[: self.core_jobs]
-        core = core[regret[core] <= bound - best.value() + 1e-9 * (1.0 + abs(bound))]
+        core = core[regret[core] <= bound - best.value() + 1e-9 * abs(bound)]
         draft.round(shares, np.setdiff1d(np.arange(len(regret)), core))
         form = ThresholdForm(draft.choices(core), draft.left)
         if form.whole and len(core):
             program = form.linear_program()
             found = milp(
-                -program.c,
+                -program.c / max(float(program.c.max()), 1e-300),
                 integrality=program.integrality,
                 bounds=Bounds(program.col_lower, program.col_upper),
                 constraints=LinearConstraint(program.A, program.row_lower, program.row_upper),

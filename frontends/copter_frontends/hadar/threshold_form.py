@@ -95,7 +95,7 @@ class ThresholdForm:
         upper = np.concatenate([np.ones(self.jobs), np.zeros(n_mixed), self.left.astype(np.float64)])
         lower = np.concatenate([np.full(self.jobs, -np.inf), np.zeros(n_mixed), np.full(kinds, -np.inf)])
         top = np.concatenate([np.ones(self.whole), self.left[parts[:, 1]].astype(np.float64)])
-        integrality = np.concatenate([np.full(self.whole, whole), np.zeros(n_parts, dtype=bool)])
+        integrality = np.full(columns, whole)
         matrix = sp.csc_array((value, (row, column)), shape=(rows, columns))
         return LinearProgram(cost, matrix, lower, upper, np.zeros(columns), top, integrality.astype(np.int64), "max")
 
