@@ -1,40 +1,32 @@
-"""Every baseline through the conformance suite."""
+"""Every baseline of the registry through the conformance suite."""
 
 from __future__ import annotations
 
+import pytest
 from conformance import PolicyConformance
 
-from copter_frontends.baselines import GoodputThroughputs
-from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
+from copter_frontends.baselines.names import BASELINE_NAMES
+from copter_frontends.baselines.registry import BASELINES
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configurations_of
 
+TOLERANCES = {"gavel-finish-time-fairness": 2e-3, "shockwave": 2e-3}  # where a bisection, or a search, ends
+ADAPTIVE = ("pollux", "lp-star", "milp", "pop-16", "pop-16-copter")  # these shrink a job that is too large
+SHIMMED = dict.fromkeys(("lp-star", "milp", "pop-16", "pop-16-copter"), 1e-2)  # among ties the shim may lose a little
 
-def goodput_of(cluster: Cluster) -> GoodputThroughputs:
-    return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))
+
+def test_the_names_are_those_of_the_registry():
+    assert tuple(BASELINES) == BASELINE_NAMES
 
 
-class GavelConforms(PolicyConformance):
-    objective: GavelObjective
-    examples = 5
-    objective_tolerance = 1e-5
+class TestBaselinesConform(PolicyConformance):
+    examples = 4
+
+    @pytest.fixture(autouse=True, params=BASELINE_NAMES)
+    def _choose_baseline(self, request: pytest.FixtureRequest) -> None:
+        self.name: str = request.param
+        self.objective_tolerance = {**TOLERANCES, **SHIMMED}.get(self.name, 1e-5)
+        self.refuses_large_jobs = self.name not in ADAPTIVE
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
-        return GavelPolicy(cluster, goodput_of(cluster), self.objective)
-
-
-class TestGavelMaxSumThroughput(GavelConforms):
-    objective = GavelObjective.MAX_SUM_THROUGHPUT
-
-
-class TestGavelMaxMinFairness(GavelConforms):
-    objective = GavelObjective.MAX_MIN_FAIRNESS
-
-
-class TestGavelMakespan(GavelConforms):
-    objective = GavelObjective.MAKESPAN
-
-
-class TestGavelFinishTimeFairness(GavelConforms):
-    objective = GavelObjective.FINISH_TIME_FAIRNESS
-    objective_tolerance = 2e-3
+        return BASELINES[self.name](cluster, GoodputModel(configurations_of(cluster)), "full", 1)

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -71,6 +72,11 @@ def requested_gpus(job: Job) -> int:
     """GPUs of a rigid job: what its user asked for, within the range that it runs on."""
     wanted = max(job.requested_gpus, job.min_gpus)
     return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
+
+
+def runs_with(throughputs: Throughputs) -> CanRun:
+    """The test whether a job runs at all, of how fast it runs."""
+    return lambda job, gpu_type, gpus: throughputs.rate(job, gpu_type, gpus) > 0
 
 
 class BaselinePolicy:

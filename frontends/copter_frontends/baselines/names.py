@@ -7,5 +7,15 @@ BASELINE_NAMES = (
     "gavel-max-min-fairness",
     "gavel-makespan",
     "gavel-finish-time-fairness",
+    "tiresias",
+    "srtf",
+    "yarn-cs",
+    "themis",
+    "shockwave",
+    "pollux",
+    "lp-star",
+    "milp",
+    "pop-16",
+    "pop-16-copter",
 )
 """The keys of :data:`copter_frontends.baselines.registry.BASELINES`."""

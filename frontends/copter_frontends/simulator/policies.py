@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -67,13 +65,7 @@ POLICIES: dict[str, PolicyEntry] = {
 
 def runs_on(cluster: Cluster, goodput_model: GoodputModel) -> Callable[[Job, str, int], bool]:
     """Make the test whether a job runs at all on so many GPUs of a type, on as few nodes as can be."""
-    from copter_frontends.simulator.goodput_source import same_model_for
-    from copter_frontends.vocabulary import Configuration
+    from copter_frontends.baselines.base import runs_with
+    from copter_frontends.baselines.throughputs import GoodputThroughputs
 
-    @cache
-    def goodput(application: str, max_batch_size: int | None, gpu_type: str, gpus: int) -> float:
-        nodes = math.ceil(gpus / cluster.types[gpu_type].gpus_per_node)
-        model = same_model_for(goodput_model, [Configuration(nodes, gpus, gpu_type)])
-        return float(model.row(application, 0.0, max_batch_size)[0])
-
-    return lambda job, gpu_type, gpus: goodput(job.application, job.max_batch_size, gpu_type, gpus) > 0
+    return runs_with(GoodputThroughputs(cluster, goodput_model))
