@@ -47,6 +47,8 @@ class Settings:
         Leave purification out when more coupling rows than this are tight.
     keep_slack : float
         A column at rest leaves the working set when its reduced cost exceeds this many times its block's median cost.
+    max_interior_iterations : int
+        Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
@@ -67,6 +69,7 @@ class Settings:
     purify: bool = True
     purify_rows: int = 256
     keep_slack: float = 0.05
+    max_interior_iterations: int = 300
     threads: int = 0
     time_limit_s: float = float("inf")
 
@@ -74,7 +77,7 @@ class Settings:
         for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma", "max_sigma"):
             value = getattr(self, name)
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
-        for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps"):
+        for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps", "max_interior_iterations"):
             self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
         for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "keep_slack"):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
