@@ -69,7 +69,6 @@ class HadarFormulation:
         self.scale = 1.0
         self.posted: Floats | None = None  # prices of the last GPU, next to last, ... of every type, (types, segments)
         self._templates: dict[int, Template] = {}
-        self._sent: dict[str, Floats] = {}  # costs that the model holds
         self._own: dict[str, bytes] = {}  # jobs with a column for what they have, and what that was
         self._changed: set[str] = set()  # jobs whose GPUs or pin have changed since the last refresh
 
@@ -86,10 +85,10 @@ class HadarFormulation:
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
+        there = self._in_model(job_id)
         self.book.remove(job_id)
-        if job_id in self._sent:
+        if there:
             self.model.remove_request(job_id)
-            del self._sent[job_id]
         self._own.pop(job_id, None)
         self._changed.discard(job_id)
 
@@ -107,7 +106,7 @@ class HadarFormulation:
         if bool(self.book.pinned[row]) != pinned:
             self.book.pinned[row] = pinned
             self._changed.add(job_id)
-            if not pinned and job_id in self._sent:
+            if not pinned and self._in_model(job_id):
                 self.model.unfix(job_id)
 
     # A round ------------------------------------------------------------------------------------------------------
@@ -173,7 +172,7 @@ class HadarFormulation:
         index, kinds = self.book.index, len(self.types)
         for request, columns, values in solution.by_request():
             row = index.get(request) if isinstance(request, str) else None
-            if row is None:
+            if row is None or not len(columns):
                 continue
             for column, value in zip(columns.tolist(), values.tolist(), strict=True):
                 if column < kinds:
@@ -190,53 +189,52 @@ class HadarFormulation:
         total = int(held.sum())
         return total > 0 and (total != int(self.book.gpus[row]) or int(held.max()) != total)
 
+    def _in_model(self, job_id: str) -> bool:
+        return not np.isnan(self.book.sent[self.book.row(job_id), 0])
+
     def _reshape(self, job_id: str) -> None:
         """Give a job's request a column for what it has, or take that away; :meth:`_send` adds the request anew."""
         row = self.book.row(job_id)
         wanted = self.book.held[row].tobytes() if self.has_own_column(row) else None
-        if job_id in self._sent and self._own.get(job_id) != wanted:
+        if self._in_model(job_id) and self._own.get(job_id) != wanted:
             self.model.remove_request(job_id)
-            del self._sent[job_id]
+            self.book.sent[row] = np.nan
         if wanted is None:
             self._own.pop(job_id, None)
         else:
             self._own[job_id] = wanted
 
     def _send(self, values: RoundValues) -> None:
-        ids, costs = [], []
-        fresh: list[int] = []
-        columns = values.column * self.scale
-        for row, job in enumerate(self.book.jobs):
-            cost = columns[row]
-            if job.id in self._own:
-                cost = np.append(cost, max(values.own[row] * self.scale, 0.0))
-            before = self._sent.get(job.id)
-            if before is None:
-                fresh.append(row)
-            elif (before == cost).all():
-                continue
-            else:
-                ids.append(job.id)
-                costs.append(cost)
-            self._sent[job.id] = cost
-        self.model.update_costs(ids, costs)
-        for row in fresh:
-            self._add(row)
+        """Tell the model the costs that changed, and of the jobs that it does not have yet."""
+        book = self.book
+        costs = values.column * self.scale
+        missing = np.isnan(book.sent[:, 0]) if len(self.types) else np.zeros(len(book), dtype=bool)
+        changed = np.flatnonzero((costs != book.sent).any(axis=1) & ~missing).tolist()
+        changed = [row for row in changed if book.jobs[row].id not in self._own]
+        self.model.update_costs([book.jobs[row].id for row in changed], costs[changed])
+        for job_id in self._own:
+            row = book.row(job_id)
+            if not missing[row]:
+                self.model.update_cost(job_id, self._with_own(costs[row], values, row))
+        for row in np.flatnonzero(missing).tolist():
+            self._add(row, costs[row], values)
+        book.sent[:] = costs
 
-    def _add(self, row: int) -> None:
-        job_id, cost = self.book.jobs[row].id, self._sent[self.book.jobs[row].id]
+    def _with_own(self, costs: Floats, values: RoundValues, row: int) -> Floats:
+        return np.append(costs, max(values.own[row] * self.scale, 0.0))
+
+    def _add(self, row: int, costs: Floats, values: RoundValues) -> None:
+        job_id, gpus = self.book.jobs[row].id, int(self.book.gpus[row])
         if job_id not in self._own:
-            template = self._template(int(self.book.gpus[row]))
-            self.model.add_request(job_id, cost, template=template, integer=True)
-        else:
-            self._changed.add(job_id)
-            gpus = float(self.book.gpus[row])
-            held = self.book.held[row].astype(np.float64)
-            usage = {
-                name: np.append(np.where(np.arange(len(self.types)) == q, gpus, 0.0), held[q])
-                for q, name in enumerate(self.types)
-            }
-            self.model.add_request(job_id, cost, usage, integer=True)
+            self.model.add_request(job_id, costs, template=self._template(gpus), integer=True)
+            return
+        self._changed.add(job_id)  # its fixing, if it is pinned, went with its former request
+        held = self.book.held[row].astype(np.float64)
+        usage = {
+            name: np.append(np.where(np.arange(len(self.types)) == q, float(gpus), 0.0), held[q])
+            for q, name in enumerate(self.types)
+        }
+        self.model.add_request(job_id, self._with_own(costs, values, row), usage, integer=True)
 
     def _template(self, gpus: int) -> Template:
         if gpus not in self._templates:

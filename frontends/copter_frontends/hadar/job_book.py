@@ -35,9 +35,11 @@ class JobBook:
         Whether it must keep exactly those.
     spread : bool array (n,)
         Whether they are on more servers than they need be.
+    sent : float64 array (n, types)
+        Costs that the model holds; NaN for a job that it does not have.
     """
 
-    FIELDS = ("gpus", "submit_s", "total", "progress", "rates", "known", "held", "pinned", "spread")
+    FIELDS = ("gpus", "submit_s", "total", "progress", "rates", "known", "held", "pinned", "spread", "sent")
 
     def __init__(self, types: Sequence[str]) -> None:
         self.types = tuple(types)
@@ -54,6 +56,7 @@ class JobBook:
             "held": np.zeros((room, kinds), dtype=np.int64),
             "pinned": np.zeros(room, dtype=bool),
             "spread": np.zeros(room, dtype=bool),
+            "sent": np.zeros((room, kinds)),
         }
         self._show()
 
@@ -80,7 +83,7 @@ class JobBook:
         self.gpus[row], self.submit_s[row], self.total[row], self.progress[row] = gpus, job.submit_s, total, 0.0
         self.known[row] = ~np.isnan(rates)
         self.rates[row] = rates
-        self.held[row], self.pinned[row], self.spread[row] = 0, False, False
+        self.held[row], self.pinned[row], self.spread[row], self.sent[row] = 0, False, False, np.nan
         return row
 
     def remove(self, job_id: str) -> None:
@@ -147,3 +150,4 @@ class JobBook:
     held: Ints
     pinned: NDArray[np.bool_]
     spread: NDArray[np.bool_]
+    sent: Floats

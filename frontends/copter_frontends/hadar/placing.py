@@ -59,10 +59,10 @@ class Placement:
             Servers that have been chosen already, free once the jobs that do not keep theirs have left.
         """
         book, values = self.formulation.book, draft.values
+        stays = (draft.bundles == book.held).all(axis=1)
         for job_id, allocation in list(self.now.items()):
             row = book.row(job_id)
-            stays = np.array_equal(draft.bundles[row], book.held[row])
-            if not stays or (wanted is not None and wanted.get(row) != allocation):
+            if not stays[row] or (wanted is not None and wanted.get(row) != allocation):
                 self.servers.give(allocation)
                 del self.now[job_id]
         rows = np.flatnonzero(draft.bundles.any(axis=1))

@@ -268,9 +268,10 @@ class HadarPolicy:
             if kept:
                 placement.undo()
                 objective = placement.carry_out(stay, self.spread_cost)
-        self.held = placement.now
-        for job_id in self.book.index:
-            self._hold(job_id, self.held.get(job_id))
+        before, self.held = self.held, placement.now
+        for job_id in before.keys() | self.held.keys():
+            if before.get(job_id) is not self.held.get(job_id):
+                self._hold(job_id, self.held.get(job_id))
         return objective, kept
 
     def _plan(

@@ -68,9 +68,12 @@ class Servers:
             The job's, which say which type limits it.
         """
         shares: dict[str, int] = {}
-        for q in np.flatnonzero(bundle).tolist():
+        used = np.flatnonzero(bundle).tolist()
+        for q in used:
             found = self.nodes.find(self.types[q], int(bundle[q]), split=True)
             assert found is not None, "a bundle was asked for that the free GPUs do not allow"
+            if len(used) == 1:
+                return Allocation(self.types[q], int(bundle[q]), found)
             shares.update(found)
         return self.allocation(shares, rates)
 

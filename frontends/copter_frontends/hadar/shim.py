@@ -35,7 +35,7 @@ class HadarShim:
         Relative gap at which it stops.
     """
 
-    core_gap: float = 5e-4
+    core_gap: float = 4e-3
     core_jobs: int = 48
     core_nodes: int = 64
     core_gap_goal: float = 1e-4
@@ -58,8 +58,8 @@ class HadarShim:
         best = draft
         kept = Draft(formulation, prices)
         kept.keep()
-        kept.fill()
         if kept.value() > best.value():
+            kept.fill()
             best = kept
         if bound - best.value() > self.core_gap * abs(bound) and formulation.posted is None:
             settled = self._settled(formulation, shares, prices, bound, best, time_limit_s)
@@ -172,22 +172,29 @@ class Draft:
     def keep(self) -> None:
         """What every job has, as far as it is still there and worth anything; pinned jobs first."""
         book = self.book
-        for pinned in (True, False):
-            for row in np.flatnonzero((book.pinned == pinned) & book.held.any(axis=1)).tolist():
-                if pinned or self.values.own[row] > 0:
-                    self.take(row, book.held[row])
+        for row in np.flatnonzero(book.pinned).tolist():
+            self.take(row, book.held[row])
+        rows = np.flatnonzero(~book.pinned & (self.values.own > 0))
+        wanted = book.held[rows].sum(axis=0)
+        if bool((wanted <= self.left).all()):
+            self.left -= wanted
+            self.bundles[rows] = book.held[rows]
+            self.idle[rows] = False
+            return
+        for row in rows.tolist():
+            self.take(row, book.held[row])
 
     def fill(self) -> None:
         """Give idle jobs bundles from what is left, most worth per GPU first (H12)."""
         book, values = self.book, self.values
         rows = np.flatnonzero(self.idle & ~book.pinned & (values.worth.max(axis=1, initial=-1.0) > 0))
         while len(rows) and self.left.any():
-            offer = self._offers(rows)
-            rows, offer = rows[offer > 0], offer[offer > 0]
+            offer, kind = self._offers(rows)
+            rows, offer, kind = rows[offer > 0], offer[offer > 0], kind[offer > 0]
             progress = False
             for at in np.argsort(-offer / book.gpus[rows], kind="stable").tolist():
-                row = int(rows[at])
-                if int(book.gpus[row]) > int(self.left.sum()):
+                row, q = int(rows[at]), int(kind[at])
+                if book.gpus[row] > (self.left.sum() if q < 0 else self.left[q]):
                     continue
                 found = self._best_bundle(row)
                 # What has been taken since may have left it less than was offered: then it waits for the next sweep.
@@ -231,13 +238,15 @@ class Draft:
             bundle[kind] = self.book.gpus[row]
             self.take(row, bundle)
 
-    def _offers(self, rows: NDArray[np.intp]) -> Floats:
-        """Worth of the best that the GPUs left allow each job, (rows,); not positive where they allow nothing."""
+    def _offers(self, rows: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
+        """Worth of the best that the GPUs left allow each job (not positive: nothing), and its type; -1 for no one type."""
         values, gpus = self.values, self.book.gpus[rows][:, None]
         pure = np.where(self.left >= gpus, values.pure[rows], -1.0)
         mixed = np.where(eligible_gpus(values.rate[rows], self.left) >= gpus, values.mixed[rows], -1.0)
         own = np.where((self.book.held[rows] <= self.left).all(axis=1), values.own[rows], -1.0)
-        return np.asarray(np.maximum(np.maximum(pure, mixed).max(axis=1, initial=-1.0), own))
+        several = np.maximum(mixed.max(axis=1, initial=-1.0), own)
+        best = pure.max(axis=1, initial=-1.0)
+        return np.asarray(np.maximum(best, several)), np.where(best >= several, pure.argmax(axis=1), -1)
 
     def _take_best(self, row: int) -> bool:
         found = self._best_bundle(row)

@@ -18,7 +18,7 @@ from copter.errors import SettingsError
 
 Floats = NDArray[np.float64]
 
-HORIZON_S = 30 * 86_400.0  # a completion time that counts half
+HORIZON_S = float("inf")  # completion times are taken to be small beside it
 SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times at which a utility of one's own is looked at beforehand
 
 
@@ -68,18 +68,18 @@ class EffectiveThroughput:
 
 @dataclass(frozen=True, slots=True)
 class AverageJct:
-    """H / (H + t): near enough linear in the completion time t, and never negative (min sum (f_j - a_j) / J).
+    """1 / (1 + t / H): linear in the completion time t as long as it is small beside H (min sum (f_j - a_j) / J).
 
     Parameters
     ----------
     horizon_s : float
-        H; completion times should be small beside it.
+        H. In the limit, the default, every job is worth 1 on completion, 1 / T a round: shortest remaining time first.
     """
 
     horizon_s: float = HORIZON_S
 
     def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
-        return np.asarray(self.horizon_s / (self.horizon_s + completion_s))
+        return np.asarray(1.0 / (1.0 + completion_s / self.horizon_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Makespan:
         longest = max(float(jobs.remaining_s.max(initial=0.0)), 1e-9)
         urgency = (jobs.remaining_s / longest) ** self.power
         worth = jobs.gpus * jobs.remaining_s * urgency
-        return np.asarray(worth * self.horizon_s / (self.horizon_s + completion_s))
+        return np.asarray(worth / (1.0 + completion_s / self.horizon_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class FinishTimeFairness:
     def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
         isolated = np.maximum(jobs.isolated_s, 1e-9)
         ratio = (jobs.age_s + jobs.remaining_s) / isolated
-        return np.asarray(ratio**self.power / isolated * self.horizon_s / (self.horizon_s + completion_s))
+        return np.asarray(ratio**self.power / isolated / (1.0 + completion_s / self.horizon_s))
 
 
 @dataclass(frozen=True, slots=True)
