@@ -29,6 +29,8 @@ class HadarShim:
         Relative gap to the bound above which the jobs in doubt are settled by a small MILP.
     core_jobs : int
         Most jobs in that MILP: those whose best option leads the next by least, at the LP's prices.
+    mixing_jobs : int
+        With at most so many jobs in it all of them may get mixtures; otherwise those that the LP splits.
     core_nodes : int
         Most nodes of its branch and bound; counted, not timed, so that plans are the same on every machine.
     core_gap_goal : float
@@ -36,7 +38,8 @@ class HadarShim:
     """
 
     core_gap: float = 4e-3
-    core_jobs: int = 48
+    core_jobs: int = 96
+    mixing_jobs: int = 24
     core_nodes: int = 64
     core_gap_goal: float = 1e-4
 
@@ -84,7 +87,8 @@ class HadarShim:
         core = order[: self.core_jobs]
         core = core[regret[core] <= bound - best.value() + 1e-9 * abs(bound)]
         draft.round(shares, np.setdiff1d(np.arange(len(regret)), core))
-        form = ThresholdForm(draft.choices(core), draft.left)
+        may_mix = (regret[core] == 0) | (len(core) <= self.mixing_jobs)
+        form = ThresholdForm(draft.choices(core), draft.left, may_mix)
         if form.whole and len(core):
             program = form.linear_program()
             found = milp(
@@ -211,11 +215,13 @@ class Draft:
         options = np.concatenate(
             [
                 self.values.column - cost,
-                (self.values.own - book.held @ prices)[:, None] * np.where(self.values.own > 0, 1.0, 0.0)[:, None],
+                np.where(self.values.own > 0, self.values.own - book.held @ prices, -np.inf)[:, None],
                 np.zeros((len(book), 1)),
             ],
             axis=1,
         )
+        own_is_pure = (book.held == book.gpus[:, None]).any(axis=1)
+        options[own_is_pure, -2] = -np.inf  # it is one of the columns already
         top = -np.sort(-options, axis=1)[:, :2]
         gap = np.asarray(top[:, 0] - top[:, 1])
         largest = np.maximum(shares.x.max(axis=1, initial=0.0), shares.own)

@@ -45,15 +45,19 @@ class ThresholdForm:
     choices : Choices
     left : int64 array (types,)
         GPUs of each type.
+    mixtures : bool array (n,), optional
+        Jobs that may get GPUs of several types that they do not have yet, by default all; the others make the program
+        much smaller.
     """
 
-    def __init__(self, choices: Choices, left: Ints) -> None:
+    def __init__(self, choices: Choices, left: Ints, mixtures: NDArray[np.bool_] | None = None) -> None:
         self.choices, self.left = choices, left
         n, kinds = choices.rate.shape
         self.pure = np.argwhere((choices.pure > 0) & (choices.gpus[:, None] <= left))
         own = (choices.own > 0) & (choices.held <= left).all(axis=1) & ~self._is_pure()
         self.own = np.flatnonzero(own)
-        self.mixed = np.argwhere((choices.mixed > 0) & (left > 0))
+        may_mix = np.ones(n, dtype=bool) if mixtures is None else mixtures
+        self.mixed = np.argwhere((choices.mixed > 0) & (left > 0) & may_mix[:, None])
         eligible = choices.rate[self.mixed[:, 0]] >= choices.rate[self.mixed[:, 0], self.mixed[:, 1]][:, None]
         eligible &= left > 0
         room = (eligible * left).sum(axis=1) >= choices.gpus[self.mixed[:, 0]]
