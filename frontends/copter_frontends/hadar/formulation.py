@@ -143,7 +143,9 @@ class HadarFormulation:
             width = capacity / len(price)
             if width > 0:
                 usage = {name: np.full(len(price), width)}
-                self.model.add_request((IDLE, name), price * (width * self.scale), usage, limit=float(len(price)), upper=1.0)
+                self.model.add_request(
+                    (IDLE, name), price * (width * self.scale), usage, limit=float(len(price)), upper=1.0
+                )
 
     def posted_cost(self, used: Ints) -> float:
         """Cost of so many GPUs of each type at the posted prices; zero if there are none."""

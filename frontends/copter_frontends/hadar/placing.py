@@ -45,9 +45,7 @@ class Placement:
                 self.servers.take(allocation)
         self.now = dict(self.before)
 
-    def carry_out(
-        self, draft: Draft, spread_cost: float, wanted: Mapping[int, Allocation] | None = None
-    ) -> float:
+    def carry_out(self, draft: Draft, spread_cost: float, wanted: Mapping[int, Allocation] | None = None) -> float:
         """Place a draft's bundles and return what the plan is worth with the servers that there were.
 
         Parameters

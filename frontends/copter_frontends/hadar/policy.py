@@ -94,7 +94,9 @@ class HadarPolicy:
         if mode not in ("lp", "online", "lp_posted"):
             raise SettingsError(f"mode is {mode!r}, must be 'lp', 'online' or 'lp_posted'")
         if not 0 <= spread_cost < 1 or not 0 <= restart_s < np.inf:
-            raise SettingsError(f"spread_cost is {spread_cost}, restart_s {restart_s}: 0 <= spread_cost < 1, restart_s >= 0")
+            raise SettingsError(
+                f"spread_cost is {spread_cost}, restart_s {restart_s}: 0 <= spread_cost < 1, restart_s >= 0"
+            )
         if cluster.gpus == 0:
             raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         self.round_s = positive("round_s", round_s)
@@ -153,7 +155,9 @@ class HadarPolicy:
         row = self.book.row(job_id)
         unknown = sorted(set(what_changed) - FACTS)
         if unknown:
-            raise TypeError(f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(FACTS))}")
+            raise TypeError(
+                f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(FACTS))}"
+            )
         progress = what_changed.get("progress")
         if progress is not None and not 0 <= progress <= 1:
             raise InvalidJobError(f"job {job_id!r}: progress is {progress}, must be from 0 to 1")

@@ -147,7 +147,9 @@ def _no_room(book: JobBook, row: int, runs: NDArray[np.bool_], terms: RoundTerms
     if not usable:
         return "its throughput is zero on every GPU type that the cluster has"
     there = int(terms.capacity[runs].sum())
-    return f"it asks for {book.gpus[row]} GPUs, but there are {there} of the types that it runs on ({', '.join(usable)})"
+    return (
+        f"it asks for {book.gpus[row]} GPUs, but there are {there} of the types that it runs on ({', '.join(usable)})"
+    )
 
 
 def _with_moves(

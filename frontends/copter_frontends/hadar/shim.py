@@ -148,7 +148,9 @@ class Draft:
     def choices(self, rows: NDArray[np.intp]) -> Choices:
         """Some jobs' options."""
         v = self.values
-        return Choices(self.book.gpus[rows], v.rate[rows], v.pure[rows], v.mixed[rows], v.own[rows], self.book.held[rows])
+        return Choices(
+            self.book.gpus[rows], v.rate[rows], v.pure[rows], v.mixed[rows], v.own[rows], self.book.held[rows]
+        )
 
     # Stages -------------------------------------------------------------------------------------------------------
 
@@ -307,4 +309,3 @@ class Draft:
         if values.rate[row, slowest] <= 0:
             return -1.0
         return float((values.pure if len(used) == 1 else values.mixed)[row, slowest])
-

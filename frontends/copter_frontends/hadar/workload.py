@@ -79,7 +79,9 @@ def hadar_jobs(
         )
     rng = np.random.default_rng(seed)
     share = np.array([0.25, 0.25, 0.125, 0.125, 0.25])
-    submit_s = np.cumsum(rng.exponential(3600.0 / jobs_per_hour, count)) if arrivals == "continuous" else np.zeros(count)
+    submit_s = (
+        np.cumsum(rng.exponential(3600.0 / jobs_per_hour, count)) if arrivals == "continuous" else np.zeros(count)
+    )
     jobs = []
     for i in range(count):
         model, (low, high) = SIZES[int(rng.choice(len(SIZES), p=share))]

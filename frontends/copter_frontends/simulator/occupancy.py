@@ -116,6 +116,4 @@ class Occupancy:
                 raise SimulationError(f"{where} takes {gpus} GPUs of node {name!r}; it must take 1 or more")
             total[node.gpu_type] += gpus
         if total != allocation.by_type or sum(total.values()) != allocation.gpus or allocation.gpus == 0:
-            raise SimulationError(
-                f"{where} is {allocation.gpus} GPUs, but its nodes add up to {sum(total.values())}"
-            )
+            raise SimulationError(f"{where} is {allocation.gpus} GPUs, but its nodes add up to {sum(total.values())}")
