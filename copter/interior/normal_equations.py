@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
 REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
 ACCURATE = 1e-12  # relative residual at which refinement stops
+CLOSINGS = 2  # of the rows, after a step has been solved for
+CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
 
 
 class Stopped(Exception):
@@ -39,7 +41,7 @@ class NormalEquations:
         ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
         pattern = sp.csc_array(ones @ ones.T + sp.eye_array(m))
         ordering, permuted, tree = postordered(pattern, minimum_degree(pattern))
-        self.ordering = ordering
+        self.matrix, self.ordering = matrix, ordering
         count = np.empty(m, dtype=np.int32)
         column_counts(permuted.indptr, permuted.indices, tree, count)
         first = np.empty(m + 1, dtype=np.int32)
@@ -79,6 +81,23 @@ class NormalEquations:
     def times(self, y: Floats) -> Floats:
         """A diag(theta) A' y, in the factor's order of rows."""
         return np.asarray(self.rows @ (self.theta * (self.columns.T @ y)))
+
+    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known.
+
+        What cancellation leaves open in the rows, which is small, is solved for by itself.
+        """
+        theta = self.theta
+        dy = self.solve(short + self.matrix @ (theta * known))
+        dt = theta * (self.matrix.T @ dy - known)
+        goal = CLOSED * (1.0 + norm(short))
+        for _ in range(CLOSINGS):
+            left = short - self.matrix @ dt
+            if norm(left) <= goal:
+                break
+            more = self.solve(left)
+            dy, dt = dy + more, dt + theta * (self.matrix.T @ more)
+        return dt, dy
 
     def solve(self, right: Floats) -> Floats:
         """Solve A diag(theta) A' y = right: the factor, refined by conjugate gradients."""

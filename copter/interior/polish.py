@@ -10,15 +10,15 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
-from copter.interior.normal_equations import NormalEquations
 from copter.interior.point import Point
+from copter.interior.predictor_corrector import System
 from copter.interior.standard_form import StandardForm
 
 Floats = NDArray[np.float64]
 
 ROUNDS = 3  # of correction
 DELTA = 1e-13  # added to the diagonal of the normal equations, whose largest weight is 1
-LEAST_ROOM = 1e-6  # of a column inside its bounds: what it may move is in proportion to its room
+LEAST_ROOM = 1e-3  # of a column inside its bounds: what it may move is in proportion to its room
 SLOPE = 1e-11  # of the rows of the augmented system
 THRESHOLDS = (1.0, 1e3, 1e-3)  # of z over t above which a column counts as at its bound, in order of trial
 MOST_ENTRIES = 5_000_000  # of a matrix whose augmented system is factorised
@@ -44,7 +44,7 @@ def face_of(form: StandardForm, point: Point, threshold: float) -> Face:
     return Face(inside, t, np.where(inside, np.maximum(room, LEAST_ROOM), 0.0))
 
 
-def polished(form: StandardForm, system: NormalEquations, point: Point) -> Iterator[tuple[Floats, Floats]]:
+def polished(form: StandardForm, system: System, point: Point) -> Iterator[tuple[Floats, Floats]]:
     """Points (t, y) on the face that the point is nearest to, the cheap one first, then more accurate ones.
 
     The columns inside their bounds are moved as little as possible, in units of their room, so that the equations hold;
@@ -59,7 +59,7 @@ def polished(form: StandardForm, system: NormalEquations, point: Point) -> Itera
                 yield corrected
 
 
-def by_normal_equations(form: StandardForm, system: NormalEquations, point: Point) -> tuple[Floats, Floats]:
+def by_normal_equations(form: StandardForm, system: System, point: Point) -> tuple[Floats, Floats]:
     """Both corrections from one more factorisation of the normal equations."""
     face = face_of(form, point, THRESHOLDS[0])
     theta = (face.room / max(float(face.room.max(initial=0.0)), 1e-300)) ** 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,19 @@ LEAST_START = 1.0  # least distance of the starting point from every bound that 
 SMALL = 1e-30
 
 
+class System(Protocol):
+    """What solves for a step."""
+
+    def factorise(self, theta: Floats, delta: float) -> object:
+        """Refill for these weights."""
+
+    def solve(self, right: Floats) -> Floats:
+        """y with A diag(theta) A' y = right."""
+
+    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How the method ended: its best point, whether it met the goal, whether it was told to stop."""
@@ -49,11 +63,12 @@ class PredictorCorrector:
         max_iterations: int,
         stop: Callable[[int, Misfit], bool],
         must_stop: Callable[[], bool] | None = None,
+        system: System | None = None,
     ) -> None:
         self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
-        self.system = NormalEquations(form.matrix, must_stop)
+        self.system: System = system or NormalEquations(form.matrix, must_stop)
 
     def run(self, start: Point | None = None) -> Progress:
         """Iterate to the goal, the limit, or a stall."""
@@ -143,7 +158,7 @@ class PredictorCorrector:
             more_upper = self.correction(point.w, direction.w, point.v, direction.v, *longer, target, self.boxed)
             candidate = self.direction(point, misfit, theta, lower + more_lower, upper + more_upper)
             one, other = self.lengths(point, candidate)
-            if one < ahead + 0.01 and other < behind + 0.01 or one < 0.9 * ahead or other < 0.9 * behind:
+            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
                 break
             direction, ahead, behind = candidate, one, other
             lower, upper = lower + more_lower, upper + more_upper
@@ -152,12 +167,21 @@ class PredictorCorrector:
 
     @staticmethod
     def correction(
-        x: Floats, dx: Floats, z: Floats, dz: Floats, ahead: float, behind: float, target: float, exists: NDArray[np.bool_]
+        x: Floats,
+        dx: Floats,
+        z: Floats,
+        dz: Floats,
+        ahead: float,
+        behind: float,
+        target: float,
+        exists: NDArray[np.bool_],
     ) -> Floats:
         """What brings the complementarity products of a longer step back towards the target."""
         product = (x + ahead * dx) * (z + behind * dz)
         low, high = 0.1 * target, 10.0 * target
-        change = np.where(product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0))
+        change = np.where(
+            product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0)
+        )
         return np.where(exists, change, 0.0)
 
     def direction(self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats) -> Direction:
@@ -165,8 +189,7 @@ class PredictorCorrector:
         form = self.form
         t = np.where(self.bounded, point.t, 1.0)
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
-        dy = self.system.solve(misfit.primal + form.matrix @ (theta * known))
-        dt = theta * (form.matrix.T @ dy - known)
+        dt, dy = self.system.step(misfit.primal, known)
         dw = np.where(self.boxed, misfit.ends - dt, 0.0)
         dz = np.where(self.bounded, (lower - point.z * dt) / t, 0.0)
         dv = np.where(self.boxed, (upper - point.v * dw) / point.w, 0.0)
@@ -175,10 +198,12 @@ class PredictorCorrector:
     def lengths(self, point: Point, direction: Direction) -> tuple[float, float]:
         """Longest primal and dual steps, at most 1, that stay inside."""
         primal = min(
-            longest(point.t[self.bounded], direction.t[self.bounded]), longest(point.w[self.boxed], direction.w[self.boxed])
+            longest(point.t[self.bounded], direction.t[self.bounded]),
+            longest(point.w[self.boxed], direction.w[self.boxed]),
         )
         dual = min(
-            longest(point.z[self.bounded], direction.z[self.bounded]), longest(point.v[self.boxed], direction.v[self.boxed])
+            longest(point.z[self.bounded], direction.z[self.bounded]),
+            longest(point.v[self.boxed], direction.v[self.boxed]),
         )
         return min(1.0, primal), min(1.0, dual)
 

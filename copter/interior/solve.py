@@ -1,216 +1,76 @@
-"""One linear program by the interior-point method: scale, iterate, polish, and judge on the problem as given."""
+"""One linear program: presolve, the interior-point method, and the way back (docs/interior.md)."""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.algorithm.scaling import equilibrate
-from copter.interior.normal_equations import Stopped
-from copter.interior.point import Misfit
-from copter.interior.polish import polished
-from copter.interior.predictor_corrector import PredictorCorrector, Progress
-from copter.interior.standard_form import StandardForm, standard_form
-from copter.interior.verdicts import elastic, recession
+from copter.interior.method import Answer, Callback, InteriorSolve
 from copter.linear_program import LinearProgram
+from copter.presolve import Presolved, presolve
 from copter.settings import Settings
-from copter.solution import Residuals, Solution, Status
-from copter.testing import Judged, check, is_improving_ray, is_infeasibility_ray
+from copter.solution import Solution, Status
+from copter.testing import check
+from copter.watch import Watch
 
 Floats = NDArray[np.float64]
-Callback = Callable[[int, float, float], bool | None]
-
-GOAL = 1e-4  # of the tolerance, on the scaled problem
-LEAST_GOAL = 1e-10
-WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
-ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
-RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A point of the LP as given, and how the method came by it."""
+def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None) -> Solution:
+    """Solve by the interior-point method, on the presolved program where the settings allow it.
 
-    x: Floats
-    y: Floats
-    judged: Judged
-    iterations: int
-    converged: bool
-    stopped: bool
-
-
-class InteriorSolve:
-    """One solve of one LP; `must_stop` is asked between and during factorisations."""
-
-    def __init__(self, lp: LinearProgram, settings: Settings, must_stop: Callable[[], bool], callback: Callback | None):
-        self.lp, self.settings, self.must_stop, self.callback = lp, settings, must_stop, callback
-        self.told_to_stop = False
-        self.iterations = 0
-
-    def run(self) -> Solution:
-        """Solve; where there is no optimum, say why with a ray that the checker has verified."""
-        started = time.perf_counter()
-        answer = self.answer(self.lp, self.callback)
-        status, ray = self.verdict(answer)
-        return self.solution(answer, status, ray, time.perf_counter() - started)
-
-    def verdict(self, answer: Answer) -> tuple[Status, Floats | None]:
-        """Status, with its ray if it needs one."""
-        if self.optimal(answer):
-            return Status.OPTIMAL, None
-        if answer.stopped:
-            return (Status.INTERRUPTED if self.told_to_stop else Status.TIME_LIMIT), None
-        ray = self.infeasibility_ray(answer)
-        if ray is not None:
-            return Status.PRIMAL_INFEASIBLE, ray
-        ray = self.improving_ray(answer)
-        if ray is not None:
-            return Status.DUAL_INFEASIBLE, ray
-        if self.must_stop():
-            return Status.TIME_LIMIT, None
-        if self.iterations >= self.settings.max_interior_iterations:
-            return Status.ITERATION_LIMIT, None
-        return Status.NUMERICAL_ERROR, None
-
-    def optimal(self, answer: Answer) -> bool:
-        """Whether the checker finds the answer within tolerance."""
-        return residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
-
-    # Points -------------------------------------------------------------------------------------------------------
-
-    def answer(self, lp: LinearProgram, callback: Callback | None = None) -> Answer:
-        """Run the method on a program and bring its best point back to the program's own units."""
-        scaling, matrix = equilibrate(lp)
-        scaled = LinearProgram(
-            c=lp.c * scaling.column / scaling.cost,
-            A=matrix,
-            row_lower=lp.row_lower * scaling.row,
-            row_upper=lp.row_upper * scaling.row,
-            col_lower=lp.col_lower / scaling.column,
-            col_upper=lp.col_upper / scaling.column,
-            sense=lp.sense,
-        )
-        form = standard_form(scaled)
-        sign = 1.0 if lp.sense == "min" else -1.0
-
-        def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
-            x = np.clip(form.values(scaled, t) * scaling.column, lp.col_lower, lp.col_upper)
-            return x, sign * form.prices(scaled, y) * scaling.row * scaling.cost
-
-        if not form.matrix.shape[0]:
-            return self.without_rows(lp)
-        method = None
-        try:
-            method = PredictorCorrector(form, self.goal(), self.settings.max_interior_iterations, self.stop, self.must_stop)
-            self.report = callback
-            progress = method.run()
-        except Stopped:
-            progress = None
-        if progress is None:
-            x, y = original(np.where(form.free, 0.0, 0.0), np.zeros(len(form.row)))
-            return Answer(x, y, check(lp, x, y), self.iterations, False, True)
-        self.iterations += progress.iterations
-        return self.best_of(lp, form, method, progress, original)
-
-    def best_of(
-        self,
-        lp: LinearProgram,
-        form: StandardForm,
-        method: PredictorCorrector | None,
-        progress: Progress,
-        original: Callable[[Floats, Floats], tuple[Floats, Floats]],
-    ) -> Answer:
-        """The method's point, or a polished one that the checker finds better."""
-        x, y = original(progress.point.t, progress.point.y)
-        best = Answer(x, y, check(lp, x, y), progress.iterations, progress.converged, progress.stopped)
-        if method is None or progress.stopped or progress.misfit.worst > WORTH_POLISHING:
-            return best
-        enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
-        try:
-            for point in polished(form, method.system, progress.point):
-                x, y = original(*point)
-                judged = check(lp, x, y)
-                if demerit(judged) < demerit(best.judged):
-                    best = replace(best, x=x, y=y, judged=judged)
-                if demerit(best.judged) <= enough or self.must_stop():
-                    break
-        except Stopped:
-            pass
-        return best
-
-    def without_rows(self, lp: LinearProgram) -> Answer:
-        """Every column by itself."""
-        cost = lp.c if lp.sense == "min" else -lp.c
-        best = np.where(cost > 0, lp.col_lower, np.where(cost < 0, lp.col_upper, np.clip(0.0, lp.col_lower, lp.col_upper)))
-        x = np.where(np.isfinite(best), best, np.clip(0.0, lp.col_lower, lp.col_upper))
-        y = np.zeros(lp.shape[0])
-        return Answer(x, y, check(lp, x, y), 0, True, False)
-
-    def goal(self) -> float:
-        """Accuracy asked of the scaled problem."""
-        return max(GOAL * min(self.settings.tolerance, self.settings.absolute_tolerance), LEAST_GOAL)
-
-    def stop(self, iteration: int, misfit: Misfit) -> bool:
-        """Whether the caller or the clock ends the method."""
-        if self.report is not None and self.report(iteration, misfit.relative_gap, misfit.relative_primal):
-            self.told_to_stop = True
-        return self.told_to_stop or self.must_stop()
-
-    # Rays ---------------------------------------------------------------------------------------------------------
-
-    def infeasibility_ray(self, answer: Answer) -> Floats | None:
-        """Verified row multipliers that prove there is no feasible point, or None."""
-        if answer.judged.primal_absolute <= self.settings.absolute_tolerance and answer.judged.primal <= self.settings.tolerance:
-            return None
-        for candidate in (lambda: answer.y, lambda: self.answer(elastic(self.lp)).y):
-            ray = cleaned(candidate())
-            for sign in (1.0, -1.0):
-                if ray is not None and is_infeasibility_ray(self.lp, sign * ray):
-                    return sign * ray
-        return None
-
-    def improving_ray(self, answer: Answer) -> Floats | None:
-        """A verified direction along which the objective improves for ever, or None."""
-        ray = cleaned(self.answer(recession(self.lp)).x)
-        return ray if ray is not None and is_improving_ray(self.lp, ray) else None
-
-    def solution(self, answer: Answer, status: Status, ray: Floats | None, seconds: float) -> Solution:
-        """The answer as a Solution."""
-        lp, judged = self.lp, answer.judged
-        return Solution(
-            status=status,
-            objective=judged.objective,
-            bound=judged.bound,
-            bound_is_certified=judged.bound_is_certified,
-            residuals=residuals_of(judged),
-            iterations=self.iterations,
-            solve_time_s=seconds,
-            working_columns=lp.shape[1],
-            _ray=None if ray is None else (lambda: ray),
-            _dense=lambda: (answer.x, answer.y, lp.c - lp.A.T @ answer.y),
-        )
+    What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
+    the program is solved once more as it stands.
+    """
+    if not settings.presolve:
+        return InteriorSolve(lp, settings, watch, callback).run()
+    reduced = presolve(lp)
+    if reduced.status is not None:
+        return _decided(lp, settings, watch, reduced)
+    assert reduced.program is not None
+    found = InteriorSolve(reduced.program, settings, watch, callback).run()
+    restored = _restored(lp, settings, watch, reduced, found)
+    if restored is not None:
+        return restored
+    return InteriorSolve(lp, settings, watch, callback, found.iterations).run()
 
 
-def cleaned(ray: Floats) -> Floats | None:
-    """The ray with its largest entry 1 and without noise; None for no direction."""
-    size = float(np.abs(ray).max(initial=0.0))
-    if not 0.0 < size < np.inf:
-        return None
-    return np.where(np.abs(ray) <= RAY_CLEANING * size, 0.0, ray / size)
+def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved) -> Solution:
+    """The solution of a program that presolve has decided."""
+    back = InteriorSolve(lp, settings, watch)
+    if reduced.status is not Status.OPTIMAL:
+        assert reduced.status is not None
+        return back.solution(_anywhere(lp), reduced.status, reduced.ray)
+    x, y, _ = reduced.postsolve(np.zeros(0), np.zeros(0))
+    answer = _answer(lp, x, y)
+    return back.solution(answer, Status.OPTIMAL, None) if back.optimal(answer) else back.run()
 
 
-def residuals_of(judged: Judged) -> Residuals:
-    """What the checker found, as a solution reports it."""
-    return Residuals(
-        judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute, judged.gap_absolute
-    )
+def _restored(
+    lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, found: Solution
+) -> Solution | None:
+    """The reduced program's solution in terms of the original; None if it is not what it was there."""
+    x, y, _ = reduced.postsolve(found.x, found.y)
+    back = InteriorSolve(lp, settings, watch, None, found.iterations)
+    answer = _answer(lp, x, y)
+    status, ray = found.status, found.ray
+    if status is Status.OPTIMAL and reduced.improving_ray is not None:
+        return back.solution(answer, Status.DUAL_INFEASIBLE, reduced.improving_ray)
+    if status is Status.OPTIMAL:
+        return back.solution(answer, status, None) if back.optimal(answer) else None
+    if status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
+        assert ray is not None
+        farkas = status is Status.PRIMAL_INFEASIBLE
+        proof = reduced.postsolve_farkas(ray) if farkas else reduced.postsolve_primal_ray(ray)
+        return None if proof is None else back.solution(answer, status, proof)
+    return back.solution(answer, status, None) if status is not Status.NUMERICAL_ERROR else None
 
 
-def demerit(judged: Judged) -> float:
-    """How far a point is from optimal: the worst of all residuals."""
-    worst = max(judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute)
-    return worst if np.isfinite(worst) else np.inf
+def _answer(lp: LinearProgram, x: Floats, y: Floats) -> Answer:
+    x = np.clip(x, lp.col_lower, lp.col_upper)
+    return Answer(x, y, check(lp, x, y), 0, True, False)
+
+
+def _anywhere(lp: LinearProgram) -> Answer:
+    """A point within the bounds, for a program that has no optimum."""
+    return _answer(lp, np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0]))

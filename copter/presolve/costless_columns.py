@@ -40,8 +40,10 @@ class CostlessColumns:
 
 def reduce_costless_columns(work: Work) -> bool:
     """Drop unlocked columns without cost or bound, and the rows that they can satisfy (equation P11)."""
+    free = work.col_alive & (work.c == 0) & (np.isneginf(work.col_lower) | np.isposinf(work.col_upper))
+    if not free.any():
+        return False
     down, up = unlocked(work)
-    free = work.c == 0
     down &= free & np.isneginf(work.col_lower)
     up &= free & np.isposinf(work.col_upper) & ~down
     columns = np.flatnonzero(down | up)

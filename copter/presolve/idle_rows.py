@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.presolve.tolerances import margin
+from copter.presolve.tolerances import contradiction
 from copter.presolve.work import Work
 
 
@@ -12,9 +12,8 @@ def reduce_idle_rows(work: Work) -> bool:
     """Drop free rows and empty rows (equation P3); an empty row that cannot hold is a conflict."""
     lower, upper = work.row_lower, work.row_upper
     empty = work.row_alive & (work.row_count == 0)
-    allowed = work.tolerances.infeasible
-    short = empty & (lower > margin(allowed, work.lp.row_lower))
-    over = empty & (upper < -margin(allowed, work.lp.row_upper))
+    short = empty & (lower > contradiction(work.tolerances, work.lp.row_lower))
+    over = empty & (upper < -contradiction(work.tolerances, work.lp.row_upper))
     wrong = np.flatnonzero(short | over)
     if len(wrong):
         work.conflict = np.zeros(work.m)

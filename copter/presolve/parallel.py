@@ -32,27 +32,25 @@ class ParallelLines:
         count = np.bincount(line, minlength=lines)
         start = np.concatenate(([0], np.cumsum(count)[:-1]))
         candidates = np.flatnonzero(count > 0)
-        lead = value[start[candidates]]
+        if not len(candidates):
+            return cls(candidates, candidates, np.zeros(0))
         scale = np.ones(lines)
-        scale[candidates] = lead
+        scale[candidates] = value[start[candidates]]
         normal = value / scale[line]
         weight = np.random.default_rng(HASH_SEED).uniform(1.0, 2.0, width)
         term = normal * weight[across]
-        mark = totals(line, term, lines)[candidates]
-        size = totals(line, np.abs(term), lines)[candidates]
-        opening = across[start[candidates]]
-        order = np.lexsort((mark, opening, count[candidates]))
-        sorted_lines, mark, size, opening = candidates[order], mark[order], size[order], opening[order]
+        mark, size = totals(line, term, lines), totals(line, np.abs(term), lines)
+        by_mark = candidates[np.argsort(mark[candidates], kind="stable")]
+        mark, size, length, opening = mark[by_mark], size[by_mark], count[by_mark], across[start[by_mark]]
         same = (
-            (np.diff(count[sorted_lines]) == 0)
-            & (np.diff(opening) == 0)
+            (length[1:] == length[:-1])
+            & (opening[1:] == opening[:-1])
             & (np.diff(mark) <= 16 * tolerance * np.maximum(size[1:], size[:-1]))
         )
-        group = np.concatenate(([0], np.cumsum(~same))) if len(order) else np.zeros(0, dtype=np.int64)
-        heads = sorted_lines[np.concatenate(([0], np.flatnonzero(~same) + 1))] if len(order) else sorted_lines
-        first = heads[group]
-        proposed = first != sorted_lines
-        member, first = sorted_lines[proposed], first[proposed]
+        opens = np.concatenate(([True], ~same))
+        first = by_mark[opens][np.cumsum(opens) - 1]
+        proposed = first != by_mark
+        member, first = by_mark[proposed], first[proposed]
         equal = _same_entries(member, first, start, count, across, normal, tolerance)
         member, first = member[equal], first[equal]
         return cls(member, first, scale[member] / scale[first])

@@ -71,7 +71,7 @@ def reduce_parallel_columns(work: Work) -> bool:
     lines = ParallelLines.find(column, matrix.indices, matrix.data, work.n, work.m, work.tolerances.parallel)
     if not len(lines.member):
         return False
-    heads = np.unique(lines.first)
+    heads = np.flatnonzero(np.bincount(lines.first, minlength=work.n))
     column = np.concatenate((heads, lines.member))
     group = np.concatenate((heads, lines.first))
     ratio = np.concatenate((np.ones(len(heads)), lines.ratio))

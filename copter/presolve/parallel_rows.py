@@ -44,15 +44,13 @@ def reduce_parallel_rows(work: Work) -> bool:
         work.row_lower[kept],
         work.row_upper[kept],
     )
-    gap = tightest.gap()
-    worst = int(gap.argmax())
-    if gap[worst] > work.tolerances.infeasible:
+    worst, sound = tightest.judge(work.tolerances)
+    if worst >= 0:
         work.conflict = np.zeros(work.m)
         for sign, place in ((1.0, tightest.lower_from[worst]), (-1.0, tightest.upper_from[worst])):
             row = kept[worst] if place < 0 else lines.member[place]
             work.conflict[row] = sign if place < 0 else sign / lines.ratio[place]
         return True
-    sound = gap <= work.tolerances.rounding
     lower, upper = tightest.closed()
     work.row_lower[kept[sound]] = lower[sound]
     work.row_upper[kept[sound]] = upper[sound]

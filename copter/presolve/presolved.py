@@ -14,7 +14,7 @@ from copter.presolve.work import Work
 from copter.solution import Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Presolved:
     """A reduced linear program and the way back to the original.
 

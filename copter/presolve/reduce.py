@@ -64,6 +64,7 @@ def presolve(
     work = Work(lp, tolerances or Tolerances())
     with np.errstate(over="ignore"):
         _reduce(work, reductions)
+        _tidy(work)
         if work.conflict is None:
             return _result(work)
         ray = farkas_of(work, work.conflict)
@@ -77,20 +78,28 @@ def _reduce(work: Work, reductions: tuple[Reduction, ...]) -> None:
     light = [reduction for reduction in reductions if reduction not in SEARCHING]
     searching = [reduction for reduction in reductions if reduction in SEARCHING]
     for _ in range(work.tolerances.max_passes):
-        if _gives_much(work, light):
+        if _gives_much(work, light, work.tolerances.least_progress):
             continue
-        if work.conflict is not None or not _gives_much(work, searching):
+        if work.conflict is not None or not _gives_much(work, searching, work.tolerances.least_found):
             return
 
 
-def _gives_much(work: Work, reductions: list[Reduction]) -> bool:
+def _tidy(work: Work) -> None:
+    """Leave no rows without entries and, once all rows are gone, no columns."""
+    if work.conflict is None:
+        reduce_idle_rows(work)
+    if work.conflict is None and not work.row_alive.any():
+        reduce_dual_fixing(work)
+
+
+def _gives_much(work: Work, reductions: list[Reduction], least: float) -> bool:
     """Apply each reduction once; whether enough went that another pass pays. False after a conflict."""
     before = work.left
     for reduction in reductions:
         reduction(work)
         if work.conflict is not None:
             return False
-    return before - work.left > work.tolerances.least_progress * before
+    return before - work.left > least * before
 
 
 def _left(work: Work) -> tuple[np.ndarray, np.ndarray]:

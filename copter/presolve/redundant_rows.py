@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.presolve.tolerances import margin
+from copter.presolve.tolerances import contradiction, margin
 from copter.presolve.work import Work
 
 
@@ -14,8 +14,8 @@ def reduce_redundant_rows(work: Work) -> bool:
     low, high, lower, upper = activity.low, activity.high, work.row_lower, work.row_upper
     error = tolerances.sum_error * activity.size
     alive = work.row_alive & (work.row_count > 0)
-    short = alive & (high < lower - margin(tolerances.infeasible, lower) - error)
-    over = alive & (low > upper + margin(tolerances.infeasible, upper) + error)
+    short = alive & (high < lower - contradiction(tolerances, lower) - error)
+    over = alive & (low > upper + contradiction(tolerances, upper) + error)
     wrong = np.flatnonzero(short | over)
     if len(wrong):
         work.conflict = np.zeros(work.m)

@@ -46,15 +46,13 @@ def reduce_singleton_rows(work: Work) -> bool:
         work.col_lower[columns],
         work.col_upper[columns],
     )
-    gap = tightest.gap()
-    worst = int(gap.argmax())
-    if gap[worst] > work.tolerances.infeasible:
+    worst, sound = tightest.judge(work.tolerances)
+    if worst >= 0:
         work.conflict = np.zeros(work.m)
         for sign, place in ((1.0, tightest.lower_from[worst]), (-1.0, tightest.upper_from[worst])):
             if place >= 0:
                 work.conflict[row[place]] = sign / value[place]
         return True
-    sound = gap <= work.tolerances.rounding
     if not sound.any():
         return False
     lower, upper = tightest.closed()

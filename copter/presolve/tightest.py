@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.presolve.restoration import Floats, Indices
+from copter.presolve.tolerances import Tolerances, contradiction, margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,14 @@ class Tightest:
         negated, upper_from = _largest(group, -upper, -own_upper)
         return cls(best_lower, -negated, lower_from, upper_from)
 
-    def gap(self) -> Floats:
-        """By how much lower exceeds upper, relative to their size, (k,); not positive where they are in order."""
+    def judge(self, tolerances: Tolerances) -> tuple[int, NDArray[np.bool_]]:
+        """The group whose bounds contradict each other most (-1: none do), and where they cross by rounding at most."""
         crossed = self.lower > self.upper
-        lower, upper = np.where(crossed, self.lower, 0.0), np.where(crossed, self.upper, 1.0)
-        return (lower - upper) / np.maximum(1.0, np.minimum(np.abs(lower), np.abs(upper)))
+        lower, upper = np.where(crossed, self.lower, 0.0), np.where(crossed, self.upper, 0.0)
+        gap, size = lower - upper, np.minimum(np.abs(lower), np.abs(upper))
+        excess = gap - contradiction(tolerances, size)
+        worst = int(excess.argmax())
+        return (worst if excess[worst] > 0 else -1), gap <= margin(tolerances.rounding, size)
 
     def closed(self) -> tuple[Floats, Floats]:
         """The bounds, with those that cross by rounding made one: a group's own bound stands."""

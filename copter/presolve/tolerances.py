@@ -20,8 +20,8 @@ class Tolerances:
         A difference of up to this times max(1, |bound|) is rounding: such a row is forcing or redundant, such a bound
         implied.
     infeasible : float
-        A contradiction must exceed this times max(1, |bound|) before it decides anything. What lies between the two
-        is left to the solver.
+        A contradiction must exceed this plus `ray` times |bound| before it decides anything. What lies between that
+        and rounding is left to the solver.
     cancellation : float
         A difference of at most this times its terms is set to zero; columns whose bounds are as close are fixed.
     sum_error : float
@@ -40,9 +40,11 @@ class Tolerances:
         Passes over all reductions.
     least_progress : float
         A pass that removes a smaller part of the rows and columns than this is the last but for parallel ones.
+    least_found : float
+        The same for a search for parallel rows and columns, after which light passes begin again.
     """
 
-    rounding: float = 1e-11
+    rounding: float = 1e-12
     infeasible: float = 1e-7
     cancellation: float = 1e-13
     sum_error: float = 1e-15
@@ -53,8 +55,14 @@ class Tolerances:
     ray: float = 1e-9
     max_passes: int = 40
     least_progress: float = 1e-3
+    least_found: float = 1e-2
 
 
 def margin(tolerance: float, bound: Floats) -> Floats:
     """What a tolerance amounts to beside each bound: times max(1, |bound|), or times one where there is none."""
     return tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(bound), bound, 0.0)))
+
+
+def contradiction(tolerances: Tolerances, bound: Floats) -> Floats:
+    """By how much each bound must be missed to prove infeasibility."""
+    return tolerances.infeasible + tolerances.ray * np.where(np.isfinite(bound), np.abs(bound), 0.0)

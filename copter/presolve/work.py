@@ -59,7 +59,8 @@ class Work:
 
     def _keep_entries(self, keep: Mask) -> None:
         if not keep.all():
-            self.row, self.col, self.value = self.row[keep], self.col[keep], self.value[keep]
+            left = np.flatnonzero(keep)
+            self.row, self.col, self.value = self.row.take(left), self.col.take(left), self.value.take(left)
         self.row_count = np.bincount(self.row, minlength=self.m)
         self.col_count = np.bincount(self.col, minlength=self.n)
         self._activity: Activity | None = None
@@ -94,7 +95,10 @@ class Work:
         """Take rows and columns away as they are: what they carry is in a record."""
         self.row_alive[rows] = False
         self.col_alive[columns] = False
-        self._keep_entries(self.row_alive[self.row] & self.col_alive[self.col])
+        if len(rows) and len(columns):
+            self._keep_entries(self.row_alive[self.row] & self.col_alive[self.col])
+        elif len(rows) or len(columns):
+            self._keep_entries(self.row_alive[self.row] if len(rows) else self.col_alive[self.col])
 
     def fix(self, columns: Indices, values: Floats) -> None:
         """Take columns away at fixed values: rows' bounds and the offset move (equation P5)."""
@@ -104,7 +108,7 @@ class Work:
         self.offset += float(self.c[columns] @ values)
         fixed = np.zeros(self.n, dtype=np.bool_)
         fixed[columns] = True
-        gone = fixed[self.col]
+        gone = np.flatnonzero(fixed[self.col])
         term = self.value[gone] * self.x[self.col[gone]]
         shift = totals(self.row[gone], term, self.m)
         size = totals(self.row[gone], np.abs(term), self.m)
