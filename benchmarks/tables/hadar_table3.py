@@ -2,8 +2,8 @@
 
     python benchmarks/tables/hadar_table3.py
 
-The paper does not name the jobs: ten are drawn as in section IV, with at most four GPUs, for several seeds. Rates of the
-T4 and the K520 are not in Gavel's table; they are taken as 0.45 of a V100's and 0.6 of a K80's.
+The paper does not name the jobs: ten are drawn as in section IV, with at most two GPUs, for several seeds. Rates of
+the T4 and the K520 are not in Gavel's table; they are taken as 0.45 of a V100's and 0.6 of a K80's.
 """
 
 from __future__ import annotations

@@ -90,9 +90,7 @@ def run(gpus: int, rounds: int, seed: int, utility: str, highs: bool, threads: i
     """Simulate some rounds and return their figures."""
     day = Day(gpus, seed, utility, threads)
     comparison = HighsComparison(day.policy, every=1, skip=1) if highs else None
-    plans: list[Plan] = []
-    for _ in range(rounds + WARM_UP):
-        plans.append(day.round())
+    plans = [day.round() for _ in range(rounds + WARM_UP)]
     counted = plans[WARM_UP:]
     stages = ("edit", "solve", "shim", "place")
     times = {stage: np.array([plan.timings[stage] for plan in counted]) for stage in stages}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter.errors import SettingsError
 from copter_frontends.baselines.throughputs import Throughputs
@@ -48,7 +49,7 @@ class ThroughputEstimator:
         book.rates[~book.known] = guess[~book.known]
 
     @staticmethod
-    def _type_speeds(per_gpu: Floats, seen: np.ndarray) -> Floats:  # type: ignore[type-arg]
+    def _type_speeds(per_gpu: Floats, seen: NDArray[np.bool_]) -> Floats:
         """b_r, zero on average over the types; of a type that no job has been seen on, zero."""
         speed = np.zeros(per_gpu.shape[1])
         for _ in range(SWEEPS):

@@ -97,7 +97,7 @@ def _cheapest(gpus: int, free: Ints, eligible: NDArray[np.bool_]) -> Ints | None
     before = np.concatenate(([0], np.cumsum(room)[:-1]))
     if len(room) == 0 or int(room.sum()) < gpus:
         return None
-    return np.clip(gpus - before, 0, room)
+    return np.asarray(np.clip(gpus - before, 0, room))
 
 
 def _offer(order: NDArray[np.intp], taken: Ints, worth: float, price: Floats) -> Offer:

@@ -45,7 +45,7 @@ class OnlinePlan:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """One branch of the DP: free GPUs and prices of the servers, payoff and worth so far, and the choices, last first."""
+    """One branch of the DP: servers' free GPUs and prices, payoff and worth so far, and the choices, last first."""
 
     free: Ints
     price: Floats

@@ -144,7 +144,7 @@ class HadarPolicy:
         there = int(self.formulation.capacity[may_run].sum())
         if job.id not in self.book.index and may_run.any() and gpus > there:
             raise InvalidJobError(
-                f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs, but there are {there} of the types that it runs on"
+                f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on"
             )
         self.book.add(job, gpus, work, rates)
         self._edit_s += time.perf_counter() - begun
@@ -155,9 +155,8 @@ class HadarPolicy:
         row = self.book.row(job_id)
         unknown = sorted(set(what_changed) - FACTS)
         if unknown:
-            raise TypeError(
-                f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(FACTS))}"
-            )
+            known = ", ".join(sorted(FACTS))
+            raise TypeError(f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {known}")
         progress = what_changed.get("progress")
         if progress is not None and not 0 <= progress <= 1:
             raise InvalidJobError(f"job {job_id!r}: progress is {progress}, must be from 0 to 1")

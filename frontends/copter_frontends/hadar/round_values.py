@@ -155,7 +155,7 @@ def _no_room(book: JobBook, row: int, runs: NDArray[np.bool_], terms: RoundTerms
 def _with_moves(
     book: JobBook, terms: RoundTerms, rate: Floats, worth: Floats, has_room: NDArray[np.bool_], faults: dict[int, str]
 ) -> RoundValues:
-    n, kinds = rate.shape
+    n = len(rate)
     valid = worth > NO_VALUE
     moving, apart = terms.moving, 1.0 - terms.spread_cost
     pure = np.where(valid, worth * moving, NO_VALUE)

@@ -1,4 +1,4 @@
-"""From the LP's shares to whole bundles: round, fill, settle what is in doubt, never worse than keeping (H11 to H14)."""
+"""From the LP's shares to whole bundles: round, fill, settle doubts, never worse than keeping (H11 to H14)."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class Draft:
             self.take(row, bundle)
 
     def _offers(self, rows: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
-        """Worth of the best that the GPUs left allow each job (not positive: nothing), and its type; -1 for no one type."""
+        """Worth of the best that the GPUs left allow each job (not positive: nothing); its type, -1 for no one type."""
         values, gpus = self.values, self.book.gpus[rows][:, None]
         pure = np.where(self.left >= gpus, values.pure[rows], -1.0)
         mixed = np.where(eligible_gpus(values.rate[rows], self.left) >= gpus, values.mixed[rows], -1.0)
@@ -262,7 +262,7 @@ class Draft:
 
     def _best_bundle(self, row: int) -> tuple[Ints, float] | None:
         """Best bundle for a job from what is left, and its worth; cheapest types first where several will do (H11)."""
-        values, gpus = self.values, int(self.book.gpus[row])
+        gpus = int(self.book.gpus[row])
         best: tuple[Ints, float, float] | None = None
         for bundle in self._bundles(row, gpus):
             if (row, bundle.tobytes()) in self.refused or not bundle.any() or bool((bundle > self.left).any()):

@@ -1,7 +1,7 @@
 """The threshold form of a round: a whole number for each (job, slowest type used), GPUs as they come (H8).
 
-It is what the compact LP of :mod:`copter_frontends.hadar.formulation` relaxes. The shim solves it over the few jobs that
-the LP leaves in doubt; tests solve it over all of them.
+It is what the compact LP of :mod:`copter_frontends.hadar.formulation` relaxes. The shim solves it over the few jobs
+that the LP leaves in doubt; tests solve it over all of them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Choices:
 class ThresholdForm:
     """max sum P_jq p_jq + sum M_jr z_jr + sum K_j k_j over jobs that take one option or none (H8).
 
-    p_jq: W_j GPUs of type q. z_jr: a mixture with r its slowest type, of n_jrq GPUs of the types q that are at least as
-    fast. k_j: what the job has. Given whole p, z and k the GPUs n are a transportation problem, so that they are whole at
-    a vertex by themselves.
+    p_jq: W_j GPUs of type q. z_jr: a mixture with r its slowest type, of n_jrq GPUs of the types q that are at least
+    as fast. k_j: what the job has. Given whole p, z and k the GPUs n are a transportation problem, so that they are
+    whole at a vertex by themselves.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class ThresholdForm:
 
     def __init__(self, choices: Choices, left: Ints, mixtures: NDArray[np.bool_] | None = None) -> None:
         self.choices, self.left = choices, left
-        n, kinds = choices.rate.shape
+        n = len(choices.rate)
         self.pure = np.argwhere((choices.pure > 0) & (choices.gpus[:, None] <= left))
         own = (choices.own > 0) & (choices.held <= left).all(axis=1) & ~self._is_pure()
         self.own = np.flatnonzero(own)

@@ -32,7 +32,7 @@ class JobStates:
     gpus : GPUs that it runs on.
     age_s : seconds since submission.
     remaining_s : seconds that the rest takes on its fastest type.
-    isolated_s : seconds that the whole job would take on its share of the cluster, one part in as many as there are jobs.
+    isolated_s : seconds that the whole job would take on its share of the cluster, one part in n, n the number of jobs.
     """
 
     total: Floats

@@ -74,8 +74,8 @@ def hadar_jobs(
     """
     if count < 1 or not jobs_per_hour > 0 or not scale > 0 or arrivals not in ("static", "continuous"):
         raise TraceError(
-            f"count is {count}, jobs_per_hour {jobs_per_hour}, scale {scale} and arrivals {arrivals!r}; the numbers must "
-            "be positive and arrivals 'static' or 'continuous'"
+            f"count is {count}, jobs_per_hour {jobs_per_hour}, scale {scale} and arrivals {arrivals!r}; the numbers "
+            "must be positive and arrivals 'static' or 'continuous'"
         )
     rng = np.random.default_rng(seed)
     share = np.array([0.25, 0.25, 0.125, 0.125, 0.25])
