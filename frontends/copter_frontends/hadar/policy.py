@@ -131,8 +131,8 @@ class HadarPolicy:
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no throughput
-            on any.
+            If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no
+            throughput on any.
         """
         begun = time.perf_counter()
         gpus = requested_gpus(job)
