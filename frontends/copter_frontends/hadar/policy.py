@@ -289,7 +289,8 @@ class HadarPolicy:
     ) -> Plan:
         before, now = self._planned, dict(self.held)
         self._planned = dict(now)
-        gap = max(bound - objective, 0.0) / max(abs(bound), 1e-300)
+        nothing = self.formulation.session.settings.absolute_tolerance / self.formulation.scale
+        gap = max(bound - objective, 0.0) / (abs(bound) + nothing)
         status = PlanStatus.OPTIMAL if solution.status is Status.OPTIMAL and gap <= 1e-6 else PlanStatus.FEASIBLE
         return Plan(
             allocations=now,
