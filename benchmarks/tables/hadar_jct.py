@@ -26,6 +26,7 @@ def main() -> None:
     command = options(__doc__, "hadar,gavel,tiresias,yarn")
     command.add_argument("--arrivals", choices=["static", "continuous"], default="static")
     command.add_argument("--jobs-per-hour", type=float, default=1.5)
+    command.add_argument("--power", type=float, default=1.0, help="p of Hadar's AverageJct (default 1)")
     asked = command.parse_args()
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, spread_cost=asked.spread_cost)
@@ -33,7 +34,7 @@ def main() -> None:
     outcomes = []
     for name in asked.schedulers.split(","):
         say(f"{name} ...")
-        outcomes.append(run(name, "jct", cluster, source, jobs))
+        outcomes.append(run(name, "jct", cluster, source, jobs, power=asked.power))
     paper = PAPER[asked.arrivals]
     tables = {
         "average": compare(

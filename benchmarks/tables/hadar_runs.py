@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter_frontends.baselines import FifoPolicy
-from copter_frontends.baselines.base import runs_with
+from copter_frontends.baselines.base import RunsWith
 from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import TiresiasPolicy
-from copter_frontends.hadar import HadarPolicy, utility_named
+from copter_frontends.hadar import AverageJct, HadarPolicy, utility_named
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
@@ -38,30 +38,36 @@ class Outcome:
 
 
 def make_policy(
-    name: str, objective: str, cluster: Cluster, source: TableSource, round_s: float = ROUND_S
+    name: str, objective: str, cluster: Cluster, source: TableSource, round_s: float = ROUND_S, power: float = 1.0
 ) -> SchedulingPolicy:
     """A scheduler of the paper's comparison, for an objective: jct, makespan or ftf."""
     rates = GoodputThroughputs(cluster, source)
     spread_cost = next(iter(source.applications.values())).spread_cost
     if name in ("hadar", "hadar-online", "hadar-posted"):
         mode = {"hadar": "lp", "hadar-online": "online", "hadar-posted": "lp_posted"}[name]
-        utility = utility_named(objective)
+        utility = AverageJct(power=power) if objective == "jct" else utility_named(objective)
         return HadarPolicy(cluster, rates, utility=utility, mode=mode, round_s=round_s, spread_cost=spread_cost)  # type: ignore[arg-type]
     if name == "gavel":
         chosen = {"jct": "max_sum_throughput", "makespan": "makespan", "ftf": "finish_time_fairness"}[objective]
         return GavelPolicy(cluster, rates, chosen, round_s=round_s)
     if name == "tiresias":
-        return TiresiasPolicy(cluster, round_s=round_s, can_run=runs_with(rates))
+        return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
     if name == "yarn":
-        return FifoPolicy(cluster, backfill=False, can_run=runs_with(rates))
+        return FifoPolicy(cluster, backfill=False, can_run=RunsWith(rates))
     raise SystemExit(f"unknown scheduler {name!r}: hadar, hadar-online, hadar-posted, gavel, tiresias, yarn")
 
 
 def run(
-    name: str, objective: str, cluster: Cluster, source: TableSource, jobs: Sequence[Job], round_s: float = ROUND_S
+    name: str,
+    objective: str,
+    cluster: Cluster,
+    source: TableSource,
+    jobs: Sequence[Job],
+    round_s: float = ROUND_S,
+    power: float = 1.0,
 ) -> Outcome:
     """Simulate until the last job ends."""
-    policy = make_policy(name, objective, cluster, source, round_s)
+    policy = make_policy(name, objective, cluster, source, round_s, power)
     result = Simulation(cluster, jobs, policy, source, round_s).run()
     summary = result.summary()
     table = result.jobs

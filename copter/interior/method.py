@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -216,12 +216,17 @@ class InteriorSolve:
             and answer.judged.primal <= self.settings.tolerance
         ):
             return None
-        for candidate in (lambda: answer.y, lambda: self.answer(elastic(self.lp)).y):
-            ray = cleaned(candidate())
+        for y in self.farkas_candidates(answer):
+            ray = cleaned(y)
             for sign in (1.0, -1.0):
                 if ray is not None and is_infeasibility_ray(self.lp, sign * ray):
                     return sign * ray
         return None
+
+    def farkas_candidates(self, answer: Answer) -> Iterator[Floats]:
+        """Prices that may be a Farkas ray: those at hand, then those of the least violation of the rows."""
+        yield answer.y
+        yield self.answer(elastic(self.lp)).y
 
     def improving_ray(self, answer: Answer) -> Floats | None:
         """A verified direction along which the objective improves for ever, or None."""

@@ -135,7 +135,6 @@ class PredictorCorrector:
 
     def step(self, point: Point, misfit: Misfit) -> None:
         """One predictor, one corrector, a few corrections of centrality; then move."""
-        form = self.form
         t = np.where(self.bounded, point.t, 1.0)
         weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
         weight[self.bounded] = 0.0
@@ -163,7 +162,6 @@ class PredictorCorrector:
             direction, ahead, behind = candidate, one, other
             lower, upper = lower + more_lower, upper + more_upper
         self.move(point, direction, ahead, behind)
-        del form
 
     @staticmethod
     def correction(
@@ -186,7 +184,6 @@ class PredictorCorrector:
 
     def direction(self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats) -> Direction:
         """Newton's direction for these right sides of the complementarity equations (equation I4)."""
-        form = self.form
         t = np.where(self.bounded, point.t, 1.0)
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
         dt, dy = self.system.step(misfit.primal, known)

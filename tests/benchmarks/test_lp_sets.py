@@ -90,7 +90,11 @@ def problem(status: str, objective: float | None, integer: bool = False) -> LpPr
         (problem("primal_infeasible", None), {"status": "primal_infeasible"}, "ok"),
         (problem("primal_infeasible", None), {"status": "optimal", "objective": 1.0}, "WRONG"),
         (problem("dual_infeasible", None), {"status": "iteration_limit", "objective": 1.0}, "unsolved"),
-        (problem("optimal", None), {"status": "unreadable", "faults": ["x cannot be part of a linear program"]}, "skipped"),
+        (
+            problem("optimal", None),
+            {"status": "unreadable", "faults": ["x cannot be part of a linear program"]},
+            "skipped",
+        ),
         (problem("optimal", None), {"status": "unreadable", "faults": ["line 3"]}, "WRONG"),
         (problem("optimal", 10.0, True), {"status": "feasible", "objective": 12.0, "bound": 9.0}, "ok"),
         (problem("optimal", 10.0, True), {"status": "feasible", "objective": 12.0, "bound": 11.0}, "WRONG"),

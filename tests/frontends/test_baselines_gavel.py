@@ -88,6 +88,13 @@ def test_finish_time_fairness_favours_the_job_that_has_waited():
     assert found.x["j"][0] == pytest.approx(golden, abs=5e-3)
 
 
+def test_jobs_that_are_alike_have_equal_shares():
+    jobs = {name: facts(20.0, 7.0, gpus=16) for name in "jk"} | {"m": facts(18.0, 7.0, gpus=6)}
+    found = solve(GavelObjective.MAX_SUM_THROUGHPUT, {"a": 16, "b": 16}, **jobs)
+    np.testing.assert_array_equal(found.x["j"], found.x["k"])
+    np.testing.assert_allclose(found.x["j"], [0.3125, 0.5], atol=1e-6)  # m has 6 of a, the two share the rest and b
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_programmes_agree_with_highs_after_edits(seed: int):
     rng = np.random.default_rng(seed)

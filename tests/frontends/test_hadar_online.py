@@ -1,4 +1,4 @@
-"""The paper's online algorithm with its errors mended (docs/hadar.md, H17 to H19), and posted prices in the LP (H10)."""
+"""The paper's online algorithm with its errors mended (H17 to H19), and posted prices in the LP (H10)."""
 
 from __future__ import annotations
 

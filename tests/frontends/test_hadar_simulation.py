@@ -37,7 +37,7 @@ class Fixed:
         assert job_id in self.jobs
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        return Plan({job: self.allocation for job in self.jobs})
+        return Plan(dict.fromkeys(self.jobs, self.allocation))
 
 
 def simulate(allocation: Allocation, spread_cost: float = 0.0) -> float:

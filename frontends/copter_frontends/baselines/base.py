@@ -22,7 +22,7 @@ from copter_frontends.vocabulary import (
 
 CanRun = Callable[[Job, str, int], bool]
 Wanted = dict[str, tuple[str, int]]
-FACTS = frozenset({"progress", "restarts", "max_profiled_gpus"})
+FACTS = frozenset({"progress", "restarts", "max_profiled_gpus", "hints"})
 
 
 @dataclass(slots=True)
@@ -70,13 +70,26 @@ class Choice:
 
 def requested_gpus(job: Job) -> int:
     """GPUs of a rigid job: what its user asked for, within the range that it runs on."""
+    if job.gpus is not None:
+        return job.gpus
     wanted = max(job.requested_gpus, job.min_gpus)
     return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
 
 
-def runs_with(throughputs: Throughputs) -> CanRun:
-    """The test whether a job runs at all, of how fast it runs."""
-    return lambda job, gpu_type, gpus: throughputs.rate(job, gpu_type, gpus) > 0
+def anywhere(job: Job, gpu_type: str, gpus: int) -> bool:
+    """The test whether a job runs at all where nothing is known of that."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class RunsWith:
+    """The test whether a job runs at all, of how fast it runs (a value, so that policies can be saved)."""
+
+    throughputs: Throughputs
+
+    def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether the throughput is above zero."""
+        return self.throughputs.rate(job, gpu_type, gpus) > 0
 
 
 class BaselinePolicy:
@@ -107,7 +120,7 @@ class BaselinePolicy:
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
         self.service: dict[str, Service] = {}
-        self._can_run: CanRun = can_run or (lambda job, gpu_type, gpus: True)
+        self._can_run: CanRun = can_run or anywhere
         self._order: dict[str, tuple[float, int]] = {}
         self._arrivals = 0
         self._planned: dict[str, Allocation] = {}
@@ -225,9 +238,15 @@ class BaselinePolicy:
         """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose."""
         self._serve(now_s)
         begun = perf_counter()
-        choice = self.choose(now_s, deadline_s)
-        chosen = perf_counter()
-        self.settle(choice.wanted)
+        kept = {j: held for j, held in self.held.items() if j not in self.pins and not self.jobs[j].preemptible}
+        self.pins.update(kept)
+        try:
+            choice = self.choose(now_s, deadline_s)
+            chosen = perf_counter()
+            self.settle(choice.wanted)
+        finally:
+            for job_id in kept:
+                del self.pins[job_id]
         before, now = self._planned, dict(self.held)
         self._planned = dict(now)
         value = float(sum(held.gpus for held in now.values())) if choice.objective is None else choice.objective

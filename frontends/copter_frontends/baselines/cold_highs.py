@@ -149,6 +149,10 @@ class ColdSiaPolicy(SiaPolicy):
         super()._build()
         self.formulation.session = ColdHighsSession(self.formulation.model, *self._cold)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.formulation.session = ColdHighsSession(self.formulation.model, *self._cold)
+
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """As Sia's, with HiGHS's own time as the time of the solve, as if the model were with it already."""
         plan = super().plan(now_s, deadline_s)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from copter import Settings
-from copter_frontends.baselines.base import runs_with
+from copter_frontends.baselines.base import RunsWith
 from copter_frontends.baselines.cold_highs import ColdSiaPolicy
 from copter_frontends.baselines.fifo import FifoPolicy
 from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
+from copter_frontends.baselines.measured_throughputs import MeasuredThroughputs
 from copter_frontends.baselines.pollux import PolluxPolicy
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.baselines.shockwave import ShockwavePolicy
@@ -18,6 +19,7 @@ from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import TiresiasPolicy
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
@@ -37,7 +39,7 @@ def _goodput(cluster: Cluster, model: GoodputModel) -> GoodputThroughputs:
 
 
 def _tiresias(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return TiresiasPolicy(cluster, can_run=runs_with(_goodput(cluster, model)))
+    return TiresiasPolicy(cluster, can_run=RunsWith(_goodput(cluster, model)))
 
 
 def _srtf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -45,7 +47,7 @@ def _srtf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None)
 
 
 def _yarn(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return FifoPolicy(cluster, backfill=False, can_run=runs_with(_goodput(cluster, model)))
+    return FifoPolicy(cluster, backfill=False, can_run=RunsWith(_goodput(cluster, model)))
 
 
 def _themis(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -85,11 +87,28 @@ def _mode(word: str) -> Literal["full", "capped"]:
     return "capped" if word == "capped" else "full"
 
 
+def gavel_of_the_artifact(
+    cluster: Cluster,
+    profiles: Mapping[str, ProfiledApplication],
+    objective: GavelObjective = GavelObjective.MAX_SUM_THROUGHPUT,
+    threads: int | None = None,
+) -> GavelPolicy:
+    """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B36)."""
+    rates = MeasuredThroughputs(cluster, profiles)
+    settings = Settings(threads=threads or 0)
+    return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
+
+
+OBJECTIVES = {
+    "gavel": GavelObjective.MAX_SUM_THROUGHPUT,
+    "gavel-max-min-fairness": GavelObjective.MAX_MIN_FAIRNESS,
+    "gavel-makespan": GavelObjective.MAKESPAN,
+    "gavel-finish-time-fairness": GavelObjective.FINISH_TIME_FAIRNESS,
+}
+"""Gavel's objectives by the policy's name."""
+
 BASELINES: dict[str, Make] = {
-    "gavel": _gavel(GavelObjective.MAX_SUM_THROUGHPUT),
-    "gavel-max-min-fairness": _gavel(GavelObjective.MAX_MIN_FAIRNESS),
-    "gavel-makespan": _gavel(GavelObjective.MAKESPAN),
-    "gavel-finish-time-fairness": _gavel(GavelObjective.FINISH_TIME_FAIRNESS),
+    **{name: _gavel(objective) for name, objective in OBJECTIVES.items()},
     "tiresias": _tiresias,
     "srtf": _srtf,
     "yarn-cs": _yarn,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from copter_frontends.baselines.base import requested_gpus, runs_with
+from copter_frontends.baselines.base import RunsWith, requested_gpus
 from copter_frontends.baselines.priority import PriorityPolicy
 from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.vocabulary import Cluster, Job
@@ -22,7 +22,7 @@ class SpeedAwarePolicy(PriorityPolicy):
     """
 
     def __init__(self, cluster: Cluster, throughputs: Throughputs, round_s: float = 60.0) -> None:
-        super().__init__(cluster, round_s, runs_with(throughputs))
+        super().__init__(cluster, round_s, RunsWith(throughputs))
         self.throughputs = throughputs
 
     def rate(self, job: Job, kind: str) -> float:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from copter.errors import InvalidDataError
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
 from copter_frontends.vocabulary import Cluster, Configuration, Job
-
-if TYPE_CHECKING:
-    from copter_frontends.simulator.goodput_source import GoodputSource
 
 Unit = Literal["samples", "iterations"]
 TableEntry = float | Mapping[int, float]
@@ -103,10 +101,10 @@ class GoodputThroughputs:
         """Units per second, before the application's slowdown."""
         where = Configuration(math.ceil(gpus / self._per_node[gpu_type]), gpus, gpu_type)
         at = self._position.get(where)
-        if at is not None:
-            goodput = self._model.row(job.application, progress, job.max_batch_size)[at]
+        if at is not None and job.gpus is None:
+            goodput = row_of(self._model, job, progress)[at]
         else:
-            goodput = self._other(where).row(job.application, progress, job.max_batch_size)[0]
+            goodput = row_of(self._other(where), job, progress)[0]
         return float(goodput) / self._samples(job)
 
     def work(self, job: Job) -> float:
@@ -121,8 +119,6 @@ class GoodputThroughputs:
         return 1.0 if self._unit == "samples" else float(self._model.applications[job.application].init_batch_size)
 
     def _other(self, where: Configuration) -> GoodputSource:
-        from copter_frontends.simulator.goodput_source import same_model_for
-
         if where not in self._others:
             self._others[where] = same_model_for(self._model, [where])
         return self._others[where]

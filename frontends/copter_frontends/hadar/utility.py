@@ -74,12 +74,17 @@ class AverageJct:
     ----------
     horizon_s : float
         H. In the limit, the default, every job is worth 1 on completion, 1 / T a round: shortest remaining time first.
+    power : float
+        p; completion is worth tau^(1 - p), tau the time left at best in hours. Below 1 long jobs get more of the fast
+        GPUs, which is better where few jobs wait; 0 is total normalised progress.
     """
 
     horizon_s: float = HORIZON_S
+    power: float = 1.0
 
     def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
-        return np.asarray(1.0 / (1.0 + completion_s / self.horizon_s))
+        worth = (np.maximum(jobs.remaining_s, 1.0) / 3600.0) ** (1.0 - self.power)
+        return np.asarray(worth / (1.0 + completion_s / self.horizon_s))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from copter_frontends.baselines.names import BASELINE_NAMES
+from copter_frontends.policy_names import BASELINE_NAMES
+from copter_frontends.semantics import DEFAULT, Semantics
 
 if TYPE_CHECKING:
     from copter_frontends.goodput import GoodputModel
+    from copter_frontends.goodput.profiled import ProfiledApplication
     from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
 
 
@@ -24,17 +26,43 @@ class PolicyEntry:
         With its paper's round length; None threads are all there are.
     has_lp : bool
         Whether each round is a linear programme, which another solver can be given too.
+    takes_semantics : bool
+        Whether `make` takes the semantics and the profiles (or None) too, after the others.
     """
 
-    make: Callable[[Cluster, GoodputModel, str, int | None], SchedulingPolicy]
+    make: Callable[..., SchedulingPolicy]
     has_lp: bool
+    takes_semantics: bool = False
+
+    def build(
+        self,
+        cluster: Cluster,
+        goodput_model: GoodputModel,
+        mode: str = "full",
+        threads: int | None = None,
+        semantics: Semantics = DEFAULT,
+        profiles: Mapping[str, ProfiledApplication] | None = None,
+    ) -> SchedulingPolicy:
+        """Make the policy, with as much of this as it takes."""
+        if self.takes_semantics:
+            return self.make(cluster, goodput_model, mode, threads, semantics, profiles)
+        return self.make(cluster, goodput_model, mode, threads)
 
 
-def _make_sia(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _make_sia(
+    cluster: Cluster,
+    goodput_model: GoodputModel,
+    mode: str,
+    threads: int | None,
+    semantics: Semantics,
+    profiles: Mapping[str, ProfiledApplication] | None,
+) -> SchedulingPolicy:
     from copter import Settings
 
     sia: Any = import_module("copter_frontends.sia")
-    policy: SchedulingPolicy = sia.SiaPolicy(cluster, mode=mode, settings=Settings(threads=threads or 0))
+    policy: SchedulingPolicy = sia.SiaPolicy(
+        cluster, mode=mode, settings=Settings(threads=threads or 0), semantics=semantics, profiles=profiles
+    )
     return policy
 
 
@@ -54,16 +82,25 @@ def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
 def _baseline(name: str) -> PolicyEntry:
     """An entry whose policy the baselines' own registry makes."""
 
-    def make(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-        from copter_frontends.baselines.registry import BASELINES
+    def make(
+        cluster: Cluster,
+        goodput_model: GoodputModel,
+        mode: str,
+        threads: int | None,
+        semantics: Semantics,
+        profiles: Mapping[str, ProfiledApplication] | None,
+    ) -> SchedulingPolicy:
+        from copter_frontends.baselines.registry import BASELINES, OBJECTIVES, gavel_of_the_artifact
 
+        if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
+            return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
         return BASELINES[name](cluster, goodput_model, mode, threads)
 
-    return PolicyEntry(make, has_lp=False)
+    return PolicyEntry(make, has_lp=False, takes_semantics=True)
 
 
 POLICIES: dict[str, PolicyEntry] = {
-    "sia": PolicyEntry(_make_sia, has_lp=True),
+    "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
     "hadar": PolicyEntry(_make_hadar, has_lp=True),
     "fifo": PolicyEntry(_make_fifo, has_lp=False),
     **{name: _baseline(name) for name in BASELINE_NAMES},
@@ -73,7 +110,7 @@ POLICIES: dict[str, PolicyEntry] = {
 
 def runs_on(cluster: Cluster, goodput_model: GoodputModel) -> Callable[[Job, str, int], bool]:
     """Make the test whether a job runs at all on so many GPUs of a type, on as few nodes as can be."""
-    from copter_frontends.baselines.base import runs_with
+    from copter_frontends.baselines.base import RunsWith
     from copter_frontends.baselines.throughputs import GoodputThroughputs
 
-    return runs_with(GoodputThroughputs(cluster, goodput_model))
+    return RunsWith(GoodputThroughputs(cluster, goodput_model))

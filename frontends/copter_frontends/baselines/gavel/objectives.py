@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -94,14 +94,15 @@ class GavelProgrammes:
             return Shares({}, 0.0, 0.0, dict.fromkeys(capacity, 0.0))
         if self.objective is GavelObjective.MAX_SUM_THROUGHPUT:
             self.sums.edit(capacity, {j: Request(facts.rate, facts.gpus) for j, facts in jobs.items()})
-            return self.sums.solve()
+            return alike(self.sums.solve(), {j: (facts.rate.tobytes(), facts.gpus) for j, facts in jobs.items()})
         if self.objective is GavelObjective.FINISH_TIME_FAIRNESS:
             found = self._finish_time_fairness(capacity, counts, jobs)
         else:
             values = {j: facts.rate / self._need(facts, counts) for j, facts in jobs.items()}
             self.levels.edit(capacity, {j: Request(values[j], facts.gpus) for j, facts in jobs.items()})
             found = self.levels.solve()
-        return self._with_leftovers(found, capacity, jobs)
+        every = {j: (f.rate.tobytes(), f.gpus, f.work_left, f.age_s, f.isolated_s, f.weight) for j, f in jobs.items()}
+        return alike(self._with_leftovers(found, capacity, jobs), every)
 
     def _need(self, facts: JobFacts, capacity: Floats) -> float:
         """Units of rate that count as one: w T_prop / gpus for max-min fairness, the work left for makespan (B5)."""
@@ -148,6 +149,18 @@ class GavelProgrammes:
         more = self.sums.solve({j: 1.0 - float(found.x[j].sum()) for j in jobs})
         x = {j: np.clip(found.x[j] + more.x[j], 0.0, 1.0) for j in jobs}
         return Shares(x, found.objective, found.bound, found.prices)
+
+
+def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:
+    """The same optimum with equal shares for jobs of one kind: their mean, which is as good and as feasible (B8)."""
+    members: dict[Hashable, list[str]] = {}
+    for job_id, kind in kinds.items():
+        members.setdefault(kind, []).append(job_id)
+    x: dict[str, Floats] = {}
+    for group in members.values():
+        mean = np.asarray(np.mean([shares.x[job_id] for job_id in group], axis=0))
+        x.update((job_id, mean) for job_id in group)
+    return Shares({job_id: x[job_id] for job_id in shares.x}, shares.objective, shares.bound, shares.prices)
 
 
 def worst_rho(jobs: Mapping[str, JobFacts], ideal_s: Mapping[str, float], x: Mapping[str, Floats]) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from copter import Settings
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, requested_gpus, runs_with
+from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith, requested_gpus
 from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelProgrammes, JobFacts, isolated_rate
 from copter_frontends.baselines.gavel.programmes import Shares
 from copter_frontends.baselines.gavel.rounds import RoundMechanism
@@ -52,7 +52,7 @@ class GavelPolicy(BaselinePolicy):
         one_queue: bool = False,
         settings: Settings | None = None,
     ) -> None:
-        super().__init__(cluster, round_s, runs_with(throughputs))
+        super().__init__(cluster, round_s, RunsWith(throughputs))
         try:
             self.objective = GavelObjective(objective)
         except ValueError:

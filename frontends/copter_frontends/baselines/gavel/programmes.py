@@ -6,8 +6,11 @@ touches the jobs that it is about, and a solve starts from where the last one en
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +51,21 @@ class Programme:
             self.model.add_resources(("gpus", kind), gpus)
         self.session = Session(self.model, settings)
         self.requests: dict[str, Request] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the session, which goes into bytes of its own (see :meth:`copter.Session.save`)."""
+        state = {name: value for name, value in self.__dict__.items() if name not in ("model", "session")}
+        with tempfile.TemporaryDirectory() as folder:
+            self.session.save(Path(folder) / "session", restart_journal=False)
+            return {**state, "saved_session": (Path(folder) / "session").read_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state.pop("saved_session")
+        self.__dict__.update(state)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "session").write_bytes(saved)
+            self.session = Session.load(Path(folder) / "session", journal=None)
+        self.model = self.session.model
 
     def edit(self, capacity: Mapping[str, float], requests: Mapping[str, Request]) -> None:
         """Bring the model to this capacity and these jobs by the edits that lead there."""

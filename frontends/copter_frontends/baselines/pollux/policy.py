@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, runs_with
+from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith
 from copter_frontends.baselines.pollux.genetic import GeneticSearch, Problem
 from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.vocabulary import Cluster, Job
@@ -53,7 +53,7 @@ class PolluxPolicy(BaselinePolicy):
         round_s: float = 60.0,
         seed: int = 0,
     ) -> None:
-        super().__init__(cluster, round_s, runs_with(throughputs))
+        super().__init__(cluster, round_s, RunsWith(throughputs))
         if not np.isfinite(power) or power == 0:
             raise SettingsError(f"power is {power}, must be finite and not 0")
         self.throughputs, self.power, self.seed = throughputs, power, seed
