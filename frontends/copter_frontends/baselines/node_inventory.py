@@ -52,6 +52,10 @@ class NodeInventory:
         """Ids of the nodes of a type, oldest first."""
         return list(self._free[gpu_type].nodes)
 
+    def has(self, gpu_type: str, node: str) -> bool:
+        """Whether a node of this id is of this type."""
+        return node in self._free[gpu_type]
+
     def find(self, gpu_type: str, gpus: int, split: bool = False) -> Shares | None:
         """Room for a job on as few nodes as can be; with `split` also over more, where it is free only there."""
         free = self._free[gpu_type]
