@@ -1,0 +1,298 @@
+"""An interior-point method for the relaxation: primal-dual, with each job's rows eliminated (docs/hare.md)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from copter_frontends.hare.interior_kernels import aim_central, aim_second_order, factor, reduce_rhs, substitute
+from copter_frontends.hare.relaxation import Floats, Relaxation
+
+CHUNKS = 16  # ranges of jobs; sums are taken in their order, so that threads change no bits
+BACK = 0.9995  # of the way to the boundary that a step goes
+MARGIN = 0.5
+SHIFT = 1e-13  # of the diagonal, added so that a factorisation does not fail near the end
+
+
+@dataclass(slots=True)
+class Iterate:
+    """A strictly positive primal-dual point of the relaxation, in its scaled units.
+
+    Attributes
+    ----------
+    v, z : ndarray (N, L, G)
+        GPU seconds and their reduced costs.
+    slack : ndarray (2, N, L)
+        Slacks of H5 and their duals.
+    excess : ndarray (4, N)
+        e, its dual, the surplus of H8, its dual (which is H8's own).
+    lam : ndarray (N,)
+        Duals of H6.
+    room : ndarray (2, L, G)
+        Slacks of H4 and their duals: the price of a GPU second.
+    """
+
+    v: Floats
+    z: Floats
+    slack: Floats
+    excess: Floats
+    lam: Floats
+    room: Floats
+
+    def copy(self) -> Iterate:
+        """A copy that shares nothing."""
+        return Iterate(*(getattr(self, name).copy() for name in self.__slots__))
+
+
+class InteriorPoint:
+    """Mehrotra's predictor-corrector on one relaxation.
+
+    Dual feasibility, H5 and H8 hold at every iterate; H4 and H6 are met in the limit. One iteration is five passes over
+    the columns, one product of the columns of H15 and one factorisation of an (L G, L G) matrix.
+    """
+
+    def __init__(self, relaxation: Relaxation, iterate: Iterate, threads: int = 0) -> None:
+        self.data, self.at = relaxation, iterate
+        n, intervals, types = relaxation.shape
+        self.ranges = [(n * k // CHUNKS, n * (k + 1) // CHUNKS) for k in range(CHUNKS)]
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self.step = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
+        self.want = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
+        self.correctors = 2
+        self.inner, self.rows, self.dinner = np.zeros((n, 4)), np.zeros((n, 2)), np.zeros((n, 2))
+        self.tall = np.zeros((2 * n, intervals * types))
+        pairs = int(relaxation.usable.sum()) + (intervals - relaxation.first).sum() + 2 * n + intervals * types
+        self.pairs = int(pairs)
+        self.iterations = 0
+
+    # One iteration ------------------------------------------------------------------------------------------------
+
+    def iterate(self, pool: ThreadPoolExecutor) -> None:
+        """One predictor and one corrector step."""
+        self._factor(pool)
+        self.want.v[:], self.want.slack[:], self.want.excess[:], self.want.room[:] = 0.0, 0.0, 0.0, 0.0
+        primal, dual, sums = self._direction(pool)
+        now = sums[0] / self.pairs
+        ahead = (sums[0] + dual * sums[1] + primal * sums[2] + primal * dual * sums[3]) / self.pairs
+        target = now * max(min(1.0, max(ahead, 0.0) / now) ** 3, 1e-6)
+        self._aim_second_order(pool, target)
+        primal, dual, _ = self._direction(pool)
+        for _ in range(self.correctors):
+            kept = self.step.copy(), self.dinner.copy()
+            self._aim_central(pool, target, min(1.0, 1.1 * primal + 0.1), min(1.0, 1.1 * dual + 0.1))
+            wider = self._direction(pool)
+            if wider[0] + wider[1] < 1.01 * (primal + dual):
+                if wider[0] + wider[1] < primal + dual:
+                    self.step, self.dinner = kept
+                else:
+                    primal, dual, _ = wider
+                break
+            primal, dual, _ = wider
+        self.last = (primal, dual, target / now)
+        self._move(pool, min(1.0, BACK * primal), min(1.0, BACK * dual))
+        self.iterations += 1
+
+    def complementarity(self) -> float:
+        """Mean of x z over all pairs."""
+        at, usable = self.at, self.data.usable
+        live = self.data.parallel > 0
+        total = (at.v * at.z)[usable].sum() + (at.slack[0] * at.slack[1])[live].sum()
+        total += at.excess[0] @ at.excess[1] + at.excess[2] @ at.excess[3] + (at.room[0] * at.room[1]).sum()
+        return float(total) / self.pairs
+
+    def objectives(self) -> tuple[float, float]:
+        """(primal, dual) objective, both without the constant."""
+        data, at = self.data, self.at
+        primal = data.weight @ at.excess[0]
+        dual = at.lam.sum() - (data.parallel * at.slack[1]).sum() + data.excess @ at.excess[3]
+        return float(primal), float(dual - (data.capacity * at.room[1]).sum())
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _common(self) -> tuple[Any, ...]:
+        data, at = self.data, self.at
+        return data.first, data.start, data.alpha, at.v, at.z, at.slack, at.excess
+
+    def _over(self, pool: ThreadPoolExecutor, call: Callable[..., Any], *shapes: tuple[int, ...]) -> list[Floats]:
+        """Run call(low, high, *sums) over the ranges; the sums added up in the ranges' order."""
+        parts = [tuple(np.zeros(shape) for shape in shapes) for _ in self.ranges]
+        jobs = [pool.submit(call, *span, *part) for span, part in zip(self.ranges, parts, strict=True)]
+        for job in jobs:
+            job.result()
+        return [np.sum([part[k] for part in parts], axis=0) for k in range(len(shapes))]
+
+    def _factor(self, pool: ThreadPoolExecutor) -> None:
+        _, intervals, types = self.data.shape
+        blocks, used = self._over(
+            pool,
+            lambda low, high, b, u: factor(low, high, *self._common(), self.inner, self.tall, b, u),
+            (intervals, types, types),
+            (intervals, types),
+        )
+        room, size = self.at.room, intervals * types
+        matrix = -(self.tall.T @ self.tall)
+        at = np.arange(types)
+        for l in range(intervals):
+            rows = l * types + at
+            matrix[rows[:, None], rows] += blocks[l]
+        diagonal = np.arange(size)
+        matrix[diagonal, diagonal] += (room[0] / room[1]).ravel()
+        matrix[diagonal, diagonal] += SHIFT * matrix[diagonal, diagonal]
+        self.scale = 1.0 / np.sqrt(matrix[diagonal, diagonal])
+        self.chol = cho_factor(matrix * self.scale[:, None] * self.scale, lower=True, check_finite=False)
+        self.short = self.data.capacity - used - room[0]
+
+    def _aim_second_order(self, pool: ThreadPoolExecutor, target: float) -> None:
+        data, d, want = self.data, self.step, self.want
+        self._over(
+            pool,
+            lambda low, high: aim_second_order(
+                low, high, data.first, data.alpha, target, d.v, d.z, d.slack, want.v, want.slack[0]
+            ),
+        )
+        want.excess[0::2] = target - d.excess[0::2] * d.excess[1::2]
+        want.room[0] = target - d.room[0] * d.room[1]
+
+    def _aim_central(self, pool: ThreadPoolExecutor, target: float, primal: float, dual: float) -> None:
+        data, d, want, at = self.data, self.step, self.want, self.at
+        self._over(
+            pool,
+            lambda low, high: aim_central(
+                low, high, data.first, data.alpha, target, primal, dual, at.v, at.z, at.slack, d.v, d.z, d.slack,
+                want.v, want.slack[0],
+            ),
+        )  # fmt: skip
+        for x, dx, aim in ((at.excess, d.excess, want.excess), (at.room, d.room, want.room)):
+            product = (x[0::2] + primal * dx[0::2]) * (x[1::2] + dual * dx[1::2])
+            near = np.clip(product, 0.1 * target, 10.0 * target) - product
+            aim[0::2] += np.maximum(near, -10.0 * target)
+
+    def _direction(self, pool: ThreadPoolExecutor) -> tuple[float, float, Floats]:
+        """Fill the step for the products wanted; the largest step lengths, and the sums of x z, x dz, z dx, dx dz."""
+        d, room, droom, want = self.step, self.at.room, self.step.room, self.want
+        own = (self.inner, want.v, want.slack[0], want.excess[0::2])
+        (rhs,) = self._over(
+            pool,
+            lambda low, high, r: reduce_rhs(low, high, *self._common(), *own, self.rows, r),
+            self.data.shape[1:],
+        )
+        move = want.room[0] / room[1] - room[0]
+        rhs += self.short - move
+        dy = (self.scale * cho_solve(self.chol, self.scale * rhs.ravel(), check_finite=False)).reshape(rhs.shape)
+        droom[0], droom[1] = move + room[0] / room[1] * dy, -dy
+        parts: list[Floats] = [np.array([np.inf, np.inf, 0, 0, 0, 0]) for _ in self.ranges]
+        jobs = [
+            pool.submit(
+                substitute, *span, *self._common(), *own, self.rows, dy, d.v, d.z, d.slack, d.excess, self.dinner, part
+            )
+            for span, part in zip(self.ranges, parts, strict=True)
+        ]
+        for job in jobs:
+            job.result()
+        found = np.array(parts)
+        primal = min(float(found[:, 0].min()), _longest(room[0], droom[0]))
+        dual = min(float(found[:, 1].min()), _longest(room[1], droom[1]))
+        sums = found[:, 2:].sum(axis=0)
+        sums += [(room[0] * room[1]).sum(), (room[0] * droom[1]).sum(), (room[1] * droom[0]).sum(), 0.0]
+        sums[3] += (droom[0] * droom[1]).sum()
+        return min(primal, 1.0 / BACK), min(dual, 1.0 / BACK), sums
+
+    def _move(self, pool: ThreadPoolExecutor, primal: float, dual: float) -> None:
+        at, d = self.at, self.step
+
+        def shift(low: int, high: int) -> None:
+            at.v[low:high] += primal * d.v[low:high]
+            at.z[low:high] += dual * d.z[low:high]
+
+        self._over(pool, shift)
+        for k, length in ((0, primal), (1, dual)):
+            at.slack[k] += length * d.slack[k]
+            at.room[k] += length * d.room[k]
+            at.excess[k::2] += length * d.excess[k::2]
+        at.lam += dual * self.dinner[:, 0]
+
+
+def _longest(x: Floats, step: Floats) -> float:
+    falling = step < 0
+    return float(np.min(-x[falling] / step[falling], initial=np.inf))
+
+
+def cold_start(data: Relaxation) -> Iterate:
+    """A point in the middle: every job spread thin over all it may use, prices to match."""
+    n, intervals, types = data.shape
+    usable, live = data.usable, data.parallel > 0
+    fastest = 1.0 / np.maximum(data.alpha.max(axis=1), 1e-300)
+    share = fastest / fastest.sum()
+    v = np.minimum(0.5 * data.parallel[:, :, None] / types, 0.5 * data.capacity * share[:, None, None])
+    v = np.where(usable, v, 0.0)
+    mean = np.einsum("nlg,ng,nl->n", v, data.alpha, data.start)
+    size = float(np.mean(data.floor))
+    e = np.maximum(data.excess + mean, 0.0) + size
+    slack = np.where(live, data.parallel - v.sum(axis=2), 1.0)
+    room = data.capacity - v.sum(axis=0)
+    half = 0.5 * data.weight
+    target = float(np.mean(e * half)) / (intervals * types)
+    slack_dual = np.where(live, target / slack, 1.0)
+    room_dual = target / np.maximum(room, 1e-300)
+    base = slack_dual[:, :, None] + room_dual + (data.alpha * half[:, None])[:, None, :] * data.start[:, :, None]
+    top = np.where(usable, base / np.where(usable, data.alpha[:, None, :], 1.0), np.inf).min(axis=(1, 2))
+    lam_n = MARGIN * top
+    z = np.where(usable, base - data.alpha[:, None, :] * lam_n[:, None, None], 1.0)
+    return Iterate(
+        v=v,
+        z=z,
+        slack=np.stack((slack, slack_dual)),
+        excess=np.stack((e, data.weight - half, e - data.excess - mean, half)),
+        lam=lam_n,
+        room=np.stack((room, room_dual)),
+    )
+
+
+def run(
+    data: Relaxation, iterate: Iterate, tolerance: float, max_iterations: int = 100, threads: int = 0, verbose: bool = False
+) -> tuple[InteriorPoint, bool]:
+    """Iterate until the relative gap (F8, with the constant) and the residuals of H4 and H6 are within tolerance."""
+    method = InteriorPoint(data, iterate, threads)
+    done = False
+    with ThreadPoolExecutor(method.threads) as pool:
+        for _ in range(max_iterations):
+            t = time.perf_counter()
+            method.iterate(pool)
+            primal, dual = method.objectives()
+            gap = abs(primal - dual) / (abs(data.constant + primal) + 1e-300)
+            short = float(np.max(np.abs(method.short) / data.capacity))
+            work = float(np.max(np.abs(method.inner[:, 3]), initial=0.0))
+            if verbose:
+                print(f"{method.iterations} P {data.constant+primal:.6e} D {data.constant+dual:.6e} gap {gap:.2e} cap {short:.1e} work {work:.1e} mu {method.complementarity():.1e} {time.perf_counter()-t:.3f}s {method.last}")
+            if gap <= tolerance and short <= tolerance and work <= tolerance:
+                done = True
+                break
+    return method, done
+
+
+def scaled(data: Relaxation) -> tuple[Relaxation, float, float]:
+    """The relaxation in units in which its horizon is one and the mean weight is one; (seconds, weight) of a unit."""
+    unit_s = float(data.start.max(initial=0.0) + data.capacity.max(initial=1.0) / max(1.0, 1.0))
+    unit_s = max(float(np.max(data.floor, initial=1e-300)), 1e-300)
+    weight = float(np.mean(data.weight)) if len(data.weight) else 1.0
+    return (
+        replace(
+            data,
+            capacity=data.capacity / unit_s,
+            parallel=data.parallel / unit_s,
+            alpha=data.alpha * unit_s,
+            start=data.start / unit_s,
+            floor=data.floor / unit_s,
+            excess=data.excess / unit_s,
+            weight=data.weight / weight,
+        ),
+        unit_s,
+        weight,
+    )
