@@ -16,8 +16,11 @@ from copter_frontends.hare.interior_kernels import aim_central, aim_second_order
 from copter_frontends.hare.relaxation import Floats, Relaxation
 
 CHUNKS = 16  # ranges of jobs; sums are taken in their order, so that threads change no bits
-BACK = 0.9995  # of the way to the boundary that a step goes
-MARGIN = 0.5
+import os as _o
+WEIGHTED=int(_o.environ.get('W','0'))
+BACK = float(_o.environ.get('B','0.9'))  # of the way to the boundary that a step goes
+MARGIN = float(_o.environ.get('MG','0.5'))
+TG = float(_o.environ.get('TG','1'))
 SHIFT = 1e-13  # of the diagonal, added so that a factorisation does not fail near the end
 
 
@@ -65,7 +68,7 @@ class InteriorPoint:
         self.threads = threads or len(os.sched_getaffinity(0))
         self.step = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
         self.want = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
-        self.correctors = 2
+        self.correctors = int(_o.environ.get('C','4'))
         self.inner, self.rows, self.dinner = np.zeros((n, 4)), np.zeros((n, 2)), np.zeros((n, 2))
         self.tall = np.zeros((2 * n, intervals * types))
         pairs = int(relaxation.usable.sum()) + (intervals - relaxation.first).sum() + 2 * n + intervals * types
@@ -81,8 +84,8 @@ class InteriorPoint:
         primal, dual, sums = self._direction(pool)
         now = sums[0] / self.pairs
         ahead = (sums[0] + dual * sums[1] + primal * sums[2] + primal * dual * sums[3]) / self.pairs
-        target = now * max(min(1.0, max(ahead, 0.0) / now) ** 3, 1e-6)
-        self._aim_second_order(pool, target)
+        target = now * min(max(min(1.0, max(ahead, 0.0) / now) ** 3, 1e-6), float(_o.environ.get("SM","0.3")))
+        self._aim_second_order(pool, target, min(1.0, primal) * min(1.0, dual) if WEIGHTED else 1.0)
         primal, dual, _ = self._direction(pool)
         for _ in range(self.correctors):
             kept = self.step.copy(), self.dinner.copy()
@@ -149,16 +152,16 @@ class InteriorPoint:
         self.chol = cho_factor(matrix * self.scale[:, None] * self.scale, lower=True, check_finite=False)
         self.short = self.data.capacity - used - room[0]
 
-    def _aim_second_order(self, pool: ThreadPoolExecutor, target: float) -> None:
+    def _aim_second_order(self, pool: ThreadPoolExecutor, target: float, share: float) -> None:
         data, d, want = self.data, self.step, self.want
         self._over(
             pool,
             lambda low, high: aim_second_order(
-                low, high, data.first, data.alpha, target, d.v, d.z, d.slack, want.v, want.slack[0]
+                low, high, data.first, data.alpha, target, share, d.v, d.z, d.slack, want.v, want.slack[0]
             ),
         )
-        want.excess[0::2] = target - d.excess[0::2] * d.excess[1::2]
-        want.room[0] = target - d.room[0] * d.room[1]
+        want.excess[0::2] = target - share * d.excess[0::2] * d.excess[1::2]
+        want.room[0] = target - share * d.room[0] * d.room[1]
 
     def _aim_central(self, pool: ThreadPoolExecutor, target: float, primal: float, dual: float) -> None:
         data, d, want, at = self.data, self.step, self.want, self.at
@@ -233,15 +236,16 @@ def cold_start(data: Relaxation) -> Iterate:
     v = np.minimum(0.5 * data.parallel[:, :, None] / types, 0.5 * data.capacity * share[:, None, None])
     v = np.where(usable, v, 0.0)
     mean = np.einsum("nlg,ng,nl->n", v, data.alpha, data.start)
-    size = float(np.mean(data.floor))
-    e = np.maximum(data.excess + mean, 0.0) + size
     slack = np.where(live, data.parallel - v.sum(axis=2), 1.0)
     room = data.capacity - v.sum(axis=0)
-    half = 0.5 * data.weight
-    target = float(np.mean(e * half)) / (intervals * types)
+    target = TG * float(data.weight @ (data.floor + np.maximum(data.excess + mean, 0.0))) / max(int(usable.sum()), 1)
     slack_dual = np.where(live, target / slack, 1.0)
     room_dual = target / np.maximum(room, 1e-300)
-    base = slack_dual[:, :, None] + room_dual + (data.alpha * half[:, None])[:, None, :] * data.start[:, :, None]
+    behind = data.excess + mean
+    small = 2.0 * target / data.weight
+    e = np.where(behind > small, behind + small, small)
+    nu = np.where(behind > small, data.weight - target / e, np.minimum(target / (e - behind), 0.5 * data.weight))
+    base = slack_dual[:, :, None] + room_dual + (data.alpha * nu[:, None])[:, None, :] * data.start[:, :, None]
     top = np.where(usable, base / np.where(usable, data.alpha[:, None, :], 1.0), np.inf).min(axis=(1, 2))
     lam_n = MARGIN * top
     z = np.where(usable, base - data.alpha[:, None, :] * lam_n[:, None, None], 1.0)
@@ -249,7 +253,7 @@ def cold_start(data: Relaxation) -> Iterate:
         v=v,
         z=z,
         slack=np.stack((slack, slack_dual)),
-        excess=np.stack((e, data.weight - half, e - data.excess - mean, half)),
+        excess=np.stack((e, data.weight - nu, e - behind, nu)),
         lam=lam_n,
         room=np.stack((room, room_dual)),
     )
