@@ -225,17 +225,17 @@ def substitute(
 
 @_compiled
 def aim_second_order(
-    low: int, high: int, first: Ints, alpha: Floats, target: float, share: float, dv: Floats, dz: Floats,
-    dslack: Floats, want_v: Floats, want_slack: Floats,
+    low: int, high: int, first: Ints, alpha: Floats, target: float, dv: Floats, dz: Floats, dslack: Floats,
+    want_v: Floats, want_slack: Floats,
 ) -> None:  # fmt: skip
     """Products wanted by Mehrotra's corrector: `target` less the product of the predictor's steps."""
     intervals, types = dv.shape[1], dv.shape[2]
     for n in range(low, high):
         for l in range(first[n], intervals):
-            want_slack[n, l] = target - share * dslack[0, n, l] * dslack[1, n, l]
+            want_slack[n, l] = target - dslack[0, n, l] * dslack[1, n, l]
             for g in range(types):
                 if alpha[n, g] > 0:
-                    want_v[n, l, g] = target - share * dv[n, l, g] * dz[n, l, g]
+                    want_v[n, l, g] = target - dv[n, l, g] * dz[n, l, g]
 
 
 @_compiled

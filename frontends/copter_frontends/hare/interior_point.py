@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ from copter_frontends.hare.interior_kernels import aim_central, aim_second_order
 from copter_frontends.hare.relaxation import Floats, Relaxation
 
 CHUNKS = 16  # ranges of jobs; sums are taken in their order, so that threads change no bits
-import os as _o
-WEIGHTED=int(_o.environ.get('W','0'))
-BACK = float(_o.environ.get('B','0.9'))  # of the way to the boundary that a step goes
-MARGIN = float(_o.environ.get('MG','0.5'))
-TG = float(_o.environ.get('TG','1'))
+BACK = 0.9  # of the way to the boundary that a step goes: products stay alike
 SHIFT = 1e-13  # of the diagonal, added so that a factorisation does not fail near the end
+LARGEST_SIGMA = 0.6  # of the products at hand that a step aims at, at most
+CORRECTORS = 6  # of Gondzio's, while they lengthen the step
+LEAST_GAIN = 1.01  # by which one must
+MARGIN = 0.5  # of the largest dual of a job's work that a cold start takes
 
 
 @dataclass(slots=True)
@@ -68,7 +67,6 @@ class InteriorPoint:
         self.threads = threads or len(os.sched_getaffinity(0))
         self.step = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
         self.want = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
-        self.correctors = int(_o.environ.get('C','4'))
         self.inner, self.rows, self.dinner = np.zeros((n, 4)), np.zeros((n, 2)), np.zeros((n, 2))
         self.tall = np.zeros((2 * n, intervals * types))
         pairs = int(relaxation.usable.sum()) + (intervals - relaxation.first).sum() + 2 * n + intervals * types
@@ -84,23 +82,27 @@ class InteriorPoint:
         primal, dual, sums = self._direction(pool)
         now = sums[0] / self.pairs
         ahead = (sums[0] + dual * sums[1] + primal * sums[2] + primal * dual * sums[3]) / self.pairs
-        target = now * min(max(min(1.0, max(ahead, 0.0) / now) ** 3, 1e-6), float(_o.environ.get("SM","0.3")))
-        self._aim_second_order(pool, target, min(1.0, primal) * min(1.0, dual) if WEIGHTED else 1.0)
+        sigma = min(max(min(1.0, max(ahead, 0.0) / now) ** 3, 1e-6), LARGEST_SIGMA)
+        self._aim_second_order(pool, sigma * now)
         primal, dual, _ = self._direction(pool)
-        for _ in range(self.correctors):
+        primal, dual = self._correct(pool, sigma * now, primal, dual)
+        self._move(pool, min(1.0, BACK * primal), min(1.0, BACK * dual))
+        self.iterations += 1
+
+    def _correct(self, pool: ThreadPoolExecutor, target: float, primal: float, dual: float) -> tuple[float, float]:
+        """Gondzio's correctors, while they lengthen the step; the step lengths at the end."""
+        for _ in range(CORRECTORS):
             kept = self.step.copy(), self.dinner.copy()
             self._aim_central(pool, target, min(1.0, 1.1 * primal + 0.1), min(1.0, 1.1 * dual + 0.1))
             wider = self._direction(pool)
-            if wider[0] + wider[1] < 1.01 * (primal + dual):
-                if wider[0] + wider[1] < primal + dual:
-                    self.step, self.dinner = kept
-                else:
-                    primal, dual, _ = wider
+            gain = (wider[0] + wider[1]) / (primal + dual)
+            if gain < 1.0:
+                self.step, self.dinner = kept
                 break
-            primal, dual, _ = wider
-        self.last = (primal, dual, target / now)
-        self._move(pool, min(1.0, BACK * primal), min(1.0, BACK * dual))
-        self.iterations += 1
+            primal, dual = wider[:2]
+            if gain < LEAST_GAIN:
+                break
+        return primal, dual
 
     def complementarity(self) -> float:
         """Mean of x z over all pairs."""
@@ -109,6 +111,11 @@ class InteriorPoint:
         total = (at.v * at.z)[usable].sum() + (at.slack[0] * at.slack[1])[live].sum()
         total += at.excess[0] @ at.excess[1] + at.excess[2] @ at.excess[3] + (at.room[0] * at.room[1]).sum()
         return float(total) / self.pairs
+
+    def shortfall(self) -> float:
+        """Largest relative residual of H4 and H6, at the last factorisation."""
+        rows = np.abs(self.short) / np.maximum(self.data.capacity, 1e-300)
+        return float(max(np.max(rows), np.max(np.abs(self.inner[:, 3]), initial=0.0)))
 
     def objectives(self) -> tuple[float, float]:
         """(primal, dual) objective, both without the constant."""
@@ -152,16 +159,16 @@ class InteriorPoint:
         self.chol = cho_factor(matrix * self.scale[:, None] * self.scale, lower=True, check_finite=False)
         self.short = self.data.capacity - used - room[0]
 
-    def _aim_second_order(self, pool: ThreadPoolExecutor, target: float, share: float) -> None:
+    def _aim_second_order(self, pool: ThreadPoolExecutor, target: float) -> None:
         data, d, want = self.data, self.step, self.want
         self._over(
             pool,
             lambda low, high: aim_second_order(
-                low, high, data.first, data.alpha, target, share, d.v, d.z, d.slack, want.v, want.slack[0]
+                low, high, data.first, data.alpha, target, d.v, d.z, d.slack, want.v, want.slack[0]
             ),
         )
-        want.excess[0::2] = target - share * d.excess[0::2] * d.excess[1::2]
-        want.room[0] = target - share * d.room[0] * d.room[1]
+        want.excess[0::2] = target - d.excess[0::2] * d.excess[1::2]
+        want.room[0] = target - d.room[0] * d.room[1]
 
     def _aim_central(self, pool: ThreadPoolExecutor, target: float, primal: float, dual: float) -> None:
         data, d, want, at = self.data, self.step, self.want, self.at
@@ -238,7 +245,7 @@ def cold_start(data: Relaxation) -> Iterate:
     mean = np.einsum("nlg,ng,nl->n", v, data.alpha, data.start)
     slack = np.where(live, data.parallel - v.sum(axis=2), 1.0)
     room = data.capacity - v.sum(axis=0)
-    target = TG * float(data.weight @ (data.floor + np.maximum(data.excess + mean, 0.0))) / max(int(usable.sum()), 1)
+    target = float(data.weight @ (data.floor + np.maximum(data.excess + mean, 0.0))) / max(int(usable.sum()), 1)
     slack_dual = np.where(live, target / slack, 1.0)
     room_dual = target / np.maximum(room, 1e-300)
     behind = data.excess + mean
@@ -256,47 +263,4 @@ def cold_start(data: Relaxation) -> Iterate:
         excess=np.stack((e, data.weight - nu, e - behind, nu)),
         lam=lam_n,
         room=np.stack((room, room_dual)),
-    )
-
-
-def run(
-    data: Relaxation, iterate: Iterate, tolerance: float, max_iterations: int = 100, threads: int = 0, verbose: bool = False
-) -> tuple[InteriorPoint, bool]:
-    """Iterate until the relative gap (F8, with the constant) and the residuals of H4 and H6 are within tolerance."""
-    method = InteriorPoint(data, iterate, threads)
-    done = False
-    with ThreadPoolExecutor(method.threads) as pool:
-        for _ in range(max_iterations):
-            t = time.perf_counter()
-            method.iterate(pool)
-            primal, dual = method.objectives()
-            gap = abs(primal - dual) / (abs(data.constant + primal) + 1e-300)
-            short = float(np.max(np.abs(method.short) / data.capacity))
-            work = float(np.max(np.abs(method.inner[:, 3]), initial=0.0))
-            if verbose:
-                print(f"{method.iterations} P {data.constant+primal:.6e} D {data.constant+dual:.6e} gap {gap:.2e} cap {short:.1e} work {work:.1e} mu {method.complementarity():.1e} {time.perf_counter()-t:.3f}s {method.last}")
-            if gap <= tolerance and short <= tolerance and work <= tolerance:
-                done = True
-                break
-    return method, done
-
-
-def scaled(data: Relaxation) -> tuple[Relaxation, float, float]:
-    """The relaxation in units in which its horizon is one and the mean weight is one; (seconds, weight) of a unit."""
-    unit_s = float(data.start.max(initial=0.0) + data.capacity.max(initial=1.0) / max(1.0, 1.0))
-    unit_s = max(float(np.max(data.floor, initial=1e-300)), 1e-300)
-    weight = float(np.mean(data.weight)) if len(data.weight) else 1.0
-    return (
-        replace(
-            data,
-            capacity=data.capacity / unit_s,
-            parallel=data.parallel / unit_s,
-            alpha=data.alpha * unit_s,
-            start=data.start / unit_s,
-            floor=data.floor / unit_s,
-            excess=data.excess / unit_s,
-            weight=data.weight / weight,
-        ),
-        unit_s,
-        weight,
     )

@@ -119,7 +119,8 @@ def work_dual(
             low = lam
         if abs(work - 1.0) <= 1e-3:
             return lam, mean
-    return 0.5 * (low + high), mean
+    lam = 0.5 * (low + high)
+    return lam, work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)[1]
 
 
 @_compiled
