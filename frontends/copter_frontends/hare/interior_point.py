@@ -14,6 +14,8 @@ from scipy.linalg import cho_factor, cho_solve
 from copter_frontends.hare.interior_kernels import aim_central, aim_second_order, factor, reduce_rhs, substitute
 from copter_frontends.hare.relaxation import Floats, Relaxation
 
+Direction = tuple[float, float, Floats]  # largest primal and dual step, sums of x z, x dz, z dx, dx dz
+
 CHUNKS = 16  # ranges of jobs; sums are taken in their order, so that threads change no bits
 BACK = 0.9  # of the way to the boundary that a step goes: products stay alike
 SHIFT = 1e-13  # of the diagonal, added so that a factorisation does not fail near the end
@@ -72,6 +74,7 @@ class InteriorPoint:
         pairs = int(relaxation.usable.sum()) + (intervals - relaxation.first).sum() + 2 * n + intervals * types
         self.pairs = int(pairs)
         self.iterations = 0
+        self.product = self.complementarity()
 
     # One iteration ------------------------------------------------------------------------------------------------
 
@@ -84,25 +87,27 @@ class InteriorPoint:
         ahead = (sums[0] + dual * sums[1] + primal * sums[2] + primal * dual * sums[3]) / self.pairs
         sigma = min(max(min(1.0, max(ahead, 0.0) / now) ** 3, 1e-6), LARGEST_SIGMA)
         self._aim_second_order(pool, sigma * now)
-        primal, dual, _ = self._direction(pool)
-        primal, dual = self._correct(pool, sigma * now, primal, dual)
-        self._move(pool, min(1.0, BACK * primal), min(1.0, BACK * dual))
+        primal, dual, sums = self._correct(pool, sigma * now, self._direction(pool))
+        primal, dual = min(1.0, BACK * primal), min(1.0, BACK * dual)
+        self._move(pool, primal, dual)
+        ahead = sums[0] + dual * sums[1] + primal * sums[2] + primal * dual * sums[3]
+        self.product = float(ahead) / self.pairs
         self.iterations += 1
 
-    def _correct(self, pool: ThreadPoolExecutor, target: float, primal: float, dual: float) -> tuple[float, float]:
-        """Gondzio's correctors, while they lengthen the step; the step lengths at the end."""
+    def _correct(self, pool: ThreadPoolExecutor, target: float, found: Direction) -> Direction:
+        """Gondzio's correctors, while they lengthen the step."""
         for _ in range(CORRECTORS):
             kept = self.step.copy(), self.dinner.copy()
-            self._aim_central(pool, target, min(1.0, 1.1 * primal + 0.1), min(1.0, 1.1 * dual + 0.1))
+            self._aim_central(pool, target, min(1.0, 1.1 * found[0] + 0.1), min(1.0, 1.1 * found[1] + 0.1))
             wider = self._direction(pool)
-            gain = (wider[0] + wider[1]) / (primal + dual)
+            gain = (wider[0] + wider[1]) / (found[0] + found[1])
             if gain < 1.0:
                 self.step, self.dinner = kept
                 break
-            primal, dual = wider[:2]
+            found = wider
             if gain < LEAST_GAIN:
                 break
-        return primal, dual
+        return found
 
     def complementarity(self) -> float:
         """Mean of x z over all pairs."""
@@ -184,7 +189,7 @@ class InteriorPoint:
             near = np.clip(product, 0.1 * target, 10.0 * target) - product
             aim[0::2] += np.maximum(near, -10.0 * target)
 
-    def _direction(self, pool: ThreadPoolExecutor) -> tuple[float, float, Floats]:
+    def _direction(self, pool: ThreadPoolExecutor) -> Direction:
         """Fill the step for the products wanted; the largest step lengths, and the sums of x z, x dz, z dx, dx dz."""
         d, room, droom, want = self.step, self.at.room, self.step.room, self.want
         own = (self.inner, want.v, want.slack[0], want.excess[0::2])

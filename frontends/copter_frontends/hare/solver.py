@@ -18,7 +18,7 @@ from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.relaxation import Relaxation
 from copter_frontends.hare.response import respond
 
-KEEP_GAP = 1e-3  # relative; the first iterate below it is where the next solve starts
+KEEP_GAP = 1e-3  # relative; the last iterate whose products say at least so much is where the next solve starts
 PATIENCE = 4.0  # times the tolerance; the certified bound is taken once the method's own gap is below
 
 
@@ -136,14 +136,14 @@ class RelaxationSolver:
     ) -> tuple[Status, float]:
         """Iterate to the tolerance; keep where the next solve starts. (status, certified bound in the method's units)"""
         data, best, status = method.data, -np.inf, Status.ITERATION_LIMIT
-        self._kept = None
+        self._keep(method, instance, grid)
         with ThreadPoolExecutor(method.threads) as pool:
             for _ in range(self.max_iterations):
                 method.iterate(pool)
                 primal, dual = method.objectives()
                 gap = (primal - dual) / abs(data.constant + primal)
                 met = method.shortfall() <= self.tolerance
-                if gap <= KEEP_GAP and met and self._kept is None:
+                if method.product * method.pairs >= KEEP_GAP * abs(data.constant + primal):
                     self._keep(method, instance, grid)
                 if time.perf_counter() >= until:
                     status = Status.TIME_LIMIT
@@ -158,13 +158,11 @@ class RelaxationSolver:
             if best == -np.inf:
                 at = method.at
                 best = certified_bound(data, at.room[1], at.lam, at.excess[3], pool)
-        if self._kept is None:
-            self._keep(method, instance, grid)
         return status, best
 
     def _keep(self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid) -> None:
         gpus = tuple(zip(instance.gpu_types, instance.gpus.tolist(), strict=True))
-        self._kept = _Kept(instance.jobs, grid, gpus, method.at.copy(), method.complementarity())
+        self._kept = _Kept(instance.jobs, grid, gpus, method.at.copy(), method.product)
 
     def _solution(
         self, relaxation: Relaxation, method: InteriorPoint, status: Status, bound: float, seconds: float, warm: bool
