@@ -62,11 +62,12 @@ class RelaxationSolution:
 
 @dataclass(slots=True)
 class _Kept:
-    """Where the last solve stood: its jobs and grid, an iterate with its mean product."""
+    """Where the last solve stood: its jobs, grid and data (in units), an iterate with its mean product."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
-    gpus: tuple[tuple[str, int], ...]
+    gpu_types: tuple[str, ...]
+    data: Relaxation
     iterate: Iterate
     product: float
 
@@ -161,8 +162,7 @@ class RelaxationSolver:
         return status, best
 
     def _keep(self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid) -> None:
-        gpus = tuple(zip(instance.gpu_types, instance.gpus.tolist(), strict=True))
-        self._kept = _Kept(instance.jobs, grid, gpus, method.at.copy(), method.product)
+        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, method.data, method.at.copy(), method.product)
 
     def _solution(
         self, relaxation: Relaxation, method: InteriorPoint, status: Status, bound: float, seconds: float, warm: bool
@@ -192,17 +192,12 @@ class RelaxationSolver:
         """The last iterate with its changed jobs put anew; None where there is nothing to go on from."""
         kept = self._kept
         assert kept is not None
-        types = tuple(name for name, _ in kept.gpus)
-        if types != instance.gpu_types or grid.edges[0] > kept.grid.edges[-1]:
+        if kept.gpu_types != instance.gpu_types or grid.edges[0] > kept.grid.edges[-1]:
             return None
         data = _in_units(relaxation, self._unit_s, self._unit_weight)
         old, n, target = kept.iterate, instance.n_jobs, kept.product
         same_grid = len(grid.edges) == len(kept.grid.edges) and bool(np.all(grid.edges == kept.grid.edges))
-        where = {job.id: k for k, job in enumerate(kept.jobs)} if same_grid else {}
-        found = np.array([where.get(job.id, -1) for job in instance.jobs], dtype=np.int64)
-        for k in np.flatnonzero(found >= 0).tolist():
-            if kept.jobs[found[k]] is not instance.jobs[k] and kept.jobs[found[k]] != instance.jobs[k]:
-                found[k] = -1
+        found = _unchanged(kept, instance, data) if same_grid else np.full(n, -1, dtype=np.int64)
         stay, anew = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
         room = old.room.copy() if same_grid else _room_on(kept.grid, grid, old.room, data, target)
         _, intervals, kinds = data.shape
@@ -221,6 +216,19 @@ class RelaxationSolver:
         out = (at.v, at.z, at.slack, at.excess, at.lam)
         with ThreadPoolExecutor(self.threads or None) as pool:
             list(pool.map(lambda part: respond(part, *rest, *out), np.array_split(jobs, CHUNKS)))
+
+
+def _unchanged(kept: _Kept, instance: HareInstance, data: Relaxation) -> Ints:
+    """Place in the last solve of each job whose rows and columns are as they were, else -1, (N,)."""
+    where = {job.id: k for k, job in enumerate(kept.jobs)}
+    found = np.array([where.get(job.id, -1) for job in instance.jobs], dtype=np.int64)
+    here = np.flatnonzero(found >= 0)
+    before, same = found[here], np.ones(len(here), dtype=np.bool_)
+    for name in ("alpha", "parallel", "start", "excess", "weight"):
+        now, then = getattr(data, name)[here], getattr(kept.data, name)[before]
+        same &= (now == then).reshape(len(here), -1).all(axis=1)
+    found[here[~same]] = -1
+    return found
 
 
 def _in_units(data: Relaxation, unit_s: float, weight: float) -> Relaxation:
