@@ -95,7 +95,7 @@ def test_a_rolled_grid_goes_on_warm() -> None:
     grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance))
     solver = RelaxationSolver(tolerance=1e-5)
     solver.solve(instance, grid)
-    later = grid.rolled(0.1 * sufficient_horizon_s(instance))
+    later = grid.rolled(0.01 * sufficient_horizon_s(instance))
     found = solver.solve(instance, later)
     assert found.warm
     assert found.objective == pytest.approx(RelaxationSolver(1e-5).solve(instance, later).objective, rel=3e-5)

@@ -52,6 +52,11 @@ class Chunks:
                 else:
                     high = middle
             size = _size(instance, ell, high)
+        return cls.cut(instance, size)
+
+    @classmethod
+    def cut(cls, instance: HareInstance, size: Ints) -> Chunks:
+        """Cut job n into chunks of ``size[n]`` rounds, the last one as long as what is left, (N,)."""
         count = -(-instance.rounds // size)
         first = np.concatenate(([0], np.cumsum(count))).astype(np.int64)
         job = np.repeat(np.arange(instance.n_jobs), count)

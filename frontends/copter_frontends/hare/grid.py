@@ -70,16 +70,17 @@ class TimeGrid:
         """The grid seen from `now_s`: what has elapsed is dropped, the interval that now lies in is cut.
 
         All later edges stay where they are, so that only the columns of the first interval change. With `resplit` an
-        interval that has come so near that it is too coarse is split in two: where its right end is more than
-        growth^2 times as far from now as its left end is, and longer than the first grid's unit.
+        interval that has come so near that it is too coarse is halved, and its left half again: where its
+        right end is more than growth^2 times as far from now as its left end is, down to the first grid's unit.
         """
         later = self.edges[self.edges > now_s * (1 + 1e-12) + 1e-12]
+        if not len(later):
+            raise InvalidClusterError(f"the grid ended at {self.edges[-1]:g} s, before {now_s:g} s: make a new one")
         edges = np.concatenate(([now_s], later))
         if resplit and len(edges) > 2:
             unit, found = (edges[-1] - now_s) / RATIO, [now_s]
             for right in edges[1:].tolist():
-                pieces = _pieces(found[-1] - now_s, right - now_s, self.growth, unit)
-                found += [found[-1] + (right - found[-1]) * k / pieces for k in range(1, pieces)] + [right]
+                found += _halvings(found[-1], right, now_s, self.growth, unit) + [right]
             edges = np.array(found)
         return TimeGrid(edges, self.growth)
 
@@ -90,6 +91,10 @@ class TimeGrid:
         return np.maximum(high - low, 0.0) / self.length[:, None]
 
 
-def _pieces(near: float, far: float, growth: float, unit: float) -> int:
-    """Two where an interval (near, far], seen from now, is too coarse, else one."""
-    return 2 if far - near > 2 * unit and far > growth**2 * max(near, unit) * (1 + 1e-9) else 1
+def _halvings(left: float, right: float, now_s: float, growth: float, unit: float) -> list[float]:
+    """Edges inside an interval that is too coarse, seen from now: its left part is halved until it is not."""
+    inside: list[float] = []
+    while right - left > 2 * unit and right - now_s > growth**2 * max(left - now_s, unit) * (1 + 1e-9):
+        right = 0.5 * (left + right)
+        inside.append(right)
+    return inside[::-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from copter_frontends.hare.relaxation import Floats, Relaxation
 
 Direction = tuple[float, float, Floats]  # largest primal and dual step, sums of x z, x dz, z dx, dx dz
 
-CHUNKS = 16  # ranges of jobs; sums are taken in their order, so that threads change no bits
+CHUNKS, CHUNK = 16, 64  # ranges of jobs at most, jobs of one at least; sums in their order: threads change no bits
 BACK = 0.9  # of the way to the boundary that a step goes: products stay alike
 SHIFT = 1e-13  # of the diagonal, added so that a factorisation does not fail near the end
 LARGEST_SIGMA = 0.6  # of the products at hand that a step aims at, at most
@@ -65,7 +65,8 @@ class InteriorPoint:
     def __init__(self, relaxation: Relaxation, iterate: Iterate, threads: int = 0) -> None:
         self.data, self.at = relaxation, iterate
         n, intervals, types = relaxation.shape
-        self.ranges = [(n * k // CHUNKS, n * (k + 1) // CHUNKS) for k in range(CHUNKS)]
+        parts = max(1, min(CHUNKS, n // CHUNK))
+        self.ranges = [(n * k // parts, n * (k + 1) // parts) for k in range(parts)]
         self.threads = threads or len(os.sched_getaffinity(0))
         self.step = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
         self.want = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
@@ -135,12 +136,14 @@ class InteriorPoint:
         data, at = self.data, self.at
         return data.first, data.start, data.alpha, at.v, at.z, at.slack, at.excess
 
+    def _each(self, pool: ThreadPoolExecutor, call: Callable[..., Any], parts: Sequence[Any]) -> None:
+        """call(range, part) for every range of jobs, on the pool's threads where there are several."""
+        list((pool.map if len(parts) > 1 else map)(call, self.ranges, parts))
+
     def _over(self, pool: ThreadPoolExecutor, call: Callable[..., Any], *shapes: tuple[int, ...]) -> list[Floats]:
         """Run call(low, high, *sums) over the ranges; the sums added up in the ranges' order."""
         parts = [tuple(np.zeros(shape) for shape in shapes) for _ in self.ranges]
-        jobs = [pool.submit(call, *span, *part) for span, part in zip(self.ranges, parts, strict=True)]
-        for job in jobs:
-            job.result()
+        self._each(pool, lambda span, part: call(*span, *part), parts)
         return [np.sum([part[k] for part in parts], axis=0) for k in range(len(shapes))]
 
     def _factor(self, pool: ThreadPoolExecutor) -> None:
@@ -203,14 +206,8 @@ class InteriorPoint:
         dy = (self.scale * cho_solve(self.chol, self.scale * rhs.ravel(), check_finite=False)).reshape(rhs.shape)
         droom[0], droom[1] = move + room[0] / room[1] * dy, -dy
         parts: list[Floats] = [np.array([np.inf, np.inf, 0, 0, 0, 0]) for _ in self.ranges]
-        jobs = [
-            pool.submit(
-                substitute, *span, *self._common(), *own, self.rows, dy, d.v, d.z, d.slack, d.excess, self.dinner, part
-            )
-            for span, part in zip(self.ranges, parts, strict=True)
-        ]
-        for job in jobs:
-            job.result()
+        steps = (self.rows, dy, d.v, d.z, d.slack, d.excess, self.dinner)
+        self._each(pool, lambda span, part: substitute(*span, *self._common(), *own, *steps, part), parts)
         found = np.array(parts)
         primal = min(float(found[:, 0].min()), _longest(room[0], droom[0]))
         dual = min(float(found[:, 1].min()), _longest(room[1], droom[1]))

@@ -19,6 +19,8 @@ from copter_frontends.hare.relaxation import Relaxation
 from copter_frontends.hare.response import respond
 
 KEEP_GAP = 1e-3  # relative; the last iterate whose products say at least so much is where the next solve starts
+FRESH_PRODUCTS = 30.0  # where every job has changed, the products are so many times those kept
+WARM_ITERATIONS = 40  # after which a warm solve that has not ended starts afresh, cold
 PATIENCE = 4.0  # times the tolerance; the certified bound is taken once the method's own gap is below
 
 
@@ -126,20 +128,24 @@ class RelaxationSolver:
             method = self._method(data, cold_start(data))
         else:
             method = self._method(_in_units(relaxation, self._unit_s, self._unit_weight), start)
-        status, bound = self._run(method, instance, grid, started + deadline_s)
+        limit = self.max_iterations if start is None else min(WARM_ITERATIONS, self.max_iterations)
+        status, bound = self._run(method, instance, grid, started + deadline_s, limit)
+        if start is not None and status is Status.ITERATION_LIMIT and limit < self.max_iterations:
+            start, method = None, self._method(method.data, cold_start(method.data))
+            status, bound = self._run(method, instance, grid, started + deadline_s, self.max_iterations)
         return self._solution(relaxation, method, status, bound, time.perf_counter() - started, start is not None)
 
     def _method(self, data: Relaxation, start: Iterate) -> InteriorPoint:
         return InteriorPoint(data, start, self.threads)
 
     def _run(
-        self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid, until: float
+        self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid, until: float, limit: int
     ) -> tuple[Status, float]:
         """Iterate to the tolerance; keep where the next solve starts. (status, certified bound in the method's units)"""
         data, best, status = method.data, -np.inf, Status.ITERATION_LIMIT
         self._keep(method, instance, grid)
         with ThreadPoolExecutor(method.threads) as pool:
-            for _ in range(self.max_iterations):
+            for _ in range(limit):
                 method.iterate(pool)
                 primal, dual = method.objectives()
                 gap = (primal - dual) / abs(data.constant + primal)
@@ -208,7 +214,13 @@ class RelaxationSolver:
         if len(stay):
             at.v[stay], at.z[stay], at.lam[stay] = old.v[found[stay]], old.z[found[stay]], old.lam[found[stay]]
             at.slack[:, stay], at.excess[:, stay] = old.slack[:, found[stay]], old.excess[:, found[stay]]
+        else:
+            target *= FRESH_PRODUCTS
         self._respond(data, anew, at, target)
+        if not len(stay):
+            left = data.capacity - at.v.sum(axis=0)
+            at.room[1] = np.maximum(at.room[1], target / data.capacity)
+            at.room[0] = np.maximum(left, np.minimum(target / at.room[1], data.capacity))
         return at
 
     def _respond(self, data: Relaxation, jobs: Ints, at: Iterate, target: float) -> None:
