@@ -129,7 +129,7 @@ def test_the_least_round_counts_gpus() -> None:
 def test_the_grid_keeps_its_later_edges_as_it_rolls() -> None:
     grid = TimeGrid.geometric(0.0, 7500.0)
     assert grid.intervals == 23
-    assert TimeGrid.geometric(0.0, 7500.0, 1.25).intervals == 41
+    assert TimeGrid.geometric(0.0, 7500.0, 1.25).intervals == 40
     later = grid.rolled(100.0)
     assert later.edges[0] == 100.0
     assert np.isin(grid.edges[grid.edges > 100.0], later.edges).all()

@@ -11,7 +11,7 @@ from copter_frontends.vocabulary import InvalidClusterError
 
 Floats = NDArray[np.float64]
 
-RATIO = 7500.0  # of the horizon to the first interval's length: 23 intervals at growth 1.5, 41 at 1.25
+RATIO = 7500.0  # of the horizon to the first interval's length: 23 intervals at growth 1.5, 40 at 1.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class TimeGrid:
         if not horizon_s > start_s:
             raise InvalidClusterError(f"the horizon {horizon_s:g} s is not after the start {start_s:g} s")
         count = int(np.ceil(np.log(ratio) / np.log(growth) - 1e-9))
-        distance = (horizon_s - start_s) * growth ** np.arange(-count, 1.0)
+        distance = (horizon_s - start_s) * growth ** np.arange(1.0 - count, 1.0)
         return cls(np.concatenate(([start_s], start_s + distance)), growth)
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from copter_frontends.hare.interior_kernels import aim_central, aim_second_order, factor, reduce_rhs, substitute
 from copter_frontends.hare.relaxation import Floats, Relaxation
@@ -79,9 +79,10 @@ class InteriorPoint:
 
     # One iteration ------------------------------------------------------------------------------------------------
 
-    def iterate(self, pool: ThreadPoolExecutor) -> None:
-        """One predictor and one corrector step."""
-        self._factor(pool)
+    def iterate(self, pool: ThreadPoolExecutor) -> bool:
+        """One predictor and one corrector step; False, and nothing moved, where the matrix is no longer positive."""
+        if not self._factor(pool):
+            return False
         self.want.v[:], self.want.slack[:], self.want.excess[:], self.want.room[:] = 0.0, 0.0, 0.0, 0.0
         primal, dual, sums = self._direction(pool)
         now = sums[0] / self.pairs
@@ -93,6 +94,7 @@ class InteriorPoint:
         self._move(pool, primal, dual)
         ahead = sums[0] + dual * sums[1] + primal * sums[2] + primal * dual * sums[3]
         self.product = float(ahead) / self.pairs
+        return True
         self.iterations += 1
 
     def _correct(self, pool: ThreadPoolExecutor, target: float, found: Direction) -> Direction:
@@ -146,7 +148,7 @@ class InteriorPoint:
         self._each(pool, lambda span, part: call(*span, *part), parts)
         return [np.sum([part[k] for part in parts], axis=0) for k in range(len(shapes))]
 
-    def _factor(self, pool: ThreadPoolExecutor) -> None:
+    def _factor(self, pool: ThreadPoolExecutor) -> bool:
         _, intervals, types = self.data.shape
         blocks, used = self._over(
             pool,
@@ -163,9 +165,15 @@ class InteriorPoint:
         diagonal = np.arange(size)
         matrix[diagonal, diagonal] += (room[0] / room[1]).ravel()
         matrix[diagonal, diagonal] += SHIFT * matrix[diagonal, diagonal]
-        self.scale = 1.0 / np.sqrt(matrix[diagonal, diagonal])
-        self.chol = cho_factor(matrix * self.scale[:, None] * self.scale, lower=True, check_finite=False)
         self.short = self.data.capacity - used - room[0]
+        if not np.isfinite(matrix).all() or matrix[diagonal, diagonal].min() <= 0:
+            return False
+        self.scale = 1.0 / np.sqrt(matrix[diagonal, diagonal])
+        try:
+            self.chol = cho_factor(matrix * self.scale[:, None] * self.scale, lower=True, check_finite=False)
+        except LinAlgError:
+            return False
+        return True
 
     def _aim_second_order(self, pool: ThreadPoolExecutor, target: float) -> None:
         data, d, want = self.data, self.step, self.want

@@ -46,7 +46,7 @@ class HareScheduler:
     Parameters
     ----------
     growth : float
-        1 + epsilon of the grid: 1.5 is 23 intervals, 1.25 is 41. The bound is the tighter the nearer it is to 1.
+        1 + epsilon of the grid: 1.5 is 23 intervals, 1.25 is 40. The bound is the tighter the nearer it is to 1.
     rule : {"earliest_finish", "paper"}
         As :func:`.schedule_in_order`.
     max_tasks : int

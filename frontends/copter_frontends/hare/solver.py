@@ -31,7 +31,7 @@ class RelaxationSolution:
     Attributes
     ----------
     status : copter.Status
-        OPTIMAL, ITERATION_LIMIT or TIME_LIMIT.
+        OPTIMAL, ITERATION_LIMIT, TIME_LIMIT or NUMERICAL_ERROR; the bound holds in each.
     objective, bound, gap : float
         Value of the point; what its prices prove of every schedule; (objective - bound) / (1 + |objective|).
     violation : float
@@ -130,7 +130,7 @@ class RelaxationSolver:
             method = self._method(_in_units(relaxation, self._unit_s, self._unit_weight), start)
         limit = self.max_iterations if start is None else min(WARM_ITERATIONS, self.max_iterations)
         status, bound = self._run(method, instance, grid, started + deadline_s, limit)
-        if start is not None and status is Status.ITERATION_LIMIT and limit < self.max_iterations:
+        if start is not None and status in (Status.ITERATION_LIMIT, Status.NUMERICAL_ERROR):
             start, method = None, self._method(method.data, cold_start(method.data))
             status, bound = self._run(method, instance, grid, started + deadline_s, self.max_iterations)
         return self._solution(relaxation, method, status, bound, time.perf_counter() - started, start is not None)
@@ -146,7 +146,9 @@ class RelaxationSolver:
         self._keep(method, instance, grid)
         with ThreadPoolExecutor(method.threads) as pool:
             for _ in range(limit):
-                method.iterate(pool)
+                if not method.iterate(pool):
+                    status = Status.NUMERICAL_ERROR
+                    break
                 primal, dual = method.objectives()
                 gap = (primal - dual) / abs(data.constant + primal)
                 met = method.shortfall() <= self.tolerance
