@@ -1,4 +1,4 @@
-"""The list scheduler's loop over tasks, compiled: a heap of free times for each GPU type."""
+"""The list scheduler's loop over tasks, compiled: the GPUs of each type sorted by when they are free."""
 
 from __future__ import annotations
 
@@ -18,21 +18,26 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_compiled
-def sift_down(times: Floats, gpu: Ints, at: int, first: int, end: int) -> None:
-    """Restore the heap of (time, GPU) in [first, end) after the entry at `at` grew."""
-    while True:
-        child = first + 2 * (at - first) + 1
-        if child >= end:
-            return
-        if child + 1 < end and (
-            times[child + 1] < times[child] or (times[child + 1] == times[child] and gpu[child + 1] < gpu[child])
-        ):
-            child += 1
-        if times[at] < times[child] or (times[at] == times[child] and gpu[at] < gpu[child]):
-            return
-        times[at], times[child] = times[child], times[at]
-        gpu[at], gpu[child] = gpu[child], gpu[at]
-        at = child
+def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
+    """Place of the GPU that became free last of those free by `ready`; of the one that is free first if none is."""
+    low, high = first, end
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] <= ready:
+            low = middle + 1
+        else:
+            high = middle
+    return max(low - 1, first)
+
+
+@_compiled
+def occupy(times: Floats, gpu: Ints, at: int, end: int, until: float) -> None:
+    """Hold the GPU at a place until a later time, and keep the times sorted."""
+    which = gpu[at]
+    while at + 1 < end and times[at + 1] < until:
+        times[at], gpu[at] = times[at + 1], gpu[at + 1]
+        at += 1
+    times[at], gpu[at] = until, which
 
 
 @_compiled
@@ -62,18 +67,17 @@ def list_schedule(
 ) -> None:  # fmt: skip
     """Place the tasks of the chunks in `order` one by one.
 
-    `ready` (N,) is when each job's next chunk may start, kept up to date; `times` and `gpu` are heaps of the GPUs' free
-    times, type g in [first[g], end[g]). Chunk b's tasks are written to `start` and `where` from offset[b] on.
+    `ready` (N,) is when each job's next chunk may start, kept up to date; `times` and `gpu` are the GPUs' free times,
+    sorted within each type, type g in [first[g], end[g]). Chunk b's tasks are written to `start` and `where` from offset[b] on.
     """
     for b in order:
         n, count = job[b], float(rounds[b])
         done = ready[n]
         for k in range(tasks[n]):
             g = choose_type(ready[n], count, train[n], sync[n], times, gpu, first, end, paper)
-            top = first[g]
-            begin = max(ready[n], times[top])
-            start[offset[b] + k], where[offset[b] + k] = begin, gpu[top]
+            at = first[g] if paper else latest_free(times, first[g], end[g], ready[n])
+            begin = max(ready[n], times[at])
+            start[offset[b] + k], where[offset[b] + k] = begin, gpu[at]
             done = max(done, begin + count * (train[n, g] + sync[n, g]))
-            times[top] = begin + count * train[n, g] + (count - 1.0) * sync[n, g]
-            sift_down(times, gpu, top, top, end[g])
+            occupy(times, gpu, at, end[g], begin + count * train[n, g] + (count - 1.0) * sync[n, g])
         ready[n] = done

@@ -102,8 +102,9 @@ def schedule_in_order(
     order : ndarray (B,) of int
         Every chunk once, a job's chunks in their own order.
     rule : {"earliest_finish", "paper"}
-        Where a task goes: the GPU on which it would be synchronised first (ties: the faster one), or the GPU that is
-        free first, as Algorithm 1's line 12 prints it, however slow.
+        Where a task goes: the GPU on which it would be synchronised first (ties: the faster type, then the GPU that was
+        idle for the shortest time), or the GPU that is free first, as Algorithm 1's line
+        12 prints it, however slow.
     ready_s : ndarray (N,), optional
         When each job may start, its arrival by default.
     free_s : ndarray (GPUs,), optional
@@ -122,7 +123,7 @@ def schedule_in_order(
     total = int(offset[-1])
     start, where = np.zeros(total), np.zeros(total, dtype=np.int64)
     ready = (instance.arrival_s if ready_s is None else np.maximum(ready_s, instance.arrival_s)).copy()
-    times, gpu = _heaps(instance, free_s)
+    times, gpu = _sorted_free(instance, free_s)
     first = instance.first_gpu
     list_schedule(
         order, chunks.job, chunks.rounds, instance.tasks, instance.train_s, instance.sync_s, ready, times, gpu,
@@ -143,8 +144,8 @@ def timed(
     return HareSchedule(instance, chunks, chunk, gpu, start_s, end, end + sync, completion_s)
 
 
-def _heaps(instance: HareInstance, free_s: Floats | None) -> tuple[Floats, Ints]:
-    """Free times and GPU numbers, each type's sorted, which is a heap."""
+def _sorted_free(instance: HareInstance, free_s: Floats | None) -> tuple[Floats, Ints]:
+    """Free times and GPU numbers, sorted within each type."""
     count = int(instance.gpus.sum())
     free = np.zeros(count) if free_s is None else np.array(free_s, dtype=np.float64)
     order = np.lexsort((np.arange(count), free, gpu_type_of(instance)))
