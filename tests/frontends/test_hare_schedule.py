@@ -93,7 +93,7 @@ def test_tasks_of_a_round_may_follow_each_other():
     instance = HareInstance.of([job], {"g": 2})
     schedule = schedule_in_order(instance, Chunks.of(instance), np.arange(2))
     assert schedule.completion_s[0] == 4.0
-    assert {gpu: len(tasks) for gpu, tasks in schedule.sequences().items()} == {0: 4, 1: 2}
+    assert sorted(len(tasks) for tasks in schedule.sequences().values()) == [3, 3]
 
 
 def test_chunks_keep_within_the_number_of_tasks_and_lose_no_round():
