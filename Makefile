@@ -6,7 +6,7 @@ PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
 SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test check check-long bench bench-suite docs clean
+.PHONY: demo test check check-long bench bench-suite lp-sets docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -31,6 +31,10 @@ bench: $(VENV)/.benchmark
 # Every kernel, solve, edit and frontend by itself (a few minutes).
 bench-suite: $(VENV)/.benchmark
 	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same --show-stderr
+
+# LP test sets from outside the project (COPTER_DATA, by default ../shared/data), every answer judged.
+lp-sets: $(VENV)/.benchmark
+	$(PY) benchmarks/lp_sets.py
 
 docs:
 	@echo "The documentation is Markdown in docs/: start at docs/README.md"

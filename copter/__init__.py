@@ -4,6 +4,8 @@ It edits the problem in place, re-solves it from where it stood, and hands back 
 """
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 # Threads that wait by spinning keep the processor from the thread they wait for where the machine does other work: at
 # 10,000 GPUs with one of two processors taken, a round took 89 ms instead of 23. OpenMP reads it when it is loaded.
@@ -27,7 +29,16 @@ from copter.settings import Settings
 from copter.solution import Residuals, Solution, Status
 from copter.solving import solve
 
+if TYPE_CHECKING:
+    from copter.interop.mps import read_mps, write_mps
+
 __version__ = "0.1.0"
+
+# Imported when they are first asked for, so that importing copter stays fast.
+_LAZY = {
+    "read_mps": "copter.interop.mps",
+    "write_mps": "copter.interop.mps",
+}
 
 __all__ = [
     "CopterError",
@@ -46,5 +57,19 @@ __all__ = [
     "StaleSolutionError",
     "Status",
     "UnknownHandleError",
+    "read_mps",
     "solve",
+    "write_mps",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,6 +49,23 @@ def require_ordered(what: str, lower: Floats, upper: Floats) -> None:
         raise InvalidDataError(f"{what} {at}: lower bound {lower[at]} is above upper bound {upper[at]}")
 
 
+def checked_names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
+    """Names as a tuple, one for each row or column, all different; None stays None."""
+    if names is None:
+        return None
+    found = tuple(names)
+    if len(found) != size:
+        raise DimensionError(f"{what} holds {len(found)} names, must hold {size}")
+    wrong = next((at for at, name in enumerate(found) if not isinstance(name, str) or not name), None)
+    if wrong is not None:
+        raise InvalidDataError(f"{what}[{wrong}] is {found[wrong]!r}, must be a string that is not empty")
+    if len(set(found)) < size:
+        seen: set[str] = set()
+        twice = next(name for name in found if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InvalidDataError(f"{what} holds {twice!r} twice: names must be different")
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class LinearProgram:
     """min or max c'x + offset subject to row_lower <= A x <= row_upper, col_lower <= x <= col_upper.
@@ -66,6 +84,10 @@ class LinearProgram:
     sense : {"min", "max"}
     offset : float
         Constant added to the objective.
+    row_names, col_names : sequence of str, optional
+        One for each row or column, all different; solvers do not look at them.
+    name : str
+        Of the program.
 
     Raises
     ------
@@ -86,6 +108,9 @@ class LinearProgram:
     integrality: NDArray[np.bool_]
     sense: Literal["min", "max"]
     offset: float
+    row_names: tuple[str, ...] | None
+    col_names: tuple[str, ...] | None
+    name: str
 
     def __init__(
         self,
@@ -98,6 +123,9 @@ class LinearProgram:
         integrality: ArrayLike | None = None,
         sense: Literal["min", "max"] = "min",
         offset: float = 0.0,
+        row_names: Sequence[str] | None = None,
+        col_names: Sequence[str] | None = None,
+        name: str = "",
     ) -> None:
         n = np.atleast_1d(as_floats("c", c)).shape[0]
         dense = None if sp.issparse(A) else np.atleast_2d(as_floats("A", A))
@@ -124,13 +152,16 @@ class LinearProgram:
             "integrality": checked_vector("integrality", integrality, n, 0.0) != 0,
             "sense": sense,
             "offset": float(offset),
+            "row_names": checked_names("row_names", row_names, m),
+            "col_names": checked_names("col_names", col_names, n),
+            "name": str(name),
         }
         require_ordered("row", values["row_lower"], values["row_upper"])
         require_ordered("column", values["col_lower"], values["col_upper"])
-        for name, value in values.items():
+        for field, value in values.items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, field, value)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite
@@ -26,6 +25,7 @@ from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim
 from copter.shims.plan import IDLE
 from copter.solution import Residuals, Solution, SparseValues, Status
+from copter.watch import Watch
 
 # Endings after which prices or values have gone off to infinity: there is nothing worth starting from.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
@@ -91,16 +91,16 @@ class Session:
             settings = self.settings
             if deadline_s is not None:
                 settings = replace(settings, time_limit_s=min(deadline_s, settings.time_limit_s))
-            started = time.perf_counter()
             reason, self._restart = self._restart, None
             if reason is not None:
                 self._iterate = Iterate(self.settings.sigma)
-            outcome = Solve(
-                self.model._matrix, self._iterate, settings, callback, self.model._sign * self.model.offset
-            ).run()
+            with Watch(settings.time_limit_s) as watch:
+                outcome = Solve(
+                    self.model._matrix, self._iterate, settings, callback, self.model._sign * self.model.offset, watch
+                ).run()
             if outcome.status in DIVERGED:
                 self._restart = f"the last solve ended {outcome.status.value}"
-            return self._solution(outcome, reason, time.perf_counter() - started)
+            return self._solution(outcome, reason, watch.elapsed_s)
 
     def solve_integer(self, shim: Shim | None = None, deadline_s: float | None = None) -> IntegerPlan:
         """Solve the LP, then make a whole plan of it.

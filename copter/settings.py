@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields
 from math import isfinite
+from typing import Literal
 
 from copter.errors import SettingsError
 
@@ -47,6 +48,14 @@ class Settings:
         Leave purification out when more coupling rows than this are tight.
     keep_slack : float
         A column at rest leaves the working set when its reduced cost exceeds this many times its block's median cost.
+    method : {"interior", "proximal"}
+        How a one-shot :func:`copter.solve` goes; sessions are always proximal.
+    presolve : bool
+        Make the program of a one-shot solve smaller first.
+    max_interior_iterations : int
+        Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
+    refinements : int
+        Times that the error of an answer which is not within tolerance is solved for by itself.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
@@ -67,6 +76,10 @@ class Settings:
     purify: bool = True
     purify_rows: int = 256
     keep_slack: float = 0.05
+    method: Literal["interior", "proximal"] = "interior"
+    presolve: bool = True
+    max_interior_iterations: int = 300
+    refinements: int = 3
     threads: int = 0
     time_limit_s: float = float("inf")
 
@@ -74,10 +87,11 @@ class Settings:
         for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma", "max_sigma"):
             value = getattr(self, name)
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
-        for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps"):
+        for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps", "max_interior_iterations"):
             self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
-        for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "keep_slack"):
+        for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "refinements", "keep_slack"):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
+        self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
 

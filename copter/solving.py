@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import replace
 
-import numpy as np
-
-from copter.algorithm.scaling import Scaling, equilibrate
+from copter.interior.solve import solve_interior
 from copter.linear_program import LinearProgram
-from copter.model import Model
-from copter.session import Session
+from copter.proximal_solving import solve_proximal
 from copter.settings import Settings
-from copter.solution import Residuals, Solution, Status
-from copter.testing import check
-
-COLUMNS = "columns"
-TIGHTENINGS = 3  # times that the scaled problem's tolerance is cut tenfold where the unscaled residuals ask for it
+from copter.solution import Solution
+from copter.watch import Watch
 
 
 def solve(
@@ -25,94 +17,30 @@ def solve(
     settings: Settings | None = None,
     callback: Callable[[int, float, float], bool | None] | None = None,
 ) -> Solution:
-    """Solve a linear program (integrality is ignored) by the proximal-point method.
+    """Solve a linear program (integrality is ignored).
 
     Parameters
     ----------
     lp : LinearProgram
     settings : Settings, optional
+        Its `method` chooses: "interior" (the default, docs/interior.md) for any LP, or "proximal", the method that
+        sessions keep warm, for LPs of many columns and few rows.
     callback : callable, optional
-        As for :meth:`copter.Session.solve`.
+        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration or
+        pricing pass; True ends the solve with INTERRUPTED.
 
     Returns
     -------
     Solution
-        Residuals are those of the problem as given, recomputed after unscaling.
+        Residuals are those of the problem as given, recomputed after unscaling and postsolve. Ctrl-C ends the solve
+        with INTERRUPTED and the best point so far.
 
     Notes
     -----
-    For LPs that change from round to round, keep a :class:`copter.Session` instead. For one general LP with many
-    rows, a simplex or interior-point solver is the better tool (docs/algorithm.md says where the line is).
+    For LPs that change from round to round, keep a :class:`copter.Session` instead.
     """
     settings = settings or Settings()
-    started = time.perf_counter()
-    session, scaling = scaled_session(lp, settings)
-    solution = None
-    for attempt in range(TIGHTENINGS + 1):
-        factor = 10.0**-attempt
-        session.settings = replace(
-            settings,
-            tolerance=settings.tolerance * factor,
-            absolute_tolerance=settings.absolute_tolerance * factor,
-            time_limit_s=max(settings.time_limit_s - (time.perf_counter() - started), 1e-3),
-        )
-        scaled = session.solve(callback=callback)
-        solution = unscaled(lp, scaling, scaled, settings, time.perf_counter() - started)
-        if scaled.status is not Status.OPTIMAL or solution.status is Status.OPTIMAL:
-            break
-    assert solution is not None
-    return solution
-
-
-def scaled_session(lp: LinearProgram, settings: Settings) -> tuple[Session, Scaling]:
-    """A session over the equilibrated program: one request without a limit, one resource a row."""
-    scaling, matrix = equilibrate(lp)
-    model = Model(lp.sense)
-    with np.errstate(invalid="ignore"):
-        low, high = lp.row_lower * scaling.row, lp.row_upper * scaling.row
-    for i in range(lp.shape[0]):
-        model._row_of[i] = model._matrix.add_row(low[i], high[i])
-    if lp.shape[1]:
-        model.add_request(
-            COLUMNS,
-            lp.c * scaling.column / scaling.cost,
-            usage=matrix,
-            resources=list(range(lp.shape[0])),
-            limit=np.inf,
-            lower=lp.col_lower / scaling.column,
-            upper=lp.col_upper / scaling.column,
-        )
-    return Session(model, settings), scaling
-
-
-def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Settings, seconds: float) -> Solution:
-    """The scaled problem's solution in the terms of the original one, judged anew."""
-    x, y, _ = scaled._arrays() if lp.shape[1] else (np.zeros(0), np.zeros(lp.shape[0]), np.zeros(0))
-    x = np.clip(x * scaling.column, lp.col_lower, lp.col_upper)
-    y = y[: lp.shape[0]] * scaling.row * scaling.cost
-    judged = check(lp, x, y)
-    residuals = Residuals(
-        judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute, judged.gap_absolute
-    )
-    status = scaled.status
-    if status is Status.OPTIMAL and not residuals.within(settings.tolerance, settings.absolute_tolerance):
-        status = Status.NUMERICAL_ERROR
-    ray = scaled.ray
-    if ray is not None:
-        ray = ray * (scaling.row if status is Status.PRIMAL_INFEASIBLE else scaling.column)
-        size = float(np.abs(ray).max(initial=0.0))
-        ray = ray / size if size > 0 else ray
-    reduced = lp.c - lp.A.T @ y
-    return replace(
-        scaled,
-        status=status,
-        objective=judged.objective,
-        bound=judged.bound,
-        bound_is_certified=judged.bound_is_certified,
-        residuals=residuals,
-        solve_time_s=seconds,
-        _ray=None if ray is None else (lambda: ray),
-        _dense=lambda: (x, y, reduced),
-        _sparse=None,
-        _cache={},
-    )
+    with Watch(settings.time_limit_s) as watch:
+        if settings.method == "proximal":
+            return solve_proximal(lp, settings, watch, callback)
+        return solve_interior(lp, settings, watch, callback)

@@ -15,13 +15,18 @@ from copter.linear_program import LinearProgram
 
 if TYPE_CHECKING:
     from copter.model import Model
+    from copter.solution import Solution
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the checker finds; the figures are defined in docs/formulation.md (F4, F6-F9)."""
+    """What the checker finds; the figures are defined in docs/formulation.md (F4, F6-F9).
+
+    `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
+    bound that it stands for, over 1 + |P| + |D|.
+    """
 
     objective: float
     bound: float
@@ -32,6 +37,7 @@ class Judged:
     primal_absolute: float
     dual_absolute: float
     gap_absolute: float
+    complementarity: float
 
 
 def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
@@ -62,13 +68,18 @@ def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
         )
     )
     reduced = c - lp.A.T @ price
-    dual_value, wrong = 0.0, []
-    for value, lower, upper in ((price, lp.row_lower, lp.row_upper), (reduced, lp.col_lower, lp.col_upper)):
+    dual_value, wrong, product = 0.0, [], 0.0
+    for value, lower, upper, place in (
+        (price, lp.row_lower, lp.row_upper, activity),
+        (reduced, lp.col_lower, lp.col_upper, x),
+    ):
         unsupported = ((value > 0) & np.isneginf(lower)) | ((value < 0) & np.isposinf(upper))
         wrong.append(np.where(unsupported, value, 0.0))
         supported = np.where(unsupported, 0.0, value)
         at = np.where(supported > 0, lower, upper)
         dual_value += float(np.sum(supported * np.where(supported == 0.0, 0.0, at)))
+        distance = np.where(supported == 0.0, 0.0, place - np.where(supported == 0.0, 0.0, at))
+        product = max(product, float(np.abs(supported * distance).max(initial=0.0)))
     dual_violation = np.concatenate(wrong)
     finite = np.concatenate((lp.row_lower[np.isfinite(lp.row_lower)], lp.row_upper[np.isfinite(lp.row_upper)]))
     primal_value = float(c @ x)
@@ -83,6 +94,7 @@ def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
         primal_absolute=float(violation.max(initial=0.0)),
         dual_absolute=float(np.abs(dual_violation).max(initial=0.0)),
         gap_absolute=abs(objective - bound),
+        complementarity=product / (1.0 + abs(objective) + abs(bound)),
     )
 
 
@@ -98,6 +110,47 @@ def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1
         if not value <= 10 * tolerance:
             raise AssertionError(f"{name} violation {value:.3e} is above {10 * tolerance:.1e}: {judged}")
     return judged
+
+
+def integer_violation(lp: LinearProgram, x: Floats) -> float:
+    """Largest distance of an integer column's value from a whole number."""
+    values = np.asarray(x)[lp.integrality]
+    return float(np.abs(values - np.round(values)).max(initial=0.0))
+
+
+def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> list[str]:
+    """What of a solution's claims does not hold, each in a few words; empty if all do.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+    solution : Solution
+        OPTIMAL claims residuals, gap and violations within the tolerance, PRIMAL_INFEASIBLE and DUAL_INFEASIBLE a ray
+        that proves it. Every other status claims only that its point's figures are true.
+    tolerance : float
+        On the relative triple and on absolute violations.
+    """
+    status = solution.status.value
+    if status in ("primal_infeasible", "dual_infeasible"):
+        proves = is_infeasibility_ray if status == "primal_infeasible" else is_improving_ray
+        if solution.ray is None:
+            return [f"{status} without a ray"]
+        return [] if proves(lp, solution.ray) else [f"the ray does not prove {status}"]
+    judged = check(lp, solution.x, solution.y)
+    found = []
+    reduced = lp.c - lp.A.T @ solution.y
+    if float(np.abs(reduced - solution.reduced_costs).max(initial=0.0)) > 1e-9 * (1.0 + np.abs(lp.c).max(initial=0.0)):
+        found.append("reduced costs are not c - A'y")
+    claims = {"objective": (solution.objective, judged.objective), "bound": (solution.bound, judged.bound)}
+    names = ("primal", "dual", "gap", "primal_absolute", "dual_absolute")
+    claims |= {name: (getattr(solution.residuals, name), getattr(judged, name)) for name in names}
+    for name, (claimed, true) in claims.items():
+        if not abs(claimed - true) <= 1e-9 * (1.0 + abs(true)):
+            found.append(f"{name} is {true:.10g}, not {claimed:.10g}")
+    if status == "optimal":
+        figures = {name: getattr(judged, name) for name in (*names, "complementarity")}
+        found += [f"{name} {v:.1e} is above {tolerance:.1e}" for name, v in figures.items() if not v <= tolerance]
+    return found
 
 
 def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:

@@ -7,6 +7,8 @@ tight. (A proof that a vertex has at most as many fractional blocks as coupling 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
@@ -128,26 +130,27 @@ class Walk:
         return True
 
 
-def purify(ws: WorkingSet, rows: Rows, max_rows: int) -> int:
+def purify(ws: WorkingSet, rows: Rows, max_rows: int, must_stop: Callable[[], bool] = lambda: False) -> int:
     """Move ws.x to a vertex of its face, in place, never to a worse objective; return the steps taken.
 
-    Nothing is done where more than `max_rows` rows are tight (the walk's linear algebra is dense in them).
+    Nothing is done where more than `max_rows` rows are tight (the walk's linear algebra is dense in them). `must_stop`
+    is asked before every step; a walk that is cut short leaves an optimal point that is no vertex.
     """
     if ws.size == 0:
         return 0
     walk = Walk(ws, rows)
-    steps = to_vertex(walk) if int(walk.row_tight.sum()) <= max_rows else 0
+    steps = to_vertex(walk, must_stop) if int(walk.row_tight.sum()) <= max_rows else 0
     walk.settle()
     return steps
 
 
-def to_vertex(walk: Walk) -> int:
+def to_vertex(walk: Walk, must_stop: Callable[[], bool]) -> int:
     """Follow null directions until there are none; return how many there were."""
     ws = walk.ws
     waiting = np.flatnonzero(walk.between(np.arange(ws.size)))
     pending = waiting[:0]
     steps = 0
-    while steps < MAX_STEPS:
+    while steps < MAX_STEPS and not must_stop():
         # Take whole groups, until their columns outnumber the constraints that bind them.
         while len(waiting) and not outnumber(walk, pending):
             last = np.searchsorted(walk.group[waiting], walk.group[waiting[0]], side="right")

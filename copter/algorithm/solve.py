@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from copter.algorithm.termination import status_of
 from copter.matrix import BlockMatrix
 from copter.settings import Settings
 from copter.solution import Residuals, Status
+from copter.watch import Watch
 
 Floats = NDArray[np.float64]
 
@@ -56,13 +56,13 @@ class Solve:
         settings: Settings,
         callback: Callable[[int, float, float], bool | None] | None = None,
         offset: float = 0.0,
+        watch: Watch | None = None,
     ) -> None:
+        self.watch = watch or Watch(settings.time_limit_s)
         self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
-        self.started = time.perf_counter()
         self.rows: Rows = iterate.rows(matrix)
         self.passes = self.newton_steps = self.proximal_steps = self.fruitless = 0
-        self.interrupted = False
         self.best: Priced | None = None
         self.ray: Floats | None = None
 
@@ -75,7 +75,7 @@ class Solve:
             self.best = self.price()
             residuals = self.residuals(self.best)
             self.ask_callback(residuals)
-            status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.interrupted)
+            status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
             if status is Status.OPTIMAL:
                 residuals = self.finish(residuals)
             if status is None:
@@ -90,7 +90,7 @@ class Solve:
     @property
     def elapsed_s(self) -> float:
         """Seconds since the solve began."""
-        return time.perf_counter() - self.started
+        return self.watch.elapsed_s
 
     def price(self) -> Priced:
         """Price all columns at the iterate's prices, take in those worth having; return the best bound so far."""
@@ -115,7 +115,7 @@ class Solve:
     def ask_callback(self, residuals: Residuals) -> None:
         """Tell the callback how far the solve is; True from it ends the solve."""
         if self.callback is not None and self.callback(self.passes, residuals.gap, residuals.primal_absolute):
-            self.interrupted = True
+            self.watch.interrupted = True
 
     def improve(self, residuals: Residuals) -> Status | None:
         """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
@@ -145,8 +145,8 @@ class Solve:
         return self.look_for_certificates(progress)
 
     def must_stop(self) -> bool:
-        """Whether the time is up."""
-        return self.elapsed_s >= self.settings.time_limit_s
+        """Whether the time is up, or the caller has had enough."""
+        return self.watch()
 
     def row_tolerance(self) -> Floats:
         """Residual that every row may keep, absolute."""
@@ -180,7 +180,7 @@ class Solve:
         assert best is not None
         if self.settings.purify:
             before = iterate.ws.x.copy()
-            purify(iterate.ws, self.rows, self.settings.purify_rows)
+            purify(iterate.ws, self.rows, self.settings.purify_rows, self.must_stop)
             after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after

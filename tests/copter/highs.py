@@ -24,10 +24,12 @@ def highs_model(lp: LinearProgram) -> highspy.HighsLp:
     return model
 
 
-def highs(lp: LinearProgram) -> tuple[highspy.HighsModelStatus, float, Floats, Floats]:
-    """(status, objective, x, row duals)."""
+def highs(lp: LinearProgram, **options: object) -> tuple[highspy.HighsModelStatus, float, Floats, Floats]:
+    """(status, objective, x, row duals), with any of HiGHS's options."""
     solver = highspy.Highs()
     solver.silent()
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
     solver.setOptionValue("threads", 1)
     solver.passModel(highs_model(lp))
     solver.run()

@@ -9,6 +9,7 @@ import click
 
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.simulate import simulate
+from copter_frontends.cli.solve import solve
 
 
 @click.group()
@@ -17,6 +18,7 @@ def cli() -> None:
 
 
 cli.add_command(simulate)
+cli.add_command(solve)
 
 
 def main(arguments: list[str] | None = None) -> None:

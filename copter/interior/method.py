@@ -1,0 +1,271 @@
+"""One linear program by the interior-point method: scale, iterate, polish, and judge on the problem as given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.algorithm.scaling import equilibrate
+from copter.interior.augmented_system import AugmentedSystem
+from copter.interior.normal_equations import Stopped
+from copter.interior.point import Misfit
+from copter.interior.polish import polished
+from copter.interior.predictor_corrector import PredictorCorrector, Progress, System
+from copter.interior.refinement import error_program, magnification
+from copter.interior.standard_form import StandardForm, standard_form
+from copter.interior.verdicts import elastic, recession
+from copter.linear_program import LinearProgram
+from copter.settings import Settings
+from copter.solution import Residuals, Solution, Status
+from copter.testing import Judged, check, is_improving_ray, is_infeasibility_ray
+from copter.watch import Watch
+
+Floats = NDArray[np.float64]
+Callback = Callable[[int, float, float], bool | None]
+Original = Callable[[Floats, Floats], tuple[Floats, Floats]]
+
+GOAL = 1e-4  # of the tolerance, on the scaled problem
+LEAST_GOAL = 1e-10
+WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
+MOST_AUGMENTED = 1_000_000  # entries of a matrix that is tried again with the augmented system
+WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
+ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
+RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A point of the LP as given, and how the method came by it."""
+
+    x: Floats
+    y: Floats
+    judged: Judged
+    iterations: int
+    converged: bool
+    stopped: bool
+
+
+class InteriorSolve:
+    """One solve of one LP; the watch is asked between and during factorisations."""
+
+    def __init__(
+        self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
+    ) -> None:
+        self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
+        self.report: Callback | None = None
+        self.iterations = iterations
+
+    def run(self) -> Solution:
+        """Solve; where there is no optimum, say why with a ray that the checker has verified."""
+        answer = self.refined(self.answer(self.lp, self.callback))
+        status, ray = self.verdict(answer)
+        return self.solution(answer, status, ray)
+
+    def verdict(self, answer: Answer) -> tuple[Status, Floats | None]:
+        """Status, with its ray if it needs one."""
+        if self.optimal(answer):
+            return Status.OPTIMAL, None
+        if answer.stopped:
+            return self.stopped(), None
+        ray = self.infeasibility_ray(answer)
+        if ray is not None:
+            return Status.PRIMAL_INFEASIBLE, ray
+        ray = self.improving_ray(answer)
+        if ray is not None:
+            return Status.DUAL_INFEASIBLE, ray
+        if self.watch():
+            return self.stopped(), None
+        if self.iterations >= self.settings.max_interior_iterations:
+            return Status.ITERATION_LIMIT, None
+        return Status.NUMERICAL_ERROR, None
+
+    def stopped(self) -> Status:
+        """Who ended the solve: the caller or the clock."""
+        return Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
+
+    def optimal(self, answer: Answer) -> bool:
+        """Whether the checker finds the answer within tolerance."""
+        return residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
+
+    # Points -------------------------------------------------------------------------------------------------------
+
+    def answer(self, lp: LinearProgram, callback: Callback | None = None) -> Answer:
+        """Run the method on a program and bring its best point back to the program's own units."""
+        scaling, matrix = equilibrate(lp)
+        scaled = LinearProgram(
+            c=lp.c * scaling.column / scaling.cost,
+            A=matrix,
+            row_lower=lp.row_lower * scaling.row,
+            row_upper=lp.row_upper * scaling.row,
+            col_lower=lp.col_lower / scaling.column,
+            col_upper=lp.col_upper / scaling.column,
+            sense=lp.sense,
+        )
+        form = standard_form(scaled)
+        sign = 1.0 if lp.sense == "min" else -1.0
+
+        def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
+            x = np.clip(form.values(scaled, t) * scaling.column, lp.col_lower, lp.col_upper)
+            return x, sign * form.prices(scaled, y) * scaling.row * scaling.cost
+
+        if not form.matrix.shape[0]:
+            return self.without_rows(lp)
+        self.report = callback
+        answer = self.attempt(lp, form, original, None)
+        if answer.converged or answer.stopped or self.optimal(answer) or form.matrix.nnz > MOST_AUGMENTED:
+            return answer
+        if demerit(answer.judged) > WORTH_REFINING:
+            return answer
+        again = self.attempt(lp, form, original, AugmentedSystem(form.matrix))
+        return again if demerit(again.judged) < demerit(answer.judged) else answer
+
+    def attempt(self, lp: LinearProgram, form: StandardForm, original: Original, system: System | None) -> Answer:
+        """Run the method with the normal equations, or with another system; polish what comes out."""
+        try:
+            limit = self.settings.max_interior_iterations
+            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system)
+            progress = method.run()
+        except Stopped:
+            x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
+            return Answer(x, y, check(lp, x, y), self.iterations, False, True)
+        self.iterations += progress.iterations
+        return self.best_of(lp, form, method.system, progress, original)
+
+    def refined(self, answer: Answer) -> Answer:
+        """The answer with its errors solved for, as long as that brings it nearer to the tolerance."""
+        lp = self.lp
+        for _ in range(self.settings.refinements):
+            judged = answer.judged
+            if self.optimal(answer) or self.watch() or not demerit(judged) <= WORTH_REFINING:
+                break
+            primal = magnification(judged.primal_absolute)
+            dual = magnification(max(judged.dual_absolute, judged.gap))
+            error = self.answer(error_program(lp, answer.x, answer.y, primal, dual))
+            x = np.clip(answer.x + error.x / primal, lp.col_lower, lp.col_upper)
+            y = answer.y + error.y / dual
+            better = replace(answer, x=x, y=y, judged=check(lp, x, y))
+            if not demerit(better.judged) < 0.5 * demerit(judged):
+                break
+            answer = better
+        return answer
+
+    def best_of(
+        self,
+        lp: LinearProgram,
+        form: StandardForm,
+        system: System,
+        progress: Progress,
+        original: Original,
+    ) -> Answer:
+        """The method's point, or a polished one that the checker finds better."""
+        x, y = original(progress.point.t, progress.point.y)
+        best = Answer(x, y, check(lp, x, y), progress.iterations, progress.converged, progress.stopped)
+        if progress.stopped or progress.misfit.worst > WORTH_POLISHING:
+            return best
+        enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
+        primal, dual = [x], [y]
+        try:
+            for point in polished(form, system, progress.point):
+                x, y = original(*point)
+                primal.append(x)
+                dual.append(y)
+                # What is best for the rows need not come from the face that is best for the reduced costs.
+                for pair in [*((x, other) for other in dual), *((other, y) for other in primal[:-1])]:
+                    best = self.better(lp, best, *pair)
+                if demerit(best.judged) <= enough or self.watch():
+                    break
+        except Stopped:
+            pass
+        return best
+
+    @staticmethod
+    def better(lp: LinearProgram, best: Answer, x: Floats, y: Floats) -> Answer:
+        """The better of an answer and a pair."""
+        judged = check(lp, x, y)
+        return replace(best, x=x, y=y, judged=judged) if demerit(judged) < demerit(best.judged) else best
+
+    def without_rows(self, lp: LinearProgram) -> Answer:
+        """Every column by itself."""
+        cost = lp.c if lp.sense == "min" else -lp.c
+        best = np.where(
+            cost > 0, lp.col_lower, np.where(cost < 0, lp.col_upper, np.clip(0.0, lp.col_lower, lp.col_upper))
+        )
+        x = np.where(np.isfinite(best), best, np.clip(0.0, lp.col_lower, lp.col_upper))
+        y = np.zeros(lp.shape[0])
+        return Answer(x, y, check(lp, x, y), 0, True, False)
+
+    def goal(self) -> float:
+        """Accuracy asked of the scaled problem."""
+        return max(GOAL * min(self.settings.tolerance, self.settings.absolute_tolerance), LEAST_GOAL)
+
+    def stop(self, iteration: int, misfit: Misfit) -> bool:
+        """Whether the caller or the clock ends the method."""
+        if self.report is not None and self.report(iteration, misfit.relative_gap, misfit.relative_primal):
+            self.watch.interrupted = True
+        return self.watch()
+
+    # Rays ---------------------------------------------------------------------------------------------------------
+
+    def infeasibility_ray(self, answer: Answer) -> Floats | None:
+        """Verified row multipliers that prove there is no feasible point, or None."""
+        if (
+            answer.judged.primal_absolute <= self.settings.absolute_tolerance
+            and answer.judged.primal <= self.settings.tolerance
+        ):
+            return None
+        for y in self.farkas_candidates(answer):
+            ray = cleaned(y)
+            for sign in (1.0, -1.0):
+                if ray is not None and is_infeasibility_ray(self.lp, sign * ray):
+                    return sign * ray
+        return None
+
+    def farkas_candidates(self, answer: Answer) -> Iterator[Floats]:
+        """Prices that may be a Farkas ray: those at hand, then those of the least violation of the rows."""
+        yield answer.y
+        yield self.answer(elastic(self.lp)).y
+
+    def improving_ray(self, answer: Answer) -> Floats | None:
+        """A verified direction along which the objective improves for ever, or None."""
+        ray = cleaned(self.answer(recession(self.lp)).x)
+        return ray if ray is not None and is_improving_ray(self.lp, ray) else None
+
+    def solution(self, answer: Answer, status: Status, ray: Floats | None) -> Solution:
+        """The answer as a Solution."""
+        lp, judged = self.lp, answer.judged
+        return Solution(
+            status=status,
+            objective=judged.objective,
+            bound=judged.bound,
+            bound_is_certified=judged.bound_is_certified,
+            residuals=residuals_of(judged),
+            iterations=self.iterations,
+            solve_time_s=self.watch.elapsed_s,
+            working_columns=lp.shape[1],
+            _ray=None if ray is None else (lambda: ray),
+            _dense=lambda: (answer.x, answer.y, lp.c - lp.A.T @ answer.y),
+        )
+
+
+def cleaned(ray: Floats) -> Floats | None:
+    """The ray with its largest entry 1 and without noise; None for no direction."""
+    size = float(np.abs(ray).max(initial=0.0))
+    if not 0.0 < size < np.inf:
+        return None
+    return np.where(np.abs(ray) <= RAY_CLEANING * size, 0.0, ray / size)
+
+
+def residuals_of(judged: Judged) -> Residuals:
+    """What the checker found, as a solution reports it."""
+    return Residuals(
+        judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute, judged.gap_absolute
+    )
+
+
+def demerit(judged: Judged) -> float:
+    """How far a point is from optimal: the worst of all residuals."""
+    worst = max(judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute)
+    return worst if np.isfinite(worst) else np.inf

@@ -1,0 +1,130 @@
+"""The linear system of every interior-point step: A diag(theta) A' + delta I (equation I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.algorithm.sums import inner, norm
+from copter.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
+from copter.interior.ordering import minimum_degree, postordered
+
+Floats = NDArray[np.float64]
+
+PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
+REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
+ACCURATE = 1e-12  # relative residual at which refinement stops
+CLOSINGS = 2  # of the rows, after a step has been solved for
+CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
+
+
+class Stopped(Exception):
+    """The caller, or the clock, ended a factorisation."""
+
+
+class NormalEquations:
+    """A diag(theta) A' + delta I for one A and many theta.
+
+    Parameters
+    ----------
+    matrix : sparse matrix (m, n)
+    must_stop : callable, optional
+        Asked now and then whether to give up, by raising :class:`Stopped`.
+    """
+
+    def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
+        self.must_stop = must_stop
+        m = matrix.shape[0]
+        ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+        pattern = sp.csc_array(ones @ ones.T + sp.eye_array(m))
+        ordering, permuted, tree = postordered(pattern, minimum_degree(pattern))
+        self.matrix, self.ordering = matrix, ordering
+        count = np.empty(m, dtype=np.int32)
+        column_counts(permuted.indptr, permuted.indices, tree, count)
+        first = np.empty(m + 1, dtype=np.int32)
+        groups = supernodes(tree, count, first)
+        first = first[: groups + 1].copy()
+        lower = sp.csc_array(sp.tril(permuted))
+        lower.sort_indices()
+        self._start, self._index = lower.indptr.astype(np.int32), lower.indices.astype(np.int32)
+        row_start, row, parent = front_rows(permuted.indptr, permuted.indices, first, groups)
+        self.factor = Factor(self._start, self._index, first, row_start, row, parent)
+        self._value = np.empty(lower.nnz)
+        self._work = np.zeros(m)
+        self.rows = sp.csr_array(matrix)[ordering]
+        self.rows.sort_indices()
+        self.columns = sp.csc_array(self.rows)
+        self.columns.sort_indices()
+        self._row_arrays = self._arrays(self.rows)
+        self._column_arrays = self._arrays(self.columns)
+        self.theta: Floats = np.ones(matrix.shape[1])
+        self.delta = 0.0
+
+    @staticmethod
+    def _arrays(matrix: sp.csr_array | sp.csc_array) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+
+    def factorise(self, theta: Floats, delta: float) -> int:
+        """Factorise for this theta; the number of rows that dropped out as dependent."""
+        self.theta, self.delta = theta, delta
+        normal_matrix(*self._row_arrays, *self._column_arrays, theta, self._start, self._index, self._value, self._work)
+        diagonal = self._value[self._start[:-1]]
+        least = PIVOT * diagonal
+        self._value[self._start[:-1]] += delta
+        if not self.factor.factorise(self._value, least, self.must_stop):
+            raise Stopped
+        return self.factor.skipped
+
+    def times(self, y: Floats) -> Floats:
+        """A diag(theta) A' y, in the factor's order of rows."""
+        return np.asarray(self.rows @ (self.theta * (self.columns.T @ y)))
+
+    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known.
+
+        What cancellation leaves open in the rows, which is small, is solved for by itself.
+        """
+        theta = self.theta
+        dy = self.solve(short + self.matrix @ (theta * known))
+        dt = theta * (self.matrix.T @ dy - known)
+        goal = CLOSED * (1.0 + norm(short))
+        for _ in range(CLOSINGS):
+            left = short - self.matrix @ dt
+            if norm(left) <= goal:
+                break
+            more = self.solve(left)
+            dy, dt = dy + more, dt + theta * (self.matrix.T @ more)
+        return dt, dy
+
+    def solve(self, right: Floats) -> Floats:
+        """Solve A diag(theta) A' y = right: the factor, refined by conjugate gradients."""
+        target = right[self.ordering]
+        y = target.copy()
+        self.factor.solve(y)
+        best, least = y.copy(), np.inf
+        residual = target - self.times(y)
+        goal = ACCURATE * max(norm(target), 1e-300)
+        direction, previous = np.zeros(0), 0.0
+        for step in range(REFINEMENTS):
+            size = norm(residual)
+            if size < least:
+                best, least = y.copy(), size
+            if not goal < size < np.inf:
+                break
+            preconditioned = residual.copy()
+            self.factor.solve(preconditioned)
+            slope = inner(residual, preconditioned)
+            direction = preconditioned if step == 0 else preconditioned + slope / previous * direction
+            image = self.times(direction)
+            curvature = inner(direction, image)
+            if not curvature > 0.0 or not slope > 0.0:
+                break
+            y = y + slope / curvature * direction
+            residual = residual - slope / curvature * image
+            previous = slope
+        solution = np.empty_like(right)
+        solution[self.ordering] = best
+        return solution

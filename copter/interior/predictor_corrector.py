@@ -1,0 +1,234 @@
+"""Mehrotra's predictor-corrector method with Gondzio's multiple corrections (equations I3-I6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.algorithm.sums import inner
+from copter.interior.normal_equations import NormalEquations, Stopped
+from copter.interior.point import Direction, Misfit, Point, misfit_of
+from copter.interior.standard_form import StandardForm
+
+Floats = NDArray[np.float64]
+
+FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, which is a bounded column's
+MOST_FREE_WEIGHT = 1e-7  # and its largest value
+WEIGHT = 1e-13  # least proximal weight of any column
+DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
+BACK_OFF = 0.9995  # share of the way to the boundary
+PROGRESS = 0.9  # an iteration that brings none of its figures below this share of its least has been in vain
+NEAR = 1e-6  # of an optimum, in relative misfit
+STALL = 12  # iterations in vain end the method
+CORRECTIONS = 2  # of centrality, after Mehrotra's
+LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
+SMALL = 1e-30
+
+
+class System(Protocol):
+    """What solves for a step."""
+
+    def factorise(self, theta: Floats, delta: float) -> object:
+        """Refill for these weights."""
+
+    def solve(self, right: Floats) -> Floats:
+        """y with A diag(theta) A' y = right."""
+
+    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How the method ended: its best point, whether it met the goal, whether it was told to stop."""
+
+    point: Point
+    misfit: Misfit
+    iterations: int
+    converged: bool
+    stopped: bool
+
+
+class PredictorCorrector:
+    """The method for one standard form."""
+
+    def __init__(
+        self,
+        form: StandardForm,
+        goal: float,
+        max_iterations: int,
+        stop: Callable[[int, Misfit], bool],
+        must_stop: Callable[[], bool] | None = None,
+        system: System | None = None,
+    ) -> None:
+        self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
+        self.boxed = np.isfinite(form.width)
+        self.bounded = ~form.free
+        self.system: System = system or NormalEquations(form.matrix, must_stop)
+
+    def run(self, start: Point | None = None) -> Progress:
+        """Iterate to the goal, the limit, or a stall."""
+        point = self.starting_point() if start is None else start
+        misfit = misfit_of(self.form, point)
+        best, best_misfit, since = point.copy(), misfit, 0
+        least = figures(misfit)
+        iteration, stopped = 0, False
+        while iteration < self.max_iterations:
+            stopped = self.stop(iteration, misfit)
+            if stopped or misfit.worst <= self.goal or since >= STALL:
+                break
+            try:
+                with np.errstate(all="ignore"):
+                    self.step(point, misfit)
+                    misfit = misfit_of(self.form, point)
+            except Stopped:
+                stopped = True
+                break
+            iteration += 1
+            if not np.isfinite(misfit.worst):
+                break
+            better = figures(misfit) < PROGRESS * least
+            least = np.where(better, figures(misfit), least)
+            since = 0 if better.any() else since + 1
+            if misfit.worst < best_misfit.worst:
+                best, best_misfit = point.copy(), misfit
+        return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped)
+
+    def starting_point(self) -> Point:
+        """Mehrotra's: the least-squares primal and dual, moved into the interior (equation I6)."""
+        form, boxed, bounded = self.form, self.boxed, self.bounded
+        width = np.where(boxed, form.width, 0.0)
+        theta = np.where(boxed, 0.5, 1.0)
+        self.factorise(theta)
+        y = self.system.solve(form.right - form.matrix @ (0.5 * width))
+        t = theta * (form.matrix.T @ y) + 0.5 * width
+        y = self.system.solve(form.matrix @ (theta * form.cost))
+        slack = form.cost - form.matrix.T @ y
+        w = np.where(boxed, width - t, 1.0)
+        z = np.where(boxed, np.maximum(slack, 0.0), slack)
+        v = np.where(boxed, np.maximum(-slack, 0.0), 0.0)
+        least = min(t[bounded].min(initial=0.0), w[boxed].min(initial=0.0))
+        up = max(-1.5 * float(least), 0.0)
+        least = min(z[bounded].min(initial=0.0), v[boxed].min(initial=0.0))
+        out = max(-1.5 * float(least), 0.0)
+        ta, wa = np.where(bounded, t + up, 0.0), np.where(boxed, w + up, 0.0)
+        za, va = np.where(bounded, z + out, 0.0), np.where(boxed, v + out, 0.0)
+        product = inner(ta, za) + inner(wa, va)
+        up += 0.5 * product / max(float(za.sum() + va.sum()), SMALL) + SMALL
+        out += 0.5 * product / max(float(ta.sum() + wa.sum()), SMALL) + SMALL
+        up, out = max(up, LEAST_START), max(out, LEAST_START)
+        return Point(
+            t=np.where(bounded, t + up, t),
+            w=np.where(boxed, w + up, 1.0),
+            y=y,
+            z=np.where(bounded, z + out, 0.0),
+            v=np.where(boxed, v + out, 0.0),
+        )
+
+    def factorise(self, theta: Floats) -> None:
+        """Refill the normal equations."""
+        self.system.factorise(theta, DELTA)
+
+    def step(self, point: Point, misfit: Misfit) -> None:
+        """One predictor, one corrector, a few corrections of centrality; then move."""
+        t = np.where(self.bounded, point.t, 1.0)
+        weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
+        weight[self.bounded] = 0.0
+        theta = 1.0 / (point.z / t + point.v / point.w + weight + WEIGHT)
+        self.factorise(theta)
+        affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v)
+        ahead, behind = self.lengths(point, affine)
+        mu = self.mu_after(point, affine, ahead, behind)
+        sigma = min((mu / max(misfit.mu, SMALL)) ** 3, 1.0) if misfit.mu > 0 else 0.0
+        target = sigma * misfit.mu
+        lower = np.where(self.bounded, target - point.t * point.z - affine.t * affine.z, 0.0)
+        upper = np.where(self.boxed, target - point.w * point.v - affine.w * affine.v, 0.0)
+        direction = self.direction(point, misfit, theta, lower, upper)
+        ahead, behind = self.lengths(point, direction)
+        for _ in range(CORRECTIONS):
+            if min(ahead, behind) > 0.9:
+                break
+            longer = min(1.0, ahead + 0.1 + 0.08), min(1.0, behind + 0.1 + 0.08)
+            more_lower = self.correction(point.t, direction.t, point.z, direction.z, *longer, target, self.bounded)
+            more_upper = self.correction(point.w, direction.w, point.v, direction.v, *longer, target, self.boxed)
+            candidate = self.direction(point, misfit, theta, lower + more_lower, upper + more_upper)
+            one, other = self.lengths(point, candidate)
+            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
+                break
+            direction, ahead, behind = candidate, one, other
+            lower, upper = lower + more_lower, upper + more_upper
+        self.move(point, direction, ahead, behind)
+
+    @staticmethod
+    def correction(
+        x: Floats,
+        dx: Floats,
+        z: Floats,
+        dz: Floats,
+        ahead: float,
+        behind: float,
+        target: float,
+        exists: NDArray[np.bool_],
+    ) -> Floats:
+        """What brings the complementarity products of a longer step back towards the target."""
+        product = (x + ahead * dx) * (z + behind * dz)
+        low, high = 0.1 * target, 10.0 * target
+        change = np.where(
+            product < low, low - product, np.where(product > high, np.maximum(high - product, -high), 0.0)
+        )
+        return np.where(exists, change, 0.0)
+
+    def direction(self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats) -> Direction:
+        """Newton's direction for these right sides of the complementarity equations (equation I4)."""
+        t = np.where(self.bounded, point.t, 1.0)
+        known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
+        dt, dy = self.system.step(misfit.primal, known)
+        dw = np.where(self.boxed, misfit.ends - dt, 0.0)
+        dz = np.where(self.bounded, (lower - point.z * dt) / t, 0.0)
+        dv = np.where(self.boxed, (upper - point.v * dw) / point.w, 0.0)
+        return Direction(dt, dw, dy, dz, dv)
+
+    def lengths(self, point: Point, direction: Direction) -> tuple[float, float]:
+        """Longest primal and dual steps, at most 1, that stay inside."""
+        primal = min(
+            longest(point.t[self.bounded], direction.t[self.bounded]),
+            longest(point.w[self.boxed], direction.w[self.boxed]),
+        )
+        dual = min(
+            longest(point.z[self.bounded], direction.z[self.bounded]),
+            longest(point.v[self.boxed], direction.v[self.boxed]),
+        )
+        return min(1.0, primal), min(1.0, dual)
+
+    def mu_after(self, point: Point, direction: Direction, ahead: float, behind: float) -> float:
+        """Mean complementarity after a step."""
+        pairs = int(self.bounded.sum() + self.boxed.sum())
+        lower = inner(point.t + ahead * direction.t, point.z + behind * direction.z)
+        upper = inner(point.w + ahead * direction.w, point.v + behind * direction.v)
+        return (lower + upper) / max(pairs, 1)
+
+    def move(self, point: Point, direction: Direction, ahead: float, behind: float) -> None:
+        """Take the step, short of the boundary."""
+        ahead = 1.0 if ahead >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * ahead)
+        behind = 1.0 if behind >= 1.0 and not self.bounded.any() else min(1.0, BACK_OFF * behind)
+        point.t = point.t + ahead * direction.t
+        point.w = point.w + ahead * direction.w
+        point.y = point.y + behind * direction.y
+        point.z = point.z + behind * direction.z
+        point.v = point.v + behind * direction.v
+
+
+def figures(misfit: Misfit) -> Floats:
+    """What must fall for the method to go on; mu falls for ever, so near the end it does not count."""
+    mu = misfit.mu if misfit.worst > NEAR else np.inf
+    return np.array([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu])
+
+
+def longest(x: Floats, dx: Floats) -> float:
+    """Largest step with x + step * dx >= 0."""
+    falling = dx < 0
+    return float(np.min(-x[falling] / dx[falling], initial=np.inf))

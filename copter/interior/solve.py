@@ -1,0 +1,76 @@
+"""One linear program: presolve, the interior-point method, and the way back (docs/interior.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.interior.method import Answer, Callback, InteriorSolve
+from copter.linear_program import LinearProgram
+from copter.presolve import Presolved, presolve
+from copter.settings import Settings
+from copter.solution import Solution, Status
+from copter.testing import check
+from copter.watch import Watch
+
+Floats = NDArray[np.float64]
+
+
+def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None) -> Solution:
+    """Solve by the interior-point method, on the presolved program where the settings allow it.
+
+    What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
+    the program is solved once more as it stands.
+    """
+    if not settings.presolve:
+        return InteriorSolve(lp, settings, watch, callback).run()
+    reduced = presolve(lp)
+    if reduced.status is not None:
+        return _decided(lp, settings, watch, reduced)
+    assert reduced.program is not None
+    found = InteriorSolve(reduced.program, settings, watch, callback).run()
+    restored = _restored(lp, settings, watch, reduced, found)
+    if restored is not None:
+        return restored
+    return InteriorSolve(lp, settings, watch, callback, found.iterations).run()
+
+
+def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved) -> Solution:
+    """The solution of a program that presolve has decided."""
+    back = InteriorSolve(lp, settings, watch)
+    if reduced.status is not Status.OPTIMAL:
+        assert reduced.status is not None
+        return back.solution(_anywhere(lp), reduced.status, reduced.ray)
+    x, y, _ = reduced.postsolve(np.zeros(0), np.zeros(0))
+    answer = _answer(lp, x, y)
+    return back.solution(answer, Status.OPTIMAL, None) if back.optimal(answer) else back.run()
+
+
+def _restored(
+    lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, found: Solution
+) -> Solution | None:
+    """The reduced program's solution in terms of the original; None if it is not what it was there."""
+    x, y, _ = reduced.postsolve(found.x, found.y)
+    back = InteriorSolve(lp, settings, watch, None, found.iterations)
+    answer = _answer(lp, x, y)
+    status, ray = found.status, found.ray
+    if status is Status.OPTIMAL and reduced.improving_ray is not None:
+        return back.solution(answer, Status.DUAL_INFEASIBLE, reduced.improving_ray)
+    if status is Status.OPTIMAL:
+        return back.solution(answer, status, None) if back.optimal(answer) else None
+    if status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
+        assert ray is not None
+        farkas = status is Status.PRIMAL_INFEASIBLE
+        proof = reduced.postsolve_farkas(ray) if farkas else reduced.postsolve_primal_ray(ray)
+        return None if proof is None else back.solution(answer, status, proof)
+    return back.solution(answer, status, None) if status is not Status.NUMERICAL_ERROR else None
+
+
+def _answer(lp: LinearProgram, x: Floats, y: Floats) -> Answer:
+    x = np.clip(x, lp.col_lower, lp.col_upper)
+    return Answer(x, y, check(lp, x, y), 0, True, False)
+
+
+def _anywhere(lp: LinearProgram) -> Answer:
+    """A point within the bounds, for a program that has no optimum."""
+    return _answer(lp, np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0]))

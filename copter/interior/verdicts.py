@@ -1,0 +1,37 @@
+"""Programs that say why an LP has no optimum; each has one itself (equations I8, I9)."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
+
+
+def elastic(lp: LinearProgram) -> LinearProgram:
+    """The least total violation of the rows: feasible and bounded. Its prices are a Farkas ray if it is positive."""
+    m, n = lp.shape
+    return LinearProgram(
+        c=np.concatenate((np.zeros(n), np.ones(2 * m))),
+        A=sp.hstack((lp.A, sp.eye_array(m), -sp.eye_array(m)), format="csc"),
+        row_lower=lp.row_lower,
+        row_upper=lp.row_upper,
+        col_lower=np.concatenate((lp.col_lower, np.zeros(2 * m))),
+        col_upper=np.concatenate((lp.col_upper, np.full(2 * m, np.inf))),
+    )
+
+
+def recession(lp: LinearProgram) -> LinearProgram:
+    """The steepest direction that no row or bound ever stops, within a box: a ray if its value is negative."""
+    sign = 1.0 if lp.sense == "min" else -1.0
+    return LinearProgram(
+        c=sign * lp.c,
+        A=lp.A,
+        row_lower=np.where(np.isfinite(lp.row_lower), 0.0, -np.inf),
+        row_upper=np.where(np.isfinite(lp.row_upper), 0.0, np.inf),
+        col_lower=np.where(np.isfinite(lp.col_lower), 0.0, -1.0),
+        col_upper=np.where(np.isfinite(lp.col_upper), 0.0, 1.0),
+    )

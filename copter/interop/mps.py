@@ -1,0 +1,53 @@
+"""MPS files: read_mps and write_mps (docs/files.md has the rules)."""
+
+from __future__ import annotations
+
+from copter.files import PathLike
+from copter.interop.mps_fields import Layout, MpsError
+from copter.interop.mps_reader import program_of
+from copter.interop.mps_text import read_text
+from copter.interop.mps_writer import write_mps
+from copter.linear_program import LinearProgram
+
+__all__ = ["MpsError", "read_mps", "write_mps"]
+
+
+def read_mps(path: PathLike) -> LinearProgram:
+    """Read a linear or mixed-integer program from an MPS file, fixed or free, plain or gzipped.
+
+    The layout is found by trying: free first (fields apart by blanks, which reads nearly every fixed file too), then
+    fixed columns, which names with blanks need.
+
+    Parameters
+    ----------
+    path : path
+        Compression is told by content, not by name.
+
+    Returns
+    -------
+    LinearProgram
+        With names of rows and columns. The objective constant is minus the objective row's right-hand side.
+
+    Raises
+    ------
+    MpsError
+        (an InvalidDataError) For a file that cannot be read, a line that is wrong (with its number), or a section that
+        no linear program can hold.
+
+    Warns
+    -----
+    UserWarning
+        Where semi-continuous columns had to be relaxed, or a second set of right-hand sides, ranges or bounds
+        is left out.
+    """
+    text = read_text(path)
+    try:
+        return program_of(text, Layout.FREE)
+    except MpsError as error:
+        if error.line_number == 0:  # every line could be read
+            raise
+        first = error
+    try:
+        return program_of(text, Layout.FIXED)
+    except MpsError as second:
+        raise (second if second.line_number > first.line_number else first) from None

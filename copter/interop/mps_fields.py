@@ -1,0 +1,128 @@
+"""Fields of MPS data lines, in either layout, as one kind of record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from enum import Enum
+
+from copter.errors import InvalidDataError
+
+# 1-based columns of fixed MPS: 2-3, 5-12, 15-22, 25-36, 40-47, 50-61; what lies between must be blank.
+FIELDS = (slice(1, 3), slice(4, 12), slice(14, 22), slice(24, 36), slice(39, 47), slice(49, 61))
+BETWEEN = (slice(0, 1), slice(3, 4), slice(12, 14), slice(22, 24), slice(36, 39), slice(47, 49))
+
+WITH_VALUE = ("UP", "LO", "FX", "LI", "UI", "SC", "SI")
+WITHOUT_VALUE = ("FR", "MI", "PL", "BV")
+
+
+class MpsError(InvalidDataError):
+    """A wrong line of an MPS file: path, line number (0 for the whole file), what, and how to mend it."""
+
+    def __init__(self, path: str, line_number: int, message: str) -> None:
+        where = f"{path}, line {line_number}" if line_number else path
+        super().__init__(f"{where}: {message}")
+        self.line_number = line_number
+
+
+class Layout(Enum):
+    """How fields are told apart."""
+
+    FREE = "free"
+    FIXED = "fixed"
+
+
+class FieldError(Exception):
+    """What is wrong with a line; whoever knows its number makes an MpsError of it."""
+
+
+Record = list[str]
+
+
+def fixed_fields(line: str) -> Record:
+    """The six fields of a fixed line, stripped; FieldError where something stands between them."""
+    line = line.rstrip("\r")
+    if "\t" in line or any(line[gap].strip() for gap in BETWEEN) or line[61:].strip():
+        raise FieldError(
+            "neither layout fits: free MPS takes names without blanks, fixed MPS has its fields in columns "
+            "2-3, 5-12, 15-22, 25-36, 40-47 and 50-61"
+        )
+    return [line[part].strip() for part in FIELDS]
+
+
+def row_record(line: str, layout: Layout) -> Record:
+    """[type, name] of a line of ROWS."""
+    record = line.split() if layout is Layout.FREE else [part for part in fixed_fields(line)[:2] if part]
+    if len(record) != 2:
+        raise FieldError(f"{line.strip()!r}: a line of ROWS holds a type (N, L, G or E) and a name")
+    return record
+
+
+def column_record(line: str, layout: Layout) -> Record:
+    """[column, row, value] or [column, row, value, row, value] of a line of COLUMNS."""
+    record = line.split() if layout is Layout.FREE else pairs(fixed_fields(line)[1:])
+    if len(record) not in (3, 5) or not record[0]:
+        raise FieldError(f"{line.strip()!r}: a line of COLUMNS holds a column's name and one or two rows with values")
+    return record
+
+
+def vector_record(line: str, layout: Layout) -> Record:
+    """[set, row, value] or [set, row, value, row, value] of a line of RHS or RANGES; the set may be empty."""
+    record = line.split() if layout is Layout.FREE else pairs(fixed_fields(line)[1:])
+    if len(record) in (2, 4):
+        record.insert(0, "")
+    if len(record) not in (3, 5):
+        raise FieldError(f"{line.strip()!r}: such a line holds a set's name (or none) and one or two rows with values")
+    return record
+
+
+def pairs(fields: Record) -> Record:
+    """[name, row, value] or [name, row, value, row, value] of fixed fields 2 to 6."""
+    return fields if fields[3] or fields[4] else fields[:3]
+
+
+def bound_record(line: str, layout: Layout, columns: Container[str]) -> Record:
+    """[type, set, column, value] of a line of BOUNDS; set and value may be empty.
+
+    Free lines may leave the set out: the column is then told by which word names one.
+    """
+    if layout is Layout.FIXED:
+        kind, *rest = fixed_fields(line)[:4]
+    else:
+        kind, *rest = line.split()
+    kind = kind.upper()
+    if kind not in WITH_VALUE and kind not in WITHOUT_VALUE:
+        raise FieldError(f"bound type {kind!r} is unknown: it must be one of {', '.join(WITH_VALUE + WITHOUT_VALUE)}")
+    if layout is Layout.FREE:
+        rest = free_bound(kind, rest, columns)
+    if len(rest) != 3 or not rest[1] or (kind in WITH_VALUE and not rest[2]):
+        needed = "a set's name (or none), a column" + (" and a value" if kind in WITH_VALUE else "")
+        raise FieldError(f"{line.strip()!r}: a line of BOUNDS of type {kind} holds {needed}")
+    return [kind, *rest]
+
+
+def free_bound(kind: str, rest: Record, columns: Container[str]) -> Record:
+    """[set, column, value] of what follows the type on a free line."""
+    if kind in WITH_VALUE:
+        return ["", *rest] if len(rest) == 2 else rest
+    if len(rest) == 1:
+        return ["", rest[0], ""]
+    if len(rest) == 2:
+        return [*rest, ""] if rest[1] in columns or rest[0] not in columns else ["", *rest]
+    return rest
+
+
+RecordMaker = Callable[[str, Layout], Record]
+
+
+def number(word: str) -> float:
+    """A field's number; Fortran's exponents (1.5D+03) too."""
+    try:
+        value = float(word)
+    except ValueError:
+        try:
+            value = float(word.upper().replace("D", "E"))
+        except ValueError:
+            raise FieldError(f"{word!r} is not a number") from None
+    if value != value:
+        raise FieldError(f"{word!r} is not a number that a program can have")
+    return value

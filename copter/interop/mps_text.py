@@ -1,0 +1,122 @@
+"""An MPS file as text: its sections, each with its lines and their numbers."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from copter.files import PathLike
+from copter.interop.mps_fields import MpsError
+
+GZIP = b"\x1f\x8b"
+SECTIONS = ("NAME", "OBJSENSE", "OBJNAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
+SETS = ("RHS", "RANGES", "BOUNDS")  # also usual names of vectors, so first words of data lines
+FOREIGN = {
+    "QUADOBJ": "a quadratic objective",
+    "QMATRIX": "a quadratic objective",
+    "QSECTION": "a quadratic objective",
+    "QCMATRIX": "quadratic constraints",
+    "CSECTION": "cone constraints",
+    "SOS": "special ordered sets",
+    "SOS1": "special ordered sets",
+    "SOS2": "special ordered sets",
+    "SETS": "special ordered sets",
+    "INDICATORS": "indicator constraints",
+    "LAZYCONS": "lazy constraints",
+    "USERCUTS": "user cuts",
+    "GENCONS": "general constraints",
+    "PWLOBJ": "a piecewise linear objective",
+}
+
+
+@dataclass(slots=True)
+class Section:
+    """Data lines of one section, without comments and empty lines."""
+
+    line_number: int
+    lines: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class MpsText:
+    """A file's sections by name, and what its header lines say."""
+
+    path: str
+    sections: dict[str, Section]
+    name: str = ""
+
+    def error(self, line_number: int, message: str) -> MpsError:
+        """An error at a line of this file."""
+        return MpsError(self.path, line_number, message)
+
+
+def read_text(path: PathLike) -> MpsText:
+    """Read a file and split it into sections; MpsError if it cannot be read or is no MPS file."""
+    name = os.fspath(path)
+    try:
+        data = Path(path).read_bytes()
+        if data.startswith(GZIP):
+            data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MpsError(name, 0, f"cannot be read: {reason}") from None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    return split(name, text)
+
+
+def split(path: str, text: str) -> MpsText:
+    """The sections of an MPS file's text."""
+    found = MpsText(path, {})
+    section: Section | None = None
+    number = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line or line[0] == "*":
+            continue
+        if line[0] not in " \t\r":
+            keyword = header_of(line, found)
+            if keyword in FOREIGN:
+                raise found.error(number, f"section {keyword}: {FOREIGN[keyword]} cannot be part of a linear program")
+            if keyword == "ENDATA":
+                return found
+            if keyword is not None:
+                if keyword in found.sections:
+                    raise found.error(number, f"a second section {keyword}: put its lines into the first one")
+                section = found.sections[keyword] = begin(found, keyword, line, number)
+                continue
+            if section is None:
+                raise found.error(number, f"{line.split()[0]!r} is no section: the file must begin with NAME or ROWS")
+        if section is None:
+            if line.strip():
+                raise found.error(number, "a data line before the first section: the file must begin with NAME or ROWS")
+        elif not line.isspace():
+            section.lines.append(line)
+            section.numbers.append(number)
+    raise found.error(number, "the file ends without ENDATA: it may be cut short; end it with a line ENDATA if not")
+
+
+def header_of(line: str, found: MpsText) -> str | None:
+    """The section that a line which begins in column 1 opens, or None if it holds data."""
+    words = line.split()
+    keyword = words[0].upper()
+    if keyword in SETS and (len(words) > 2 or (len(words) == 2 and keyword in found.sections)):
+        return None
+    return keyword if keyword in SECTIONS or keyword in FOREIGN else None
+
+
+def begin(found: MpsText, keyword: str, line: str, number: int) -> Section:
+    """A new section; what stands on its header line is its first datum, or the program's name."""
+    section = Section(number)
+    rest = line.split(maxsplit=1)[1:]
+    if keyword == "NAME":
+        found.name = rest[0].strip() if rest else ""
+    elif keyword in ("OBJSENSE", "OBJNAME") and rest:
+        section.lines.append(rest[0].strip())
+        section.numbers.append(number)
+    return section

@@ -1,0 +1,7 @@
+"""Presolve of a linear program with exact postsolve (docs/presolve.md): one reduction a file."""
+
+from copter.presolve.presolved import Presolved
+from copter.presolve.reduce import presolve
+from copter.presolve.tolerances import Tolerances
+
+__all__ = ["Presolved", "Tolerances", "presolve"]

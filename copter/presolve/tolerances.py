@@ -1,0 +1,68 @@
+"""Every tolerance of the presolve, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """When two numbers count as equal, a pivot as safe, and a contradiction as proof.
+
+    Parameters
+    ----------
+    rounding : float
+        A difference of up to this times max(1, |bound|) is rounding: such a row is forcing or redundant, such a bound
+        implied.
+    infeasible : float
+        A contradiction must exceed this plus `ray` times |bound| before it decides anything. What lies between that
+        and rounding is left to the solver.
+    cancellation : float
+        A difference of at most this times its terms is set to zero; columns whose bounds are as close are fixed.
+    sum_error : float
+        Error of a sum of floating-point terms, relative to the sum of their sizes.
+    parallel : float
+        Largest relative difference between the entries of rows (columns) that count as parallel.
+    pivot : float
+        Smallest coefficient that is divided by, relative to the largest of its row.
+    singleton_pivot : float
+        The same for a row of one entry, relative to the largest coefficient of its column.
+    dual_margin : float
+        A reduced cost has a sure sign when it exceeds this times the sum of its terms' sizes.
+    ray : float
+        Largest violation of a ray whose largest entry is one.
+    max_passes : int
+        Passes over all reductions.
+    least_progress : float
+        A pass that removes a smaller part of the rows and columns than this is the last but for parallel ones.
+    least_found : float
+        The same for a search for parallel rows and columns, after which light passes begin again.
+    """
+
+    rounding: float = 1e-12
+    infeasible: float = 1e-7
+    cancellation: float = 1e-13
+    sum_error: float = 1e-15
+    parallel: float = 1e-14
+    pivot: float = 1e-2
+    singleton_pivot: float = 1e-9
+    dual_margin: float = 1e-9
+    ray: float = 1e-9
+    max_passes: int = 40
+    least_progress: float = 1e-3
+    least_found: float = 1e-2
+
+
+def margin(tolerance: float, bound: Floats) -> Floats:
+    """What a tolerance amounts to beside each bound: times max(1, |bound|), or times one where there is none."""
+    return tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(bound), bound, 0.0)))
+
+
+def contradiction(tolerances: Tolerances, bound: Floats) -> Floats:
+    """By how much each bound must be missed to prove infeasibility."""
+    return tolerances.infeasible + tolerances.ray * np.where(np.isfinite(bound), np.abs(bound), 0.0)

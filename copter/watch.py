@@ -1,0 +1,58 @@
+"""The clock and Ctrl-C, as one question that loops ask: must this solve stop?"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from types import FrameType, TracebackType
+
+
+class Watch:
+    """Runs from its creation; inside ``with`` it also catches Ctrl-C (in the main thread, where no handler was set).
+
+    A solve that Ctrl-C ends returns INTERRUPTED, with its best point, instead of raising KeyboardInterrupt half way
+    through an update. A second Ctrl-C raises as usual.
+
+    Attributes
+    ----------
+    limit_s : float
+        Wall-clock seconds after which the answer is yes.
+    interrupted : bool
+        Whether Ctrl-C, or a callback, has ended the solve.
+    """
+
+    __slots__ = ("_caught", "interrupted", "limit_s", "started")
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self.started = time.perf_counter()
+        self.interrupted = False
+        self._caught = False
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the watch was made."""
+        return time.perf_counter() - self.started
+
+    def __call__(self) -> bool:
+        return self.interrupted or self.elapsed_s >= self.limit_s
+
+    def __enter__(self) -> Watch:
+        mine = threading.current_thread() is threading.main_thread()
+        if mine and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupt)
+            self._caught = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._caught:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._caught = False
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True

@@ -1,0 +1,130 @@
+"""``copter solve``."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from copter_frontends.cli.output import InputError, complain, print_json
+
+if TYPE_CHECKING:
+    from copter import LinearProgram, Solution
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+# Whose point, objective and bound mean nothing.
+_WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")
+_FAILED = ("numerical_error", "interrupted")
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--tolerance", type=_POSITIVE, default=1e-6, show_default=True, help="Of residuals and gap.")
+@click.option("--time-limit", type=_POSITIVE, help="Seconds  [default: none]")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of the solver  [default: all]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
+def solve(file: str, tolerance: float, time_limit: float | None, threads: int | None, as_json: bool) -> int:
+    """Solve the linear program in FILE (.mps or .mps.gz).
+
+    The objective includes the file's constant. Exit code 0 if there is an answer (infeasible, unbounded and out of time
+    are answers), 1 if there is none, 2 for bad input.
+    """
+    lp = _read(file)
+    started = time.perf_counter()
+    answer = _solve(lp, tolerance, time_limit, threads)
+    summary = summary_of(file, lp, answer, time.perf_counter() - started)
+    if as_json:
+        print_json(summary)
+    else:
+        _print_table(summary)
+    return 1 if summary["status"] in _FAILED else 0
+
+
+def summary_of(file: str, lp: LinearProgram, solution: Solution, seconds: float) -> dict[str, Any]:
+    """The object that ``--json`` prints."""
+    residuals = solution.residuals
+    known = solution.status.value not in _WITHOUT_VALUE
+    return {
+        "status": solution.status.value,
+        "objective": solution.objective if known else None,
+        "bound": solution.bound if known else None,
+        "gap": solution.gap if known else None,
+        "primal_residual": residuals.primal if known else None,
+        "dual_residual": residuals.dual if known else None,
+        "max_violation": residuals.primal_absolute if known else None,
+        "iterations": solution.iterations,
+        "seconds": seconds,
+        **_facts(file, lp),
+    }
+
+
+def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
+    """What the program is."""
+    return {
+        "file": file,
+        "name": lp.name,
+        "sense": lp.sense,
+        "rows": lp.shape[0],
+        "columns": lp.shape[1],
+        "nonzeros": int(lp.A.nnz),
+        "integer_columns": int(lp.integrality.sum()),
+    }
+
+
+def _read(file: str) -> LinearProgram:
+    """The program; bad input is exit code 2, what the reader warns of is a line on stderr."""
+    import copter
+
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            lp = copter.read_mps(file)
+    except copter.CopterError as error:
+        raise InputError(str(error)) from error
+    for warning in caught:
+        complain(str(warning.message))
+    return lp
+
+
+def _solve(lp: LinearProgram, tolerance: float, time_limit: float | None, threads: int | None) -> Solution:
+    import copter
+
+    try:
+        settings = copter.Settings(
+            tolerance=tolerance,
+            absolute_tolerance=tolerance,
+            time_limit_s=float("inf") if time_limit is None else time_limit,
+            threads=threads or 0,
+        )
+    except copter.SettingsError as error:
+        raise InputError(str(error)) from error
+    return copter.solve(lp, settings)
+
+
+def _print_table(summary: dict[str, Any]) -> None:
+    """The same figures for people."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from copter_frontends.report.table import number
+    from copter_frontends.report.table import seconds as time_text
+
+    table = Table(box=box.SIMPLE_HEAD, title=summary["name"] or summary["file"], title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    shape = f"{summary['rows']:,} x {summary['columns']:,}, {summary['nonzeros']:,} nonzeros"
+    if summary["integer_columns"]:
+        shape += f", {summary['integer_columns']:,} integer"
+    table.add_row("program", f"{summary['sense']}, {shape}")
+    table.add_row("status", summary["status"])
+    for key in ("objective", "bound"):
+        table.add_row(key, number(summary[key], "{:.12g}"))
+    for key in ("gap", "primal_residual", "dual_residual", "max_violation"):
+        table.add_row(key.replace("_", " "), number(summary[key], "{:.1e}"))
+    table.add_row("iterations", number(summary["iterations"], "{:,}"))
+    table.add_row("time", time_text(summary["seconds"]))
+    Console().print(table)
