@@ -59,6 +59,7 @@ def test_the_value_is_that_of_highs(seed: int) -> None:
     assert found.bound <= value * (1 + 1e-7)
     assert found.bound == pytest.approx(value, rel=1e-6)
     assert found.violation <= 1e-6
+    assert 5 <= found.iterations <= 60
 
 
 def test_any_prices_and_any_guesses_prove_a_bound() -> None:

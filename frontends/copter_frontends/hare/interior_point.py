@@ -94,8 +94,8 @@ class InteriorPoint:
         self._move(pool, primal, dual)
         ahead = sums[0] + dual * sums[1] + primal * sums[2] + primal * dual * sums[3]
         self.product = float(ahead) / self.pairs
-        return True
         self.iterations += 1
+        return True
 
     def _correct(self, pool: ThreadPoolExecutor, target: float, found: Direction) -> Direction:
         """Gondzio's correctors, while they lengthen the step."""
