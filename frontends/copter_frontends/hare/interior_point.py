@@ -121,9 +121,9 @@ class InteriorPoint:
         return float(total) / self.pairs
 
     def shortfall(self) -> float:
-        """Largest relative residual of H4 and H6, at the last factorisation."""
-        rows = np.abs(self.short) / np.maximum(self.data.capacity, 1e-300)
-        return float(max(np.max(rows), np.max(np.abs(self.inner[:, 3]), initial=0.0)))
+        """The larger of H4's residual, as a norm over the capacities' norm, and H6's largest; last factorisation's."""
+        rows = float(np.linalg.norm(self.short)) / float(np.linalg.norm(self.data.capacity))
+        return max(rows, float(np.max(np.abs(self.inner[:, 3]), initial=0.0)))
 
     def objectives(self) -> tuple[float, float]:
         """(primal, dual) objective, both without the constant."""

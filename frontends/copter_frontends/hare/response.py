@@ -117,7 +117,7 @@ def work_dual(
             high = lam
         else:
             low = lam
-        if abs(work - 1.0) <= 1e-3:
+        if abs(work - 1.0) <= 1e-5:
             return lam, mean
     lam = 0.5 * (low + high)
     return lam, work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)[1]

@@ -18,7 +18,8 @@ from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.relaxation import Relaxation
 from copter_frontends.hare.response import respond
 
-KEEP_GAP = 1e-3  # relative; the last iterate whose products say at least so much is where the next solve starts
+KEEP_GAP = 2e-4  # relative; the last iterate whose products say at least so much is where the next solve starts
+NEAR = 3.0  # a row's slack is set to what is left of its capacity where that changes it by no larger a factor
 FRESH_PRODUCTS = 30.0  # where every job has changed, the products are so many times those kept
 WARM_ITERATIONS = 40  # after which a warm solve that has not ended starts afresh, cold
 PATIENCE = 4.0  # times the tolerance; the certified bound is taken once the method's own gap is below
@@ -83,7 +84,8 @@ class RelaxationSolver:
     Parameters
     ----------
     tolerance : float
-        Relative gap against the certified bound, and relative violation of rows.
+        Bound on the relative gap against the certified bound, on the norm of H4's violations over the capacities'
+        norm (as F6), and on what any job's work lacks.
     threads : int
         Zero for all processors; threads change no bits.
     max_iterations : int
@@ -219,8 +221,11 @@ class RelaxationSolver:
         else:
             target *= FRESH_PRODUCTS
         self._respond(data, anew, at, target)
-        if not len(stay):
-            left = data.capacity - at.v.sum(axis=0)
+        left = data.capacity - at.v.sum(axis=0)
+        if len(stay):
+            near = (left > at.room[0] / NEAR) & (left < at.room[0] * NEAR)
+            at.room[0][near] = left[near]
+        else:
             at.room[1] = np.maximum(at.room[1], target / data.capacity)
             at.room[0] = np.maximum(left, np.minimum(target / at.room[1], data.capacity))
         return at
