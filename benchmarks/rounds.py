@@ -17,7 +17,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--family", choices=[*families.NAMES, "hare"], default="sia")
-    found.add_argument("--mode", choices=["full", "capped"], default="full", help="of sia: largest job; of hare: 40 intervals or 23")
+    found.add_argument(
+        "--mode", choices=["full", "capped"], default="full", help="of sia: largest job; of hare: 40 intervals or 23"
+    )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs of sia and hare, requests of the others")
     found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
     found.add_argument(

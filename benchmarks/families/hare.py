@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from memory import peak_rss_mb
+
+from copter import LinearProgram
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, RelaxationSolver, TimeGrid
 from copter_frontends.hare.relaxation import sufficient_horizon_s
 from copter_frontends.hare.workload import random_jobs
 from families.protocol import Floats
-from memory import peak_rss_mb
-
-from copter import LinearProgram
 
 JOBS_PER_GPU = 0.2
 GROWTH = {"capped": 1.5, "full": 1.25}  # 23 and 40 intervals

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from copter_frontends.hare import Relaxation, RelaxationSolver
 
 from copter import Model, Session, Settings, solve
+from copter_frontends.hare import Relaxation, RelaxationSolver
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from families.hare import HareRounds, HighsHare
@@ -57,7 +57,7 @@ class Engine:
 
     def _remove(self, job: str, intervals: int) -> None:
         self.model.remove_requests([job, ("late", job)])
-        for row in [("late-row", job), *((job, l) for l in range(intervals))]:
+        for row in [("late-row", job), *((job, i) for i in range(intervals))]:
             if row in set(self.model.resources):
                 self.model.drop_resource(row)
         del self.known[job]
@@ -65,16 +65,16 @@ class Engine:
     def _add(self, n: int, job: str, data: Relaxation, horizon: float) -> None:
         live = range(int(data.first[n]), data.shape[1])
         kinds = np.flatnonzero(data.alpha[n])
-        at = [(l, int(g)) for l in live for g in kinds]
+        at = [(i, int(g)) for i in live for g in kinds]
         seconds = np.array([1.0 / (data.alpha[n, g] * horizon) for _, g in at])
-        starts = np.array([data.start[n, l] / horizon for l, _ in at])
-        for l in live:
-            self.model.add_resources((job, l), float(data.parallel[n, l]) / horizon)
+        starts = np.array([data.start[n, i] / horizon for i, _ in at])
+        for i in live:
+            self.model.add_resources((job, i), float(data.parallel[n, i]) / horizon)
         self.model.add_resources(("late-row", job), -float(data.excess[n]) / horizon)
-        rows = [*at, *((job, l) for l in live), ("late-row", job)]
+        rows = [*at, *((job, i) for i in live), ("late-row", job)]
         place = {row: k for k, row in enumerate(rows)}
         column = np.arange(len(at))
-        index = [[place[a] for a in at], [place[(job, l)] for l, _ in at], [place[("late-row", job)]] * len(at)]
+        index = [[place[a] for a in at], [place[(job, i)] for i, _ in at], [place[("late-row", job)]] * len(at)]
         usage = sp.csc_array(
             (np.concatenate((seconds, seconds, starts)), (np.concatenate(index), np.tile(column, 3))),
             shape=(len(rows), len(at)),

@@ -9,8 +9,9 @@ import argparse
 import json
 
 import numpy as np
-from copter_frontends.hare.workload import TESTBED, PaperWorkload
 from hare_runs import NAMES, Floats, completions
+
+from copter_frontends.hare.workload import TESTBED, PaperWorkload
 
 JOBS = 40
 MINUTES = (5, 10, 15, 20, 25, 30, 45, 60, 90)

@@ -9,10 +9,11 @@ import argparse
 import json
 
 import numpy as np
+from hare_runs import mixed
+
 from copter_frontends.hare import HareInstance, HareScheduler
 from copter_frontends.hare.schedule import Rule
 from copter_frontends.hare.workload import TESTBED, PaperWorkload, random_instance
-from hare_runs import mixed
 
 RULES: tuple[Rule, ...] = ("earliest_finish", "paper")
 

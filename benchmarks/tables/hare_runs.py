@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+
 from copter_frontends.hare import HareInstance, HareScheduler
 from copter_frontends.hare.online import OnlineHare
 from copter_frontends.hare.opponents import OPPONENTS
 from copter_frontends.hare.workload import PaperWorkload
-from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 

@@ -9,6 +9,7 @@ import argparse
 import json
 
 import numpy as np
+
 from copter_frontends.hare import HareInstance, HareScheduler
 from copter_frontends.hare.executor import execute
 from copter_frontends.hare.models import MODELS

@@ -9,8 +9,9 @@ import argparse
 import json
 from dataclasses import replace
 
-from copter_frontends.hare.workload import TESTBED, PaperWorkload
 from hare_runs import MIXED, mixed, print_sweep, weighted_jct_h
+
+from copter_frontends.hare.workload import TESTBED, PaperWorkload
 
 Rows = dict[str, dict[str, float]]
 

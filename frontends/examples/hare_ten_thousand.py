@@ -1,6 +1,6 @@
 """Hare on 10,000 GPUs: 2,000 jobs, a million tasks; then 1% of the jobs change, and all is planned again.
 
-    python frontends/examples/hare_ten_thousand.py [--gpus 25000]
+python frontends/examples/hare_ten_thousand.py [--gpus 25000]
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ def main() -> None:
             f"plan {number}: {len(found.schedule.chunk):,} tasks, relaxation {found.timings_s['solve']:.2f} s "
             f"({found.relaxation.iterations} iterations, {'warm' if found.relaxation.warm else 'cold'}), "
             f"schedule {found.timings_s['schedule']:.2f} s, at most {found.ratio:.2f} times the optimum, "
-            f"{'feasible' if not wrong else wrong}"
+            f"{wrong or 'feasible'}"
         )
         changed = max(1, count // 100)
-        for place, job in zip(rng.choice(count, changed, replace=False), random_jobs(changed, tuple(gpus), rng, first=made), strict=True):
+        for place, job in zip(
+            rng.choice(count, changed, replace=False), random_jobs(changed, tuple(gpus), rng, first=made), strict=True
+        ):
             jobs[int(place)] = job
         made += changed
 

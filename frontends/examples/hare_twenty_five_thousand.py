@@ -1,6 +1,6 @@
 """Hare on 25,000 GPUs and 5,000 jobs: the example of 10,000 at the larger size.
 
-    python frontends/examples/hare_twenty_five_thousand.py
+python frontends/examples/hare_twenty_five_thousand.py
 """
 
 from __future__ import annotations

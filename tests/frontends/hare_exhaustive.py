@@ -21,7 +21,7 @@ def optimum(instance: HareInstance) -> float:
     ell = (instance.train_s + instance.sync_s).min(axis=1)
     best = float("inf")
 
-    def search(left, in_round, ready, done, free, spent):  # noqa: PLR0913 - the whole state of a branch
+    def search(left, in_round, ready, done, free, spent):
         nonlocal best
         floor = spent + sum(weight[i] * max(done[i], ready[i] + left[i] * ell[i]) for i in range(n) if left[i])
         if floor >= best - 1e-12:
@@ -59,7 +59,7 @@ def optimum(instance: HareInstance) -> float:
 def small_instance(seed: int, most_tasks: int = 6) -> HareInstance:
     """A random instance of two or three jobs with few tasks, on two or three GPUs."""
     rng = random.Random(seed)
-    gpus = {kind: 1 for kind in TYPES[: rng.choice([2, 2, 3])]}
+    gpus = dict.fromkeys(TYPES[: rng.choice([2, 2, 3])], 1)
     if rng.random() < 0.3:
         gpus["a"] = 2
     jobs, room = [], most_tasks

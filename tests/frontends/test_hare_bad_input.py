@@ -30,7 +30,7 @@ def test_impossible_jobs(fields, words):
 
 def test_a_job_that_no_gpu_can_run():
     job = HareJob("lost", 1, 1, {"tpu": 1.0})
-    with pytest.raises(InvalidJobError, match="'lost': no GPU can run it.*tpu.*v100"):
+    with pytest.raises(InvalidJobError, match=r"'lost': no GPU can run it.*tpu.*v100"):
         HareInstance.of([job], {"v100": 2, "tpu": 0})
 
 

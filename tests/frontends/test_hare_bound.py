@@ -9,7 +9,6 @@ from hare_exhaustive import optimum, small_instance
 from copter import LinearProgram, Status
 from copter_frontends.hare import (
     HareInstance,
-    HareJob,
     HareScheduler,
     Relaxation,
     RelaxationSolver,

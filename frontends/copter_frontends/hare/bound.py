@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from copter_frontends.hare.relaxation import Floats, Relaxation
+from copter_frontends.hare.instance import Floats
+from copter_frontends.hare.relaxation import Relaxation
 
 _STEPS = 26  # halvings of the bracket of a job's price
 
@@ -27,15 +28,15 @@ def job_value(
 ) -> tuple[float, float]:
     """(value, slope in lam) of H12 for one job, without the constant nu h."""
     value, slope = lam, 1.0
-    for l in range(first, price.shape[0]):
+    for i in range(first, price.shape[0]):
         best, share = 0.0, 0.0
-        worth = lam - start[l] * nu
+        worth = lam - start[i] * nu
         for g in range(price.shape[1]):
-            margin = alpha[g] * worth - price[l, g]
+            margin = alpha[g] * worth - price[i, g]
             if margin > best:
                 best, share = margin, alpha[g]
-        value -= parallel[l] * best
-        slope -= parallel[l] * share
+        value -= parallel[i] * best
+        slope -= parallel[i] * share
     return value, slope
 
 
@@ -83,7 +84,7 @@ def job_bounds(
     low: int, high: int, first: Ints, start: Floats, alpha: Floats, parallel: Floats, weight: Floats, excess: Floats,
     price: Floats, lam: Floats, nu: Floats, found: Floats,
 ) -> None:  # fmt: skip
-    """Best value of each job found from the guesses (lam, nu): at that nu and at the end of its range that is nearer."""
+    """Best value of each job found from the guesses (lam, nu): at that nu, and at the nearer end of its range."""
     for n in range(low, high):
         own = min(max(nu[n], 0.0), weight[n])
         value, at = best_value(lam[n], own, first[n], start[n], alpha[n], parallel[n], price)

@@ -36,9 +36,7 @@ class Execution:
     switch_s: Floats
 
 
-def execute(
-    schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[str, float] | None = None
-) -> Execution:
+def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[str, float] | None = None) -> Execution:
     """Run a schedule's sequences.
 
     Between tasks of different jobs a GPU switches; the switch begins when the GPU is free. A task starts when its GPU
@@ -68,7 +66,7 @@ def execute(
     switches, hits, spent = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
     order = np.argsort(schedule.start_s, kind="stable")
     _replay(
-        order, schedule.chunk, schedule.task_job, schedule.gpu, schedule.chunks.first, schedule.end_s - schedule.start_s,
+        order, schedule.chunk, schedule.task_job, schedule.gpu, schedule.end_s - schedule.start_s,
         schedule.synced_s - schedule.start_s, instance.arrival_s, np.array([c.hit_s for c in costs]),
         np.array([c.miss_s for c in costs]), sizes, capacity, start, completion, switches, hits, spent,
     )  # fmt: skip
@@ -105,7 +103,7 @@ def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: 
 
 @_compiled
 def _replay(
-    order: Ints, chunk: Ints, job: Ints, gpu: Ints, first: Ints, hold_s: Floats, whole_s: Floats, arrival_s: Floats,
+    order: Ints, chunk: Ints, job: Ints, gpu: Ints, hold_s: Floats, whole_s: Floats, arrival_s: Floats,
     hit_s: Floats, miss_s: Floats, sizes: Floats, capacity: Floats, start: Floats, completion: Floats, switches: Ints,
     hits: Ints, spent: Floats,
 ) -> None:  # fmt: skip

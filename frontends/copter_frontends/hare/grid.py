@@ -80,7 +80,7 @@ class TimeGrid:
         if resplit and len(edges) > 2:
             unit, found = (edges[-1] - now_s) / RATIO, [now_s]
             for right in edges[1:].tolist():
-                found += _halvings(found[-1], right, now_s, self.growth, unit) + [right]
+                found += [*_halvings(found[-1], right, now_s, self.growth, unit), right]
             edges = np.array(found)
         return TimeGrid(edges, self.growth)
 
@@ -88,7 +88,7 @@ class TimeGrid:
         """Share of each interval of this grid that lies in each interval of another, (L, L')."""
         low = np.maximum(self.left[:, None], other.left[None, :])
         high = np.minimum(self.right[:, None], other.right[None, :])
-        return np.maximum(high - low, 0.0) / self.length[:, None]
+        return np.asarray(np.maximum(high - low, 0.0) / self.length[:, None])
 
 
 def _halvings(left: float, right: float, now_s: float, growth: float, unit: float) -> list[float]:

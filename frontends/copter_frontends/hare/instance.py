@@ -44,9 +44,7 @@ class HareInstance:
     arrival_s: Floats
 
     @classmethod
-    def of(
-        cls, jobs: Sequence[HareJob], gpus: Mapping[str, int], horizon_s: float | None = None
-    ) -> HareInstance:
+    def of(cls, jobs: Sequence[HareJob], gpus: Mapping[str, int], horizon_s: float | None = None) -> HareInstance:
         """Make the arrays.
 
         Parameters
@@ -149,4 +147,4 @@ def least_round_s(train_s: Floats, sync_s: Floats, tasks: Ints, gpus: Ints) -> F
         middle = 0.5 * (low + high)
         enough = fits(middle)
         high, low = np.where(enough, middle, high), np.where(enough, low, middle)
-    return np.where(at_once, fastest, low)
+    return np.asarray(np.where(at_once, fastest, low))

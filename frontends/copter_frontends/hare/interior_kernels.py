@@ -38,17 +38,17 @@ def factor(
     for n in range(low, high):
         whole, moment, done = 0.0, 0.0, 0.0
         tall[2 * n : 2 * n + 2] = 0.0
-        for l in range(first[n], intervals):
-            rest = slack[0, n, l] / slack[1, n, l]
+        for i in range(first[n], intervals):
+            rest = slack[0, n, i] / slack[1, n, i]
             total, mean = rest, 0.0
             for g in range(types):
                 weight[g] = 0.0
                 if alpha[n, g] > 0:
-                    weight[g] = v[n, l, g] / z[n, l, g]
+                    weight[g] = v[n, i, g] / z[n, i, g]
                     total += weight[g]
                     mean += alpha[n, g] * weight[g]
-                    done += alpha[n, g] * v[n, l, g]
-                    used[l, g] += v[n, l, g]
+                    done += alpha[n, g] * v[n, i, g]
+                    used[i, g] += v[n, i, g]
             mean /= total
             sigma = rest * mean * mean
             for g in range(types):
@@ -56,23 +56,23 @@ def factor(
                 if d > 0:
                     off = alpha[n, g] - mean
                     sigma += d * off * off
-                    tall[2 * n, l * types + g] = d * off
+                    tall[2 * n, i * types + g] = d * off
                     share = d / total
                     for k in range(types):
-                        blocks[l, g, k] -= share * weight[k]
-                    blocks[l, g, g] += d
-            spread[l] = sigma
+                        blocks[i, g, k] -= share * weight[k]
+                    blocks[i, g, g] += d
+            spread[i] = sigma
             whole += sigma
-            moment += sigma * start[n, l]
+            moment += sigma * start[n, i]
         middle = moment / whole
         curve = excess[0, n] / excess[1, n] + excess[2, n] / excess[3, n]
-        for l in range(first[n], intervals):
-            off = start[n, l] - middle
-            curve += spread[l] * off * off
+        for i in range(first[n], intervals):
+            off = start[n, i] - middle
+            curve += spread[i] * off * off
         root_s, root_h = 1.0 / np.sqrt(whole), 1.0 / np.sqrt(curve)
-        for l in range(first[n], intervals):
-            off = (start[n, l] - middle) * root_h
-            for j in range(l * types, (l + 1) * types):
+        for i in range(first[n], intervals):
+            off = (start[n, i] - middle) * root_h
+            for j in range(i * types, (i + 1) * types):
                 a = tall[2 * n, j]
                 tall[2 * n, j] = a * root_s
                 tall[2 * n + 1, j] = a * off
@@ -93,36 +93,102 @@ def reduce_rhs(
     for n in range(low, high):
         whole, middle, curve = inner[n, 0], inner[n, 1], inner[n, 2]
         work, mean_row = inner[n, 3], 0.0
-        for l in range(first[n], intervals):
-            rest = slack[0, n, l] / slack[1, n, l]
-            moved = want_slack[n, l] / slack[1, n, l] - slack[0, n, l]
+        for i in range(first[n], intervals):
+            rest = slack[0, n, i] / slack[1, n, i]
+            moved = want_slack[n, i] / slack[1, n, i] - slack[0, n, i]
             total, mean, lead = rest, 0.0, 0.0
             for g in range(types):
                 weight[g] = 0.0
-                move[l, g] = 0.0
+                move[i, g] = 0.0
                 if alpha[n, g] > 0:
-                    weight[g] = v[n, l, g] / z[n, l, g]
+                    weight[g] = v[n, i, g] / z[n, i, g]
                     total += weight[g]
                     mean += alpha[n, g] * weight[g]
-                    u = want_v[n, l, g] / z[n, l, g] - v[n, l, g]
-                    move[l, g] = u
+                    u = want_v[n, i, g] / z[n, i, g] - v[n, i, g]
+                    move[i, g] = u
                     moved += u
                     lead += alpha[n, g] * u
             mean /= total
             lead -= mean * moved
             work -= lead
-            mean_row += start[n, l] * lead
+            mean_row += start[n, i] * lead
             for g in range(types):
-                off[l, g] = weight[g] * (alpha[n, g] - mean)
-                move[l, g] -= weight[g] * moved / total
+                off[i, g] = weight[g] * (alpha[n, g] - mean)
+                move[i, g] -= weight[g] * moved / total
         mean_row -= want_excess[0, n] / excess[1, n] - excess[0, n]
         mean_row += want_excess[1, n] / excess[3, n] - excess[2, n]
         rows[n, 0], rows[n, 1] = work, mean_row
         tilt = (mean_row + middle * work) / curve
-        for l in range(first[n], intervals):
-            theta = work / whole - (start[n, l] - middle) * tilt
+        for i in range(first[n], intervals):
+            theta = work / whole - (start[n, i] - middle) * tilt
             for g in range(types):
-                rhs[l, g] -= move[l, g] + off[l, g] * theta
+                rhs[i, g] -= move[i, g] + off[i, g] * theta
+
+
+@_compiled
+def tally(x: float, z: float, dx: float, dz: float, found: Floats) -> None:
+    """Take a pair into `found` (6,): largest primal and dual step so far; sums of x z, x dz, z dx, dx dz."""
+    if dx < 0:
+        found[0] = min(found[0], -x / dx)
+    if dz < 0:
+        found[1] = min(found[1], -z / dz)
+    found[2] += x * z
+    found[3] += x * dz
+    found[4] += z * dx
+    found[5] += dx * dz
+
+
+@_compiled
+def row_duals(
+    first: int, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, slack_dual: Floats, inner: Floats,
+    rows: Floats, dy: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    """Steps of the duals of one job's H6 and H8."""
+    whole, middle, curve = inner[0], inner[1], inner[2]
+    along, tilted = 0.0, 0.0
+    for i in range(first, v.shape[0]):
+        total, mean = slack[i] / slack_dual[i], 0.0
+        for g in range(v.shape[1]):
+            if alpha[g] > 0:
+                weight = v[i, g] / z[i, g]
+                total += weight
+                mean += alpha[g] * weight
+        mean /= total
+        here = 0.0
+        for g in range(v.shape[1]):
+            if alpha[g] > 0:
+                here += v[i, g] / z[i, g] * (alpha[g] - mean) * dy[i, g]
+        along += here
+        tilted += (start[i] - middle) * here
+    dnu = (rows[1] + middle * rows[0] + tilted) / curve
+    return (rows[0] - along) / whole + middle * dnu, dnu
+
+
+@_compiled
+def interval_steps(
+    theta: float, alpha: Floats, v: Floats, z: Floats, want: Floats, slack: float, slack_dual: float, slack_want: float,
+    dy: Floats, dv: Floats, dz: Floats, found: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    """Steps of one job's columns in one interval; those of the interval's slack and its dual are returned."""
+    move = slack_want / slack_dual - slack
+    total, mean, moved, priced = slack / slack_dual, 0.0, move, 0.0
+    for g in range(v.shape[0]):
+        if alpha[g] > 0:
+            weight = v[g] / z[g]
+            total += weight
+            mean += alpha[g] * weight
+            moved += want[g] / z[g] - v[g]
+            priced += weight * dy[g]
+    dmu = -(moved + mean * theta + priced) / total
+    for g in range(v.shape[0]):
+        if alpha[g] > 0:
+            slope = alpha[g] * theta + dmu + dy[g]
+            dv[g] = want[g] / z[g] - v[g] + v[g] / z[g] * slope
+            dz[g] = -slope
+            tally(v[g], z[g], dv[g], dz[g], found)
+    ds = move + slack / slack_dual * dmu
+    tally(slack, slack_dual, ds, -dmu, found)
+    return ds, -dmu
 
 
 @_compiled
@@ -133,94 +199,22 @@ def substitute(
 ) -> None:  # fmt: skip
     """Steps of all that is a job's own from the step of the prices, H16.
 
-    Overwritten: the steps; `dinner` (N, 2): of the duals of H6 and H8. `found` (6,): largest primal and dual step
-    (minimum over calls), and the sums of x z, x dz, z dx, dx dz (added to).
+    Overwritten: the steps; `dinner` (N, 2): of the duals of H6 and H8. Every pair goes into `found` (:func:`tally`).
     """
-    intervals, types = v.shape[1], v.shape[2]
-    weight, move, off = np.zeros(types), np.zeros((intervals, types)), np.zeros((intervals, types))
-    primal, dual = found[0], found[1]
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     for n in range(low, high):
-        whole, middle, curve = inner[n, 0], inner[n, 1], inner[n, 2]
-        along, tilted = 0.0, 0.0
-        for l in range(first[n], intervals):
-            rest = slack[0, n, l] / slack[1, n, l]
-            total, mean, priced = rest, 0.0, 0.0
-            for g in range(types):
-                weight[g] = 0.0
-                if alpha[n, g] > 0:
-                    weight[g] = v[n, l, g] / z[n, l, g]
-                    total += weight[g]
-                    mean += alpha[n, g] * weight[g]
-                    priced += weight[g] * dy[l, g]
-            mean /= total
-            here = 0.0
-            for g in range(types):
-                here += weight[g] * (alpha[n, g] - mean) * dy[l, g]
-            along += here
-            tilted += (start[n, l] - middle) * here
-        dnu = (rows[n, 1] + middle * rows[n, 0] + tilted) / curve
-        dlam = (rows[n, 0] - along) / whole + middle * dnu
+        dlam, dnu = row_duals(first[n], start[n], alpha[n], v[n], z[n], slack[0, n], slack[1, n], inner[n], rows[n], dy)
         dinner[n, 0], dinner[n, 1] = dlam, dnu
-        for l in range(first[n], intervals):
-            rest = slack[0, n, l] / slack[1, n, l]
-            us = want_slack[n, l] / slack[1, n, l] - slack[0, n, l]
-            theta = dlam - start[n, l] * dnu
-            total, mean, moved, priced = rest, 0.0, us, 0.0
-            for g in range(types):
-                weight[g] = 0.0
-                if alpha[n, g] > 0:
-                    weight[g] = v[n, l, g] / z[n, l, g]
-                    total += weight[g]
-                    mean += alpha[n, g] * weight[g]
-                    u = want_v[n, l, g] / z[n, l, g] - v[n, l, g]
-                    move[l, g] = u
-                    moved += u
-                    priced += weight[g] * dy[l, g]
-            dmu = -(moved + mean * theta + priced) / total
-            ds, dzs = us + rest * dmu, -dmu
-            dslack[0, n, l], dslack[1, n, l] = ds, dzs
-            x, dual_x = slack[0, n, l], slack[1, n, l]
-            if ds < 0:
-                primal = min(primal, -x / ds)
-            if dzs < 0:
-                dual = min(dual, -dual_x / dzs)
-            s0 += x * dual_x
-            s1 += x * dzs
-            s2 += dual_x * ds
-            s3 += ds * dzs
-            for g in range(types):
-                if alpha[n, g] > 0:
-                    slope = alpha[n, g] * theta + dmu + dy[l, g]
-                    step, rise = move[l, g] + weight[g] * slope, -slope
-                    dv[n, l, g], dz[n, l, g] = step, rise
-                    x, dual_x = v[n, l, g], z[n, l, g]
-                    if step < 0:
-                        primal = min(primal, -x / step)
-                    if rise < 0:
-                        dual = min(dual, -dual_x / rise)
-                    s0 += x * dual_x
-                    s1 += x * rise
-                    s2 += dual_x * step
-                    s3 += step * rise
+        for i in range(first[n], v.shape[1]):
+            dslack[0, n, i], dslack[1, n, i] = interval_steps(
+                dlam - start[n, i] * dnu, alpha[n], v[n, i], z[n, i], want_v[n, i], slack[0, n, i], slack[1, n, i],
+                want_slack[n, i], dy[i], dv[n, i], dz[n, i], found,
+            )  # fmt: skip
         for k in range(0, 4, 2):
-            x, dual_x = excess[k, n], excess[k + 1, n]
+            x, dual = excess[k, n], excess[k + 1, n]
             rise = -dnu if k == 0 else dnu
-            step = want_excess[k // 2, n] / dual_x - x - x / dual_x * rise
+            step = want_excess[k // 2, n] / dual - x - x / dual * rise
             dexcess[k, n], dexcess[k + 1, n] = step, rise
-            if step < 0:
-                primal = min(primal, -x / step)
-            if rise < 0:
-                dual = min(dual, -dual_x / rise)
-            s0 += x * dual_x
-            s1 += x * rise
-            s2 += dual_x * step
-            s3 += step * rise
-    found[0], found[1] = primal, dual
-    found[2] += s0
-    found[3] += s1
-    found[4] += s2
-    found[5] += s3
+            tally(x, dual, step, rise, found)
 
 
 @_compiled
@@ -231,11 +225,11 @@ def aim_second_order(
     """Products wanted by Mehrotra's corrector: `target` less the product of the predictor's steps."""
     intervals, types = dv.shape[1], dv.shape[2]
     for n in range(low, high):
-        for l in range(first[n], intervals):
-            want_slack[n, l] = target - dslack[0, n, l] * dslack[1, n, l]
+        for i in range(first[n], intervals):
+            want_slack[n, i] = target - dslack[0, n, i] * dslack[1, n, i]
             for g in range(types):
                 if alpha[n, g] > 0:
-                    want_v[n, l, g] = target - dv[n, l, g] * dz[n, l, g]
+                    want_v[n, i, g] = target - dv[n, i, g] * dz[n, i, g]
 
 
 @_compiled
@@ -246,13 +240,13 @@ def aim_central(
     """Gondzio's correction: products that a step of (primal, dual) would take far from `target` are wanted nearer."""
     intervals, types = dv.shape[1], dv.shape[2]
     for n in range(low, high):
-        for l in range(first[n], intervals):
-            product = (slack[0, n, l] + primal * dslack[0, n, l]) * (slack[1, n, l] + dual * dslack[1, n, l])
-            want_slack[n, l] += nearer(product, target)
+        for i in range(first[n], intervals):
+            product = (slack[0, n, i] + primal * dslack[0, n, i]) * (slack[1, n, i] + dual * dslack[1, n, i])
+            want_slack[n, i] += nearer(product, target)
             for g in range(types):
                 if alpha[n, g] > 0:
-                    product = (v[n, l, g] + primal * dv[n, l, g]) * (z[n, l, g] + dual * dz[n, l, g])
-                    want_v[n, l, g] += nearer(product, target)
+                    product = (v[n, i, g] + primal * dv[n, i, g]) * (z[n, i, g] + dual * dz[n, i, g])
+                    want_v[n, i, g] += nearer(product, target)
 
 
 @_compiled

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from copter_frontends.hare.interior_kernels import aim_central, aim_second_order, factor, reduce_rhs, substitute
-from copter_frontends.hare.relaxation import Floats, Relaxation
+from copter_frontends.hare.instance import Floats
+from copter_frontends.hare.relaxation import Relaxation
 
 Direction = tuple[float, float, Floats]  # largest primal and dual step, sums of x z, x dz, z dx, dx dz
 
@@ -159,9 +160,9 @@ class InteriorPoint:
         room, size = self.at.room, intervals * types
         matrix = -(self.tall.T @ self.tall)
         at = np.arange(types)
-        for l in range(intervals):
-            rows = l * types + at
-            matrix[rows[:, None], rows] += blocks[l]
+        for i in range(intervals):
+            rows = i * types + at
+            matrix[rows[:, None], rows] += blocks[i]
         diagonal = np.arange(size)
         matrix[diagonal, diagonal] += (room[0] / room[1]).ravel()
         matrix[diagonal, diagonal] += SHIFT * matrix[diagonal, diagonal]
@@ -246,7 +247,7 @@ def _longest(x: Floats, step: Floats) -> float:
 
 def cold_start(data: Relaxation) -> Iterate:
     """A point in the middle: every job spread thin over all it may use, prices to match."""
-    n, intervals, types = data.shape
+    types = data.shape[2]
     usable, live = data.usable, data.parallel > 0
     fastest = 1.0 / np.maximum(data.alpha.max(axis=1), 1e-300)
     share = fastest / fastest.sum()

@@ -13,8 +13,8 @@ from copter_frontends.vocabulary import InvalidJobError
 class HareJob:
     """A job of `rounds` rounds of `tasks` equal tasks (the paper's section 5.1, with its own stable times).
 
-    The tasks of a round may start once every task of the round before has trained and synchronised. They need not run at
-    the same time (relaxed scale-fixed synchronisation): two of them may follow each other on one GPU.
+    The tasks of a round may start once every task of the round before has trained and synchronised. They need not run
+    at the same time (relaxed scale-fixed synchronisation): two of them may follow each other on one GPU.
 
     Parameters
     ----------
@@ -53,11 +53,15 @@ class HareJob:
         self._require(bool(self.train_s), "train_s names no GPU type: give the seconds of a task on at least one")
         for kind, seconds in self.train_s.items():
             good = math.isfinite(seconds) and seconds > 0
-            self._require(good, f"train_s[{kind!r}] is {seconds}, must be finite and > 0 (leave a type out if it cannot)")
+            self._require(
+                good, f"train_s[{kind!r}] is {seconds}, must be finite and > 0 (leave a type out if it cannot)"
+            )
         for kind, seconds in self.sync_s.items():
             good = math.isfinite(seconds) and seconds >= 0
             self._require(good, f"sync_s[{kind!r}] is {seconds}, must be finite and >= 0")
-        self._require(math.isfinite(self.weight) and self.weight > 0, f"weight is {self.weight}, must be finite and > 0")
+        self._require(
+            math.isfinite(self.weight) and self.weight > 0, f"weight is {self.weight}, must be finite and > 0"
+        )
         good = math.isfinite(self.arrival_s) and self.arrival_s >= 0
         self._require(good, f"arrival_s is {self.arrival_s}, must be finite and >= 0")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -70,7 +71,8 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
     held: list[Ints] = [np.zeros(0, dtype=np.int64)] * n
     arrivals = np.argsort(instance.arrival_s, kind="stable").tolist()
     ends: list[tuple[float, int]] = []
-    idle, waiting, now = np.ones(len(kind), dtype=np.bool_), [], 0.0
+    idle = np.ones(len(kind), dtype=np.bool_)
+    waiting: list[int] = []
     while arrivals or ends or waiting:
         times = ([instance.arrival_s[arrivals[0]]] if arrivals else []) + ([ends[0][0]] if ends else [])
         if not times:
@@ -99,6 +101,6 @@ def overlaps(schedule: JobLevelSchedule) -> bool:
             spans.setdefault(gpu, []).append((schedule.start_s[n], schedule.completion_s[n]))
     for held in spans.values():
         held.sort()
-        if any(b[0] < a[1] - 1e-9 * (1 + a[1]) for a, b in zip(held, held[1:], strict=False)):
+        if any(b[0] < a[1] - 1e-9 * (1 + a[1]) for a, b in pairwise(held)):
             return True
     return bool(np.any(schedule.start_s < instance.arrival_s - 1e-9))

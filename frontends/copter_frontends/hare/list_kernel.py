@@ -42,7 +42,8 @@ def occupy(times: Floats, gpu: Ints, at: int, end: int, until: float) -> None:
 
 @_compiled
 def choose_type(
-    ready: float, count: float, train: Floats, sync: Floats, times: Floats, gpu: Ints, first: Ints, end: Ints, paper: bool
+    ready: float, count: float, train: Floats, sync: Floats, times: Floats, gpu: Ints, first: Ints, end: Ints,
+    paper: bool,
 ) -> int:  # fmt: skip
     """Type of the GPU that a task goes to: earliest finish (H20), or earliest free as Algorithm 1's line 12 (H21)."""
     best, best_time, best_train = -1, np.inf, np.inf
@@ -68,7 +69,8 @@ def list_schedule(
     """Place the tasks of the chunks in `order` one by one.
 
     `ready` (N,) is when each job's next chunk may start, kept up to date; `times` and `gpu` are the GPUs' free times,
-    sorted within each type, type g in [first[g], end[g]). Chunk b's tasks are written to `start` and `where` from offset[b] on.
+    sorted within each type, type g in [first[g], end[g]). Chunk b's tasks are written to `start` and `where` from
+    offset[b] on.
     """
     for b in order:
         n, count = job[b], float(rounds[b])

@@ -86,7 +86,7 @@ class OnlineHare:
             until = times[k + 1] if k + 1 < len(times) else np.inf
             part, plan, grid = self._plan(whole, chunks, here, done, ready, free, now, grid)
             self._commit(part, plan, chunks, here, done, ready, free, until, tasks)
-        chunk, gpu, start = (np.concatenate(x) for x in (tasks.chunk, tasks.gpu, tasks.start_s))
+        chunk, gpu, start = np.concatenate(tasks.chunk), np.concatenate(tasks.gpu), np.concatenate(tasks.start_s)
         order = np.argsort(chunk, kind="stable")
         return timed(whole, chunks, chunk[order], gpu[order], start[order], ready)
 
@@ -114,16 +114,14 @@ class OnlineHare:
             grid = TimeGrid.geometric(now, now + 2.0 * (horizon - now), self.growth)
         grid = grid.rolled(now).until(horizon) if now > grid.edges[0] else grid.until(horizon)
         found = self.solver.solve(part, grid)
-        self.events.append(
-            Event(now, part.n_jobs, grid.intervals, found.iterations, found.solve_time_s, found.warm)
-        )
+        self.events.append(Event(now, part.n_jobs, grid.intervals, found.iterations, found.solve_time_s, found.warm))
         cut = Chunks.cut(part, size)
         order = middle_order(part, cut, found.mean_busy_s)
         return part, schedule_in_order(part, cut, order, self.rule, free_s=np.maximum(free, now)), grid
 
     def _commit(
-        self, part: HareInstance, plan: HareSchedule, chunks: Chunks, here: Ints, done: Ints, ready: Floats, free: Floats,
-        until: float, tasks: _Tasks,
+        self, part: HareInstance, plan: HareSchedule, chunks: Chunks, here: Ints, done: Ints, ready: Floats,
+        free: Floats, until: float, tasks: _Tasks,
     ) -> None:  # fmt: skip
         """Take over every chunk of which a task starts before `until`."""
         earliest = np.full(len(plan.chunks), np.inf)

@@ -130,7 +130,9 @@ class HarePolicy:
         for node, gpus in allocation.nodes:
             here = self.cluster.nodes.get(node)
             if here is None or here.gpu_type != allocation.gpu_type:
-                raise InvalidClusterError(f"cannot pin job {job_id!r}: no {allocation.gpu_type!r} node is named {node!r}")
+                raise InvalidClusterError(
+                    f"cannot pin job {job_id!r}: no {allocation.gpu_type!r} node is named {node!r}"
+                )
             if held.get(node, 0) + gpus > here.gpus:
                 raise CapacityInUseError(f"cannot pin job {job_id!r}: pinned jobs use the GPUs of node {node!r}")
         self.pinned[job_id] = allocation
@@ -145,7 +147,9 @@ class HarePolicy:
         for job_id, pin in self.pinned.items():
             hit = [node for node, _ in pin.nodes if node in doomed]
             if hit:
-                raise CapacityInUseError(f"cannot remove node {hit[0]!r}: job {job_id!r} is pinned to it; unpin it first")
+                raise CapacityInUseError(
+                    f"cannot remove node {hit[0]!r}: job {job_id!r} is pinned to it; unpin it first"
+                )
         self.cluster.remove_nodes(doomed)
         self.previous = {j: a for j, a in self.previous.items() if not any(node in doomed for node, _ in a.nodes)}
 

@@ -25,7 +25,8 @@ class Relaxation:
     parallel : ndarray (N, L)
         K_n (tau_l - max(tau_{l-1}, a_n))^+: sum_g v_nlg is at most this (H5). Zero before arrival.
     alpha : ndarray (N, G)
-        1 / (p_ng W_n), share of the job that a GPU second does; zero where the type cannot run it. sum alpha v = 1 (H6).
+        1 / (p_ng W_n), share of the job that a GPU second does; zero where the type cannot run it. Sum alpha v = 1
+        (H6).
     start : ndarray (N, L)
         max(tau_{l-1}, a_n): the earliest that work in interval l is done; sum alpha v start is the mean busy time (H7).
     first : ndarray (N,) of int

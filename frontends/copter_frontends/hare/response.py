@@ -64,17 +64,17 @@ def work_at(
     """(work, mean busy time) of the central answer at the duals (lam, nu); z and the rows' duals are left filled."""
     work, mean = 0.0, 0.0
     intervals, types = price.shape
-    for l in range(first, intervals):
+    for i in range(first, intervals):
         for g in range(types):
             base[g] = np.inf
             if alpha[g] > 0:
-                base[g] = price[l, g] - alpha[g] * (lam - start[l] * nu)
-        dual[l] = fill_interval(base, parallel[l], target, z[l])
+                base[g] = price[i, g] - alpha[g] * (lam - start[i] * nu)
+        dual[i] = fill_interval(base, parallel[i], target, z[i])
         for g in range(types):
             if alpha[g] > 0:
-                done = alpha[g] * target / z[l, g]
+                done = alpha[g] * target / z[i, g]
                 work += done
-                mean += start[l] * done
+                mean += start[i] * done
     return work, mean
 
 
@@ -99,10 +99,10 @@ def work_dual(
     """(lam, mean busy time) at which the work is one, for a given nu, by bisection."""
     span = 0.0
     intervals, types = price.shape
-    for l in range(first, intervals):
+    for i in range(first, intervals):
         for g in range(types):
             if alpha[g] > 0:
-                span = max(span, (price[l, g] + target / parallel[l]) / alpha[g] + start[l] * nu)
+                span = max(span, (price[i, g] + target / parallel[i]) / alpha[g] + start[i] * nu)
     low, high, mean = 0.0, span, 0.0
     while work_at(low, nu, first, start, alpha, parallel, price, target, base, z, dual)[0] > 1.0:
         low = 2.0 * low - span
@@ -147,18 +147,18 @@ def respond(
                 high = np.log(odds)
             if abs(apart) <= 0.2:
                 break
-        for l in range(intervals):
-            slack[0, n, l], slack[1, n, l] = 1.0, 1.0
+        for i in range(intervals):
+            slack[0, n, i], slack[1, n, i] = 1.0, 1.0
             used = 0.0
             for g in range(types):
-                v[n, l, g] = 0.0
-                if alpha[n, g] > 0 and l >= first[n]:
-                    v[n, l, g] = target / z[n, l, g]
-                    used += v[n, l, g]
+                v[n, i, g] = 0.0
+                if alpha[n, g] > 0 and i >= first[n]:
+                    v[n, i, g] = target / z[n, i, g]
+                    used += v[n, i, g]
                 else:
-                    z[n, l, g] = 1.0
-            if l >= first[n]:
-                slack[0, n, l], slack[1, n, l] = max(parallel[n, l] - used, 1e-3 * target / dual[l]), dual[l]
+                    z[n, i, g] = 1.0
+            if i >= first[n]:
+                slack[0, n, i], slack[1, n, i] = max(parallel[n, i] - used, 1e-3 * target / dual[i]), dual[i]
         late = behind[n] + mean
         surplus = target / nu
         excess[0, n] = late + surplus

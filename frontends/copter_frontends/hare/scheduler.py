@@ -68,9 +68,7 @@ class HareScheduler:
         self.solver = RelaxationSolver(tolerance, threads)
         self.grid: TimeGrid | None = None
 
-    def schedule(
-        self, instance: HareInstance, now_s: float = 0.0, deadline_s: float = float("inf")
-    ) -> Scheduled:
+    def schedule(self, instance: HareInstance, now_s: float = 0.0, deadline_s: float = float("inf")) -> Scheduled:
         """Schedule all jobs from `now_s` on.
 
         The grid of the last call is kept while it covers the horizon and no time has passed, so that the relaxation is

@@ -104,9 +104,7 @@ class RelaxationSolver:
         """Forget where the last solve stood."""
         self._kept = None
 
-    def solve(
-        self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf")
-    ) -> RelaxationSolution:
+    def solve(self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf")) -> RelaxationSolution:
         """Solve the relaxation of an instance over a grid.
 
         Parameters
@@ -143,7 +141,7 @@ class RelaxationSolver:
     def _run(
         self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid, until: float, limit: int
     ) -> tuple[Status, float]:
-        """Iterate to the tolerance; keep where the next solve starts. (status, certified bound in the method's units)"""
+        """Iterate to the tolerance, keep where the next solve starts; status and certified bound (method's units)."""
         data, best, status = method.data, -np.inf, Status.ITERATION_LIMIT
         self._keep(method, instance, grid)
         with ThreadPoolExecutor(method.threads) as pool:

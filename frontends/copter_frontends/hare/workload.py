@@ -17,7 +17,7 @@ TESTBED: dict[str, int] = {"v100": 8, "t4": 4, "k80": 1, "m60": 2}
 
 
 def _equal() -> dict[str, float]:
-    return {family: 0.25 for family in FAMILIES}
+    return dict.fromkeys(FAMILIES, 0.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,10 @@ class PaperWorkload:
         rng = np.random.default_rng(seed)
         families = rng.choice(list(self.shares), self.jobs, p=list(self.shares.values()))
         arrivals = np.sort(rng.uniform(0.0, self.arrival_window_s, self.jobs))
-        return [self._job(k, str(family), float(at), rng) for k, (family, at) in enumerate(zip(families, arrivals, strict=True))]
+        return [
+            self._job(k, str(family), float(at), rng)
+            for k, (family, at) in enumerate(zip(families, arrivals, strict=True))
+        ]
 
     def _job(self, index: int, family: str, arrival_s: float, rng: np.random.Generator) -> HareJob:
         model = MODELS[str(rng.choice(FAMILIES[family]))]
