@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from copter_frontends.hare.interior_kernels import aim_central, aim_second_order, factor, reduce_rhs, substitute
 from copter_frontends.hare.instance import Floats
+from copter_frontends.hare.interior_kernels import aim_central, aim_second_order, factor, reduce_rhs, substitute
 from copter_frontends.hare.relaxation import Relaxation
 
 Direction = tuple[float, float, Floats]  # largest primal and dual step, sums of x z, x dz, z dx, dx dz
