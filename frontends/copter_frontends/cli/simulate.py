@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-POLICY_NAMES = ("sia", "fifo")
+POLICY_NAMES = ("sia", "fifo", "hare")
 """The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
 
 WARMUP_HOURS = 9  # of a sampled day: then its busiest hours begin
