@@ -18,9 +18,10 @@ from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.relaxation import Relaxation
 from copter_frontends.hare.response import respond
 
-KEEP_GAP = 2e-4  # relative; the last iterate whose products say at least so much is where the next solve starts
+NEAR_GAP, FAR_GAP = 2e-4, 5e-3  # relative; the last iterates whose products say at least so much are kept
+FEW_CHANGED = 0.02  # share of jobs up to which the nearer one is where the next solve starts
 NEAR = 3.0  # a row's slack is set to what is left of its capacity where that changes it by no larger a factor
-FRESH_PRODUCTS = 30.0  # where every job has changed, the products are so many times those kept
+FRESH_PRODUCTS = 6.0  # where every job has changed, the products are so many times those kept
 WARM_ITERATIONS = 40  # after which a warm solve that has not ended starts afresh, cold
 PATIENCE = 4.0  # times the tolerance; the certified bound is taken once the method's own gap is below
 
@@ -65,14 +66,14 @@ class RelaxationSolution:
 
 @dataclass(slots=True)
 class _Kept:
-    """Where the last solve stood: its jobs, grid and data (in units), an iterate with its mean product."""
+    """Where the last solve stood: its jobs, grid and data (in units); two iterates and their mean products."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
     gpu_types: tuple[str, ...]
     data: Relaxation
-    iterate: Iterate
-    product: float
+    far: tuple[Iterate, float]
+    near: tuple[Iterate, float]
 
 
 class RelaxationSolver:
@@ -152,8 +153,7 @@ class RelaxationSolver:
                 primal, dual = method.objectives()
                 gap = (primal - dual) / abs(data.constant + primal)
                 met = method.shortfall() <= self.tolerance
-                if method.product * method.pairs >= KEEP_GAP * abs(data.constant + primal):
-                    self._keep(method, instance, grid)
+                self._keep_up(method, primal)
                 if time.perf_counter() >= until:
                     status = Status.TIME_LIMIT
                     break
@@ -170,7 +170,17 @@ class RelaxationSolver:
         return status, best
 
     def _keep(self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid) -> None:
-        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, method.data, method.at.copy(), method.product)
+        here = method.at.copy(), method.product
+        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, method.data, here, here)
+
+    def _keep_up(self, method: InteriorPoint, primal: float) -> None:
+        """Keep the iterate at hand while its products say a gap that is not too small."""
+        assert self._kept is not None
+        gap = method.product * method.pairs / abs(method.data.constant + primal)
+        if gap >= NEAR_GAP:
+            self._kept.near = method.at.copy(), method.product
+        if gap >= FAR_GAP:
+            self._kept.far = self._kept.near
 
     def _solution(
         self, relaxation: Relaxation, method: InteriorPoint, status: Status, bound: float, seconds: float, warm: bool
@@ -203,10 +213,11 @@ class RelaxationSolver:
         if kept.gpu_types != instance.gpu_types or grid.edges[0] > kept.grid.edges[-1]:
             return None
         data = _in_units(relaxation, self._unit_s, self._unit_weight)
-        old, n, target = kept.iterate, instance.n_jobs, kept.product
+        n = instance.n_jobs
         same_grid = len(grid.edges) == len(kept.grid.edges) and bool(np.all(grid.edges == kept.grid.edges))
         found = _unchanged(kept, instance, data) if same_grid else np.full(n, -1, dtype=np.int64)
         stay, anew = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
+        old, target = kept.near if len(anew) <= FEW_CHANGED * n else kept.far
         room = old.room.copy() if same_grid else _room_on(kept.grid, grid, old.room, data, target)
         _, intervals, kinds = data.shape
         at = Iterate(
