@@ -23,12 +23,12 @@ def test_the_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_cited_equations_exist() -> None:
     text = (ROOT / "docs" / "hare.md").read_text()
-    numbered = set(re.findall(r"\\tag\{(H\d+)\}", text)) | set(re.findall(r"\*\*(H\d+)\.\*\*", text))
+    numbered = set(re.findall(r"\\tag\{(HR\d+)\}", text)) | set(re.findall(r"\*\*(HR\d+)\.\*\*", text))
     cited = {
         number
         for path in (ROOT / "frontends" / "copter_frontends" / "hare").glob("*.py")
-        for number in re.findall(r"\b(H\d{1,2})\b", path.read_text())
+        for number in re.findall(r"\b(HR\d{1,2})\b", path.read_text())
     }
     assert cited
     assert cited <= numbered
-    assert numbered == {f"H{i}" for i in range(1, len(numbered) + 1)}
+    assert numbered == {f"HR{i}" for i in range(1, len(numbered) + 1)}

@@ -34,7 +34,7 @@ def best() -> float:
 
 
 def test_lemma_2_fails_for_prefixes() -> None:
-    """(10): what a GPU has done by task pi(j) is at most 2 H_pi(j). The relaxation lets all but one job start at zero."""
+    """(10): what a GPU has done by task pi(j) is at most 2 H_pi(j). The relaxation starts all but one job at zero."""
     start = relaxed_starts()
     middle = start + 0.5 * TIMES
     order = np.argsort(middle, kind="stable")

@@ -1,4 +1,4 @@
-"""The certified bound: what any prices of GPU seconds prove about the best schedule (docs/hare.md, H11 and H12)."""
+"""The certified bound: what any prices of GPU seconds prove about the best schedule (docs/hare.md, HR11 and HR12)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def job_value(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
 ) -> tuple[float, float]:
-    """(value, slope in lam) of H12 for one job, without the constant nu h."""
+    """(value, slope in lam) of HR12 for one job, without the constant nu h."""
     value, slope = lam, 1.0
     for i in range(first, price.shape[0]):
         best, share = 0.0, 0.0
@@ -98,7 +98,7 @@ def job_bounds(
 def certified_bound(
     data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None, ranges: int = 16
 ) -> float:
-    """A value that no schedule beats (H11), constant included, whatever the arguments are.
+    """A value that no schedule beats (HR11), constant included, whatever the arguments are.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class HareInstance:
         return self.rounds * self.tasks
 
     def least_round_s(self) -> Floats:
-        """ell_n of H2: no round of job n takes less, (N,)."""
+        """ell_n of HR2: no round of job n takes less, (N,)."""
         return least_round_s(self.train_s, self.sync_s, self.tasks, self.gpus)
 
     def objective(self, completion_s: Floats) -> float:
@@ -129,7 +129,7 @@ def check_job(job: HareJob, gpus: Mapping[str, int], horizon_s: float | None = N
 
 
 def least_round_s(train_s: Floats, sync_s: Floats, tasks: Ints, gpus: Ints) -> Floats:
-    """Least seconds of a round (H2): min T with sum_g M_g floor((T - s_g) / p_g) >= K, from below by bisection.
+    """Least seconds of a round (HR2): min T with sum_g M_g floor((T - s_g) / p_g) >= K, from below by bisection.
 
     Never less than min_g (p_g + s_g), which it equals wherever K GPUs of the fastest type are there.
     """

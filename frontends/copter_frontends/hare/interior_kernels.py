@@ -1,4 +1,4 @@
-"""Passes over jobs for the interior-point method: each job's own rows are eliminated in place (docs/hare.md, H13-H16).
+"""Passes over jobs for the interior-point method: each job's own rows are eliminated (docs/hare.md, HR13-HR16).
 
 Every kernel works on the jobs from `low` to `high` and adds sums over jobs to arrays of the caller's own, so that
 ranges can be given to threads. v and z are (N, L, G): GPU seconds and their reduced costs.
@@ -26,10 +26,10 @@ def factor(
     low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, excess: Floats,
     inner: Floats, tall: Floats, blocks: Floats, used: Floats,
 ) -> None:  # fmt: skip
-    """Eliminate each job's rows: H14.
+    """Eliminate each job's rows: HR14.
 
-    `slack` (2, N, L) are the slacks of H5 and their duals; `excess` (4, N): e, its dual, surplus, its dual. Written:
-    `inner` (N, 4): S, the weighted mean start, H, residual of H6; `tall` (2 N, L G): the columns of H15. Added to:
+    `slack` (2, N, L) are the slacks of HR5 and their duals; `excess` (4, N): e, its dual, surplus, its dual. Written:
+    `inner` (N, 4): S, the weighted mean start, H, residual of HR6; `tall` (2 N, L G): the columns of HR15. Added to:
     `blocks` (L, G, G) and `used` (L, G), the GPU seconds in use.
     """
     intervals, types = v.shape[1], v.shape[2]
@@ -84,7 +84,7 @@ def reduce_rhs(
     low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, excess: Floats,
     inner: Floats, want_v: Floats, want_slack: Floats, want_excess: Floats, rows: Floats, rhs: Floats,
 ) -> None:  # fmt: skip
-    """Right-hand side of H15 for the complementarity products that are wanted: `want_v`, `want_slack`, `want_excess`.
+    """Right-hand side of HR15 for the complementarity products that are wanted: `want_v`, `want_slack`, `want_excess`.
 
     Written: `rows` (N, 2), the work and mean rows' own right-hand sides; added to: `rhs` (L, G).
     """
@@ -143,7 +143,7 @@ def row_duals(
     first: int, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, slack_dual: Floats, inner: Floats,
     rows: Floats, dy: Floats,
 ) -> tuple[float, float]:  # fmt: skip
-    """Steps of the duals of one job's H6 and H8."""
+    """Steps of the duals of one job's HR6 and HR8."""
     whole, middle, curve = inner[0], inner[1], inner[2]
     along, tilted = 0.0, 0.0
     for i in range(first, v.shape[0]):
@@ -197,9 +197,9 @@ def substitute(
     inner: Floats, want_v: Floats, want_slack: Floats, want_excess: Floats, rows: Floats, dy: Floats, dv: Floats,
     dz: Floats, dslack: Floats, dexcess: Floats, dinner: Floats, found: Floats,
 ) -> None:  # fmt: skip
-    """Steps of all that is a job's own from the step of the prices, H16.
+    """Steps of all that is a job's own from the step of the prices, HR16.
 
-    Overwritten: the steps; `dinner` (N, 2): of the duals of H6 and H8. Every pair goes into `found` (:func:`tally`).
+    Overwritten: the steps; `dinner` (N, 2): of the duals of HR6 and HR8. Every pair goes into `found` (:func:`tally`).
     """
     for n in range(low, high):
         dlam, dnu = row_duals(first[n], start[n], alpha[n], v[n], z[n], slack[0, n], slack[1, n], inner[n], rows[n], dy)

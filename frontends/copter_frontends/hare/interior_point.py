@@ -35,13 +35,13 @@ class Iterate:
     v, z : ndarray (N, L, G)
         GPU seconds and their reduced costs.
     slack : ndarray (2, N, L)
-        Slacks of H5 and their duals.
+        Slacks of HR5 and their duals.
     excess : ndarray (4, N)
-        e, its dual, the surplus of H8, its dual (which is H8's own).
+        e, its dual, the surplus of HR8, its dual (which is HR8's own).
     lam : ndarray (N,)
-        Duals of H6.
+        Duals of HR6.
     room : ndarray (2, L, G)
-        Slacks of H4 and their duals: the price of a GPU second.
+        Slacks of HR4 and their duals: the price of a GPU second.
     """
 
     v: Floats
@@ -59,8 +59,8 @@ class Iterate:
 class InteriorPoint:
     """Mehrotra's predictor-corrector on one relaxation.
 
-    Dual feasibility, H5 and H8 hold at every iterate; H4 and H6 are met in the limit. One iteration is five passes over
-    the columns, one product of the columns of H15 and one factorisation of an (L G, L G) matrix.
+    Dual feasibility, HR5 and HR8 hold at every iterate; HR4 and HR6 are met in the limit. One iteration is some passes
+    over the columns, one product of the columns of HR15 and one factorisation of an (L G, L G) matrix.
     """
 
     def __init__(self, relaxation: Relaxation, iterate: Iterate, threads: int = 0) -> None:
@@ -122,7 +122,7 @@ class InteriorPoint:
         return float(total) / self.pairs
 
     def shortfall(self) -> float:
-        """The larger of H4's residual, as a norm over the capacities' norm, and H6's largest; last factorisation's."""
+        """The larger of HR4's residual (norm over the capacities' norm) and HR6's largest, last factorisation's."""
         rows = float(np.linalg.norm(self.short)) / float(np.linalg.norm(self.data.capacity))
         return max(rows, float(np.max(np.abs(self.inner[:, 3]), initial=0.0)))
 

@@ -45,7 +45,7 @@ def choose_type(
     ready: float, count: float, train: Floats, sync: Floats, times: Floats, gpu: Ints, first: Ints, end: Ints,
     paper: bool,
 ) -> int:  # fmt: skip
-    """Type of the GPU that a task goes to: earliest finish (H20), or earliest free as Algorithm 1's line 12 (H21)."""
+    """Type of the GPU that a task goes to: earliest finish (HR20), or earliest free as Algorithm 1's line 12 (HR21)."""
     best, best_time, best_train = -1, np.inf, np.inf
     for g in range(train.shape[0]):
         if train[g] == np.inf or end[g] == first[g]:

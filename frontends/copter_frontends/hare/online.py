@@ -1,4 +1,4 @@
-"""Jobs that arrive one by one: what has started stays, the rest is planned anew at every arrival (H22)."""
+"""Jobs that arrive one by one: what has started stays, the rest is planned anew at every arrival (HR22)."""
 
 from __future__ import annotations
 

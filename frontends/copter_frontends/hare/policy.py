@@ -226,7 +226,7 @@ class HarePolicy:
         return found
 
     def _relaxed_order(self, gangs: Mapping[str, Gang], deadline_s: float) -> tuple[list[str], float]:
-        """Jobs by the relaxation's middle completion (H19), and its bound on sum w C from now on."""
+        """Jobs by the relaxation's middle completion (HR19), and its bound on sum w C from now on."""
         capacity = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
         jobs, fits = [], []
         for job_id, gang in gangs.items():

@@ -1,4 +1,4 @@
-"""The interval-indexed linear program whose value no schedule can beat (docs/hare.md, H3 to H9), as arrays."""
+"""The interval-indexed linear program whose value no schedule can beat (docs/hare.md, HR3 to HR9), as arrays."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from copter_frontends.vocabulary import InvalidJobError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxation:
-    """min sum w_n (floor_n + e_n) over v >= 0, e >= 0, with v_nlg GPU seconds of job n on type g in interval l (H3).
+    """min sum w_n (floor_n + e_n) over v >= 0, e >= 0, with v_nlg GPU seconds of job n on type g in interval l (HR3).
 
     Attributes
     ----------
     capacity : ndarray (L, G)
-        M_g (tau_l - tau_{l-1}): sum_n v_nlg is at most this (H4).
+        M_g (tau_l - tau_{l-1}): sum_n v_nlg is at most this (HR4).
     parallel : ndarray (N, L)
-        K_n (tau_l - max(tau_{l-1}, a_n))^+: sum_g v_nlg is at most this (H5). Zero before arrival.
+        K_n (tau_l - max(tau_{l-1}, a_n))^+: sum_g v_nlg is at most this (HR5). Zero before arrival.
     alpha : ndarray (N, G)
         1 / (p_ng W_n), share of the job that a GPU second does; zero where the type cannot run it. Sum alpha v = 1
-        (H6).
+        (HR6).
     start : ndarray (N, L)
-        max(tau_{l-1}, a_n): the earliest that work in interval l is done; sum alpha v start is the mean busy time (H7).
+        max(tau_{l-1}, a_n): the earliest that work in interval l is done; sum alpha v start is the mean busy
+        time (HR7).
     first : ndarray (N,) of int
         First interval that ends after the job's arrival.
     floor, excess : ndarray (N,)
-        Least completion time of the job alone (H9), and h_n of e_n >= h_n + sum alpha v start (H8).
+        Least completion time of the job alone (HR9), and h_n of e_n >= h_n + sum alpha v start (HR8).
     weight : ndarray (N,)
     """
 
@@ -101,8 +102,8 @@ class Relaxation:
     def program(self) -> LinearProgram:
         """The same as a general linear program, for other solvers.
 
-        Columns: the usable v in order, then e. Rows: capacity (L G), then a job's parallelism (H5, its intervals in
-        order), its work (H6) and its excess (H8) row, job by job.
+        Columns: the usable v in order, then e. Rows: capacity (L G), then a job's parallelism (HR5, its intervals in
+        order), its work (HR6) and its excess (HR8) row, job by job.
         """
         n_jobs, intervals, types = self.shape
         job, interval, kind = np.nonzero(self.usable)
@@ -136,15 +137,15 @@ class Relaxation:
         return LinearProgram(cost, matrix, lower, upper, offset=self.constant)
 
     def mean_busy_s(self, gpu_seconds: Floats) -> Floats:
-        """M_n of H7, (N,), of a point v (N, L, G)."""
+        """M_n of HR7, (N,), of a point v (N, L, G)."""
         return np.asarray(np.einsum("nlg,ng,nl->n", gpu_seconds, self.alpha, self.start))
 
     def completion_s(self, gpu_seconds: Floats) -> Floats:
-        """Least C_n that H8 and H9 allow at a point v, (N,)."""
+        """Least C_n that HR8 and HR9 allow at a point v, (N,)."""
         return self.floor + np.maximum(self.excess + self.mean_busy_s(gpu_seconds), 0.0)
 
     def violation(self, gpu_seconds: Floats) -> float:
-        """Largest violation of H4, H5, H6 and v >= 0, each relative to its right-hand side."""
+        """Largest violation of HR4, HR5, HR6 and v >= 0, each relative to its right-hand side."""
         over = (gpu_seconds.sum(axis=0) - self.capacity) / np.maximum(self.capacity, 1e-300)
         rate = (gpu_seconds.sum(axis=2) - self.parallel)[self.parallel > 0] / self.parallel[self.parallel > 0]
         work = np.abs(np.einsum("nlg,ng->n", gpu_seconds, self.alpha) - 1.0)
@@ -154,7 +155,7 @@ class Relaxation:
 
 
 def completion_floors(instance: HareInstance, arrival_s: Floats) -> tuple[Floats, Floats]:
-    """(H9, H8): least completion time of each job alone, and C_n - M_n at least, both (N,)."""
+    """(HR9, HR8): least completion time of each job alone, and C_n - M_n at least, both (N,)."""
     ell = instance.least_round_s()
     half = np.min(instance.sync_s + 0.5 * instance.train_s, axis=1)
     shift = 0.5 * (instance.rounds - 1) * ell + half
@@ -163,7 +164,7 @@ def completion_floors(instance: HareInstance, arrival_s: Floats) -> tuple[Floats
 
 
 def sufficient_horizon_s(instance: HareInstance, start_s: float = 0.0) -> float:
-    """A time by which all jobs can be done, so that the program is feasible (H10), seconds."""
+    """A time by which all jobs can be done, so that the program is feasible (HR10), seconds."""
     if instance.n_jobs == 0:
         return start_s + 1.0
     best = np.argmin(instance.train_s, axis=1)

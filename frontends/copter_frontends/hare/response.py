@@ -1,4 +1,4 @@
-"""One job's central answer to prices: where an interior point should put a job that it has not seen (H17)."""
+"""One job's central answer to prices: where an interior point should put a job that it has not seen (HR17)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_OUTER = 20  # bisections on the dual of H8
+_OUTER = 20  # bisections on the dual of HR8
 _BISECTIONS = 40
 _INNER = 12  # Newton steps on one interval's row
 

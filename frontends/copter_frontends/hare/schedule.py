@@ -74,7 +74,7 @@ def gpu_type_of(instance: HareInstance) -> Ints:
 
 
 def middle_order(instance: HareInstance, chunks: Chunks, mean_busy_s: Floats) -> Ints:
-    """Chunks by their middle completion H_i (H19); the chunks of a job stay in order.
+    """Chunks by their middle completion H_i (HR19); the chunks of a job stay in order.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def schedule_in_order(
 def timed(
     instance: HareInstance, chunks: Chunks, chunk: Ints, gpu: Ints, start_s: Floats, completion_s: Floats
 ) -> HareSchedule:
-    """A schedule with the tasks' ends worked out (H18)."""
+    """A schedule with the tasks' ends worked out (HR18)."""
     job, kind = chunks.job[chunk], gpu_type_of(instance)[gpu]
     count = chunks.rounds[chunk].astype(np.float64)
     train, sync = instance.train_s[job, kind], instance.sync_s[job, kind]

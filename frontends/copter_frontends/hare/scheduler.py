@@ -41,7 +41,7 @@ class Scheduled:
 
 
 class HareScheduler:
-    """Minimises sum w_n C_n: the relaxation gives an order, list scheduling a schedule (Algorithm 1 with H3 for (9)).
+    """Minimises sum w_n C_n: the relaxation gives an order, list scheduling a schedule (Algorithm 1 with HR3 for (9)).
 
     Parameters
     ----------

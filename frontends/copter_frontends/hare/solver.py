@@ -80,12 +80,12 @@ class RelaxationSolver:
     """Solves relaxations one after the other; each starts from the last one's prices and columns.
 
     Jobs that have not changed keep their columns. Those that are new or have changed, and all of them where the grid
-    has moved, are put where the last prices would have them (H17).
+    has moved, are put where the last prices would have them (HR17).
 
     Parameters
     ----------
     tolerance : float
-        Bound on the relative gap against the certified bound, on the norm of H4's violations over the capacities'
+        Bound on the relative gap against the certified bound, on the norm of HR4's violations over the capacities'
         norm (as F6), and on what any job's work lacks.
     threads : int
         Zero for all processors; threads change no bits.

@@ -88,18 +88,12 @@ def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
     return FifoPolicy(cluster, can_run=runs_on(cluster, goodput_model))
 
 
-<<<<<<< HEAD
 def _make_hare(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
     policy: Any = import_module("copter_frontends.hare.policy")
     made: SchedulingPolicy = policy.HarePolicy(cluster, goodput_model, threads=threads or 0)
     return made
 
 
-POLICIES: dict[str, PolicyEntry] = {
-    "sia": PolicyEntry(_make_sia, has_lp=True),
-    "fifo": PolicyEntry(_make_fifo, has_lp=False),
-    "hare": PolicyEntry(_make_hare, has_lp=False),
-=======
 def _baseline(name: str) -> PolicyEntry:
     """An entry whose policy the baselines' own registry makes."""
 
@@ -123,9 +117,9 @@ def _baseline(name: str) -> PolicyEntry:
 POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
     "hadar": PolicyEntry(_make_hadar, has_lp=True),
+    "hare": PolicyEntry(_make_hare, has_lp=False),
     "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},
->>>>>>> main
 }
 """Policies by the name that the command line has for them."""
 
