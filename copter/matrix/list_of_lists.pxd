@@ -43,6 +43,7 @@ cdef class ListOfLists:
     cdef readonly dict fixed_slots
     cdef public long long next_serial
     cdef public long long next_row
+    cdef void raise_scales(self, Template template) except *
     cdef int reserve(self, int slots) except -1
     cdef Block* block_at(self, int slot) except NULL
     cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset)

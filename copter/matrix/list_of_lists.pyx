@@ -8,7 +8,7 @@ enough to run at memory speed. Every edit can be taken back exactly: see :class:
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
@@ -129,7 +129,10 @@ cdef class ListOfLists:
 
     def add_template(self, column_start, row, coefficient, bint shared=True):
         """Add a usage pattern; `row` holds row slots, ascending within a column."""
-        template = Template(column_start, row, coefficient, shared)
+        return self.enlist(Template(column_start, row, coefficient, shared))
+
+    def enlist(self, Template template):
+        """Give a new template its serial number and hang it."""
         self.require_rows(template.rows)
         template.serial = self.next_serial
         self.next_serial += 1
@@ -142,8 +145,17 @@ cdef class ListOfLists:
         self.template_of_serial[template.serial] = template
         for slot in template.rows.tolist():
             self.row_templates[slot][template] = None
-        if len(template.row):
-            np.maximum.at(self.row_scale, template.row, np.abs(template.coefficient))
+        self.raise_scales(template)
+
+    cdef void raise_scales(self, Template template) except *:
+        """A row's scale is the largest coefficient that it has had."""
+        cdef Py_ssize_t e
+        cdef const int[::1] row = template.row
+        cdef const double[::1] coefficient = template.coefficient
+        cdef double[::1] scale = self.row_scale
+        for e in range(row.shape[0]):
+            if fabs(coefficient[e]) > scale[row[e]]:
+                scale[row[e]] = fabs(coefficient[e])
 
     def drop_template(self, Template template):
         """Forget a pattern that no slab uses."""
@@ -472,7 +484,7 @@ cdef class ListOfLists:
         self.n_slots = target
         self.row_scale[:self.n_rows] = 1.0
         for template in self.templates:
-            np.maximum.at(self.row_scale, template.row, np.abs(template.coefficient))
+            self.raise_scales(template)
         return moved
 
     def restore_slots(self, int n_slots, free_slots, generation):
