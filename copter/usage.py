@@ -80,8 +80,8 @@ def sparse_pattern(usage: Any, resources: Sequence[Hashable] | None, row: Callab
     if layout not in ("csc", "csr"):
         usage, layout = usage.tocoo(), "coo"
     major, minor = (usage.col, usage.row) if layout == "coo" else (usage.indptr, usage.indices)
-    indices = (np.ascontiguousarray(each, dtype=np.int32) for each in (major, minor))
+    major, minor = (np.ascontiguousarray(each, dtype=np.int32) for each in (major, minor))
     try:
-        return from_entries(*indices, as_floats("usage", usage.data), rows, n, layout)
+        return from_entries(major, minor, as_floats("usage", usage.data), rows, n, layout)
     except ValueError as error:
         raise InvalidDataError(f"usage is not a valid sparse matrix: {error}") from None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
+import pickle
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -84,6 +86,42 @@ def test_a_forked_child_goes_on_with_its_copy() -> None:
     assert "job-5" in session.model
     session.model.remove_request("job-5")
     assert session.solve().x.tobytes() == found
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))])
+def test_a_copy_goes_on_by_itself(copied: Any, tmp_path: Path) -> None:
+    session = Session(sia_like_model(40, 64, 3), Settings(threads=1), journal=tmp_path / "j")
+    session.model.add_request(("x", 1), [1.0], {"type-0": [1.0]})
+    session.solve_integer()
+    other = copied(session)
+    assert innards(other.model) == innards(session.model)
+    before = innards(session.model)
+    assert other.solve().pricing_passes == 1
+    other.model.remove_request("job-1")
+    other.model.add_resources("type-0", 1)
+    other.solve()
+    assert innards(session.model) == before
+    session.model.remove_request("job-1")
+    session.model.add_resources("type-0", 1)
+    assert session.solve().x.tobytes() == other.solve().x.tobytes()
+    assert innards(copied(session.model)) == innards(session.model)
+    session.journal(None)
+
+
+def test_a_spawned_child_is_given_a_session() -> None:
+    session = Session(sia_like_model(120, 1024, 4, seed=2), Settings(threads=2))
+    session.solve()
+    found, allowed = in_child("spawn", kept, session)
+    assert allowed == 8
+    session.model.remove_request("job-5")
+    assert session.solve().x.tobytes() == found
+
+
+def test_no_copy_in_a_batch() -> None:
+    session = Session(sia_like_model(4, 16, 2))
+    for each in (session, session.model):
+        with pytest.raises(EditNotAllowedError, match="in a batch"), session.model.batch():
+            pickle.dumps(each)
 
 
 def edited(queue: Any, session: Session) -> None:
