@@ -11,6 +11,7 @@ from copter.algorithm.sums import norm
 
 Floats = NDArray[np.float64]
 
+MOST_AUGMENTED = 1_000_000  # entries of a matrix that is tried again with this system
 SLOPE = 1e-12  # of the rows, so that dependent ones do not make it singular
 REFINEMENTS = 5
 ACCURATE = 1e-14

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.scaling import equilibrate
-from copter.interior.augmented_system import AugmentedSystem
+from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
@@ -17,6 +17,7 @@ from copter.interior.predictor_corrector import PredictorCorrector, Progress, Sy
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
 from copter.interior.verdicts import elastic, recession
+from copter.interior.vertex import vertices
 from copter.linear_program import LinearProgram
 from copter.settings import Settings
 from copter.solution import Residuals, Solution, Status
@@ -30,7 +31,6 @@ Original = Callable[[Floats, Floats], tuple[Floats, Floats]]
 GOAL = 1e-4  # of the tolerance, on the scaled problem
 LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
-MOST_AUGMENTED = 1_000_000  # entries of a matrix that is tried again with the augmented system
 WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
@@ -56,6 +56,7 @@ class InteriorSolve:
     ) -> None:
         self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
         self.report: Callback | None = None
+        self.vertex = False  # whether the answer shall be a vertex of the optimal face
         self.iterations = iterations
 
     def run(self) -> Solution:
@@ -177,8 +178,22 @@ class InteriorSolve:
                     best = self.better(lp, best, *pair)
                 if demerit(best.judged) <= enough or self.watch():
                     break
+            if self.vertex and lp is self.lp:
+                best = self.at_vertex(lp, form, best, progress, original)
         except Stopped:
             pass
+        return best
+
+    def at_vertex(
+        self, lp: LinearProgram, form: StandardForm, best: Answer, progress: Progress, original: Original
+    ) -> Answer:
+        """The answer with its x at a vertex, if that keeps it within tolerance."""
+        limit = self.settings.max_interior_iterations
+        for t in reversed(vertices(form, progress.point, self.goal(), limit, self.stop, self.watch)):
+            x, _ = original(t, progress.point.y)
+            at = replace(best, x=x, judged=check(lp, x, best.y))
+            if self.optimal(at):
+                return at
         return best
 
     @staticmethod

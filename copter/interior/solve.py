@@ -22,17 +22,31 @@ def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback
     What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
     the program is solved once more as it stands.
     """
+    vertex = settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
-        return InteriorSolve(lp, settings, watch, callback).run()
+        return _method(lp, settings, watch, callback, vertex=vertex).run()
     reduced = presolve(lp)
     if reduced.status is not None:
         return _decided(lp, settings, watch, reduced)
     assert reduced.program is not None
-    found = InteriorSolve(reduced.program, settings, watch, callback).run()
+    found = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
     restored = _restored(lp, settings, watch, reduced, found)
     if restored is not None:
         return restored
-    return InteriorSolve(lp, settings, watch, callback, found.iterations).run()
+    return _method(lp, settings, watch, callback, found.iterations, vertex).run()
+
+
+def _method(
+    lp: LinearProgram,
+    settings: Settings,
+    watch: Watch,
+    callback: Callback | None,
+    iterations: int = 0,
+    vertex: bool = False,
+) -> InteriorSolve:
+    method = InteriorSolve(lp, settings, watch, callback, iterations)
+    method.vertex = vertex
+    return method
 
 
 def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved) -> Solution:
