@@ -64,7 +64,7 @@ def from_entries(const int[::1] major, const int[::1] minor, const double[::1] d
     rows: row slot of each of the matrix's rows. ValueError where an index is outside the matrix.
     """
     cdef Py_ssize_t entries = data.shape[0], e
-    cdef int i, j, k, height = <int>rows.shape[0]
+    cdef int i, j, height = <int>rows.shape[0]
     cdef bint by_row = layout == "csr", listed = layout == "coo", sorted_already = True
     if minor.shape[0] != entries or (listed and major.shape[0] != entries):
         raise ValueError("indices and data differ in length")
