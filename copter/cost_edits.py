@@ -7,8 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from copter.checks import checked_column, finite
-from copter.errors import DimensionError
+from copter.checks import checked_column, finite, listed, listed_for, whole_numbers
+from copter.errors import InvalidDataError
 from copter.inventory import Inventory
 from copter.linear_program import checked_vector
 
@@ -23,11 +23,10 @@ class CostEdits(Inventory):
 
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
         """Replace the objective coefficients of many requests, all or none; `costs` gives an array_like (n,) each."""
-        ids = list(requests)
-        if len(costs) != len(ids):  # type: ignore[arg-type]
-            raise DimensionError(f"{len(ids)} requests, but costs of {len(costs)}")  # type: ignore[arg-type]
+        ids = listed("requests", requests)
+        each = listed_for(ids, "costs", costs)
         with self.batch():
-            for request, cost in zip(ids, costs, strict=True):  # type: ignore[arg-type]
+            for request, cost in zip(ids, each, strict=True):
                 self.update_cost(request, cost)
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
@@ -66,6 +65,8 @@ class CostEdits(Inventory):
         slot = self._slot(request)
         scale, offset = self._signed(request, scale, offset)
         n = self._template_at(slot).n_columns
+        if exceptions is not None and not isinstance(exceptions, Mapping):
+            raise InvalidDataError(f"request {request!r}: exceptions is {exceptions!r}, must be {{column: cost}}")
         single = {
             checked_column(request, n, j): finite(f"request {request!r}: cost of column {j}", value)
             for j, value in (exceptions or {}).items()
@@ -93,13 +94,12 @@ class CostEdits(Inventory):
         columns : array_like of int (n,), optional
             Column of each request whose objective coefficient is given in `costs` (n,); -1 for none.
         """
-        ids, n = list(requests), len(requests)
+        ids = listed("requests", requests)
+        n = len(ids)
         slots = np.fromiter((self._slot(request) for request in ids), dtype=np.int32, count=n)
         scales, offsets = checked_vector("scale", scale, n, 1.0), checked_vector("offset", offset, n, 0.0)
         single = checked_vector("costs", costs, n, 0.0)
-        column = np.full(n, -1, dtype=np.int32) if columns is None else np.array(columns, dtype=np.int32)
-        if column.shape != (n,):
-            raise DimensionError(f"columns has shape {column.shape}, must be ({n},)")
+        column = np.full(n, -1, dtype=np.int32) if columns is None else whole_numbers("columns", columns, n)
         sizes = self._matrix.sizes_of(slots)
         for at in np.flatnonzero((column < -1) | (column >= sizes)):
             checked_column(ids[int(at)], int(sizes[at]), int(column[at]))

@@ -90,12 +90,18 @@ class Inventory(Ledger):
     def _row(self, resource: Hashable) -> int:
         try:
             return self._row_of[resource]
+        except TypeError:
+            hashable("resource", resource)
+            raise
         except KeyError:
             raise UnknownHandleError(f"unknown resource {resource!r}; add_resources makes it") from None
 
     def _slot(self, request: Hashable) -> int:
         try:
             return self._slot_of[request]
+        except TypeError:
+            hashable("request", request)
+            raise
         except KeyError:
             raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
 

@@ -14,10 +14,14 @@ from copter.checks import (
     checked_cost,
     checked_limit,
     cost_type,
+    different,
+    flag,
+    listed,
+    listed_for,
     stored_cost,
 )
 from copter.cost_edits import CostEdits
-from copter.errors import DimensionError, DuplicateHandleError, EditNotAllowedError, InvalidDataError
+from copter.errors import EditNotAllowedError, InvalidDataError
 from copter.linear_program import checked_vector
 from copter.matrix import Template
 from copter.resource_edits import ResourceEdits
@@ -100,11 +104,12 @@ class Model(ResourceEdits, CostEdits):
             source = self._own_pattern(request, usage, resources)
             n = len(source[0]) - 1
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
+        whole = flag(f"request {request!r}: integer", integer)
         costs, rounding = stored_cost(request, checked_cost(request, cost, n), kind)
         limit = checked_limit(request, limit)
         low, high = checked_bounds(request, lower, upper, limit, n)
         scale, offset = self._signed(request, scale, offset)
-        self._apply("add", request, source, costs, limit, low, high, scale, offset, bool(integer), rounding)
+        self._apply("add", request, source, costs, limit, low, high, scale, offset, whole, rounding)
 
     def add_requests(
         self,
@@ -137,18 +142,16 @@ class Model(ResourceEdits, CostEdits):
         ------
         DuplicateHandleError, DimensionError, InvalidDataError, UnknownHandleError
         """
-        ids, k = list(requests), len(requests)
+        ids = listed("requests", requests)
+        k, each_cost = len(ids), listed_for(ids, "costs", costs)
         self._require_template(template)
         for request in ids:
             self._require_new(request)
-        if len(set(ids)) != k:
-            raise DuplicateHandleError("the requests of a batch must have different ids")
-        if len(costs) != k:  # type: ignore[arg-type]
-            raise DimensionError(f"{k} requests, but costs of {len(costs)}")  # type: ignore[arg-type]
+        different(ids)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
         stored = [
             stored_cost(request, checked_cost(request, cost, template.n_columns), kind)
-            for request, cost in zip(ids, costs, strict=True)  # type: ignore[arg-type]
+            for request, cost in zip(ids, each_cost, strict=True)
         ]
         limits = checked_vector("limit", limit, k, 1.0, 1).tolist()
         low, high = 0.0, 1.0
@@ -166,11 +169,10 @@ class Model(ResourceEdits, CostEdits):
 
     def remove_requests(self, requests: Sequence[Hashable]) -> None:
         """Take many requests out: all or none."""
-        ids = list(requests)
+        ids = listed("requests", requests)
         for request in ids:
             self._slot(request)
-        if len(set(ids)) != len(ids):
-            raise DuplicateHandleError("the requests of a batch must have different ids")
+        different(ids)
         self._apply("remove", ids)
 
     def update_usage(
@@ -220,7 +222,7 @@ class Model(ResourceEdits, CostEdits):
     def update_integrality(self, request: Hashable, integer: bool) -> None:
         """Change whether a request's columns must be whole in an integer plan."""
         self._slot(request)
-        self._apply("integer", request, bool(integer))
+        self._apply("integer", request, flag(f"request {request!r}: integer", integer))
 
     def fix(self, request: Hashable, column: int) -> None:
         """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds."""

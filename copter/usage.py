@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import DimensionError, InvalidDataError
+from copter.checks import listed
+from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
 from copter.linear_program import as_floats
 from copter.matrix.patterns import all_finite, from_entries, from_vectors
 
@@ -73,9 +74,12 @@ def sparse_pattern(usage: Any, resources: Sequence[Hashable] | None, row: Callab
     if usage.ndim != 2:
         raise DimensionError(f"usage has shape {usage.shape}: must be resources by columns")
     height, n = usage.shape
-    if resources is None or len(resources) != height:
+    names = [] if resources is None else listed("resources", resources)
+    if len(names) != height:
         raise DimensionError(f"usage has {height} rows: give the ids of as many resources")
-    rows = np.array([row(resource) for resource in resources], dtype=np.int32)
+    rows = np.array([row(resource) for resource in names], dtype=np.int32)
+    if len(set(names)) < height:
+        raise DuplicateHandleError("resources names one resource twice: add its rows of the usage up first")
     layout = usage.format
     if layout not in ("csc", "csr"):
         usage, layout = usage.tocoo(), "coo"

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from copter import (
-    DimensionError,
-    DuplicateHandleError,
     EditNotAllowedError,
-    InvalidDataError,
     Model,
     Session,
     Status,
@@ -25,7 +22,7 @@ from copter import (
 from copter.matrix import Template
 from copter.testing import assert_optimal, is_infeasibility_ray, sia_like_model
 from tests.copter.highs import highs
-from tests.copter.plain import EDITS, Floats, Player, bits, innards
+from tests.copter.plain import EDITS, Floats, Player, bits, innards, small
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -167,24 +164,6 @@ def test_no_edit_inside_a_solve() -> None:
 # Single edits -----------------------------------------------------------------------------------------------------
 
 
-def broken() -> sp.csc_array:
-    """A sparse matrix of two rows with an entry in the tenth."""
-    matrix = sp.csc_array(np.ones((2, 2)))
-    matrix.indices[-1] = 9
-    return matrix
-
-
-def small() -> Model:
-    """Two resources, a template with two users, one request of its own."""
-    model = Model()
-    model.add_resources("a", 8)
-    model.add_resources("b", 4)
-    template = model.add_template({"a": [1, 2, 0], "b": [0, 0, 1]})
-    model.add_requests(["p", "q"], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], template=template)
-    model.add_request("own", [1.0, 2.0], {"a": [1, 3]})
-    return model
-
-
 def test_usage_of_one_request_leaves_the_template_alone() -> None:
     model = small()
     template = model.template_of("p")
@@ -228,90 +207,6 @@ def test_costs_of_single_columns_stand_beside_each_other() -> None:
     np.testing.assert_array_equal(model.cost("p"), [2, 4, 6])
     model.update_costs(["p", "own"], [[1, 1, 1], [5, 5]])
     np.testing.assert_array_equal(model.cost("own"), [5, 5])
-
-
-WRONG = {
-    "usage beyond the matrix": (
-        lambda m: m.update_usage("own", broken(), resources=["a", "b"]), InvalidDataError, "'own'.*outside the 2 by 2",
-    ),
-    "usage of one dimension": (
-        lambda m: m.update_usage("own", sp.coo_array(np.ones(2)), resources=["a"]), DimensionError, "resources by col",
-    ),
-    "usage with rows unnamed": (
-        lambda m: m.update_usage("own", sp.csr_array(np.ones((2, 2))), resources=["a"]), DimensionError, "2 rows",
-    ),
-    "usage by something else": (lambda m: m.update_usage("own", [1, 2]), InvalidDataError, "usage is a list"),
-    "costs of words": (lambda m: m.update_cost("p", ["x", "y", "z"]), InvalidDataError, "'p'"),
-    "scale of infinity": (lambda m: m.rescale_cost("p", np.inf), InvalidDataError, "'p': scale"),
-    "fixed beyond": (lambda m: m.fix("p", 3), DimensionError, "'p'.*3"),
-    "fixed on a half": (lambda m: m.fix("p", 0.5), DimensionError, "'p'.*0.5"),
-    "bounds of NaN": (lambda m: m.update_bounds("p", upper=[1, np.nan, 1]), InvalidDataError, "'p'"),
-    "bounds too many": (lambda m: m.update_bounds("p", upper=[1, 1]), DimensionError, "'p'"),
-    "more than infinity": (lambda m: m.add_resources("a", np.inf), InvalidDataError, "'a': count"),
-    "less than nothing": (lambda m: m.add_resources("a", -1), InvalidDataError, "'a'.*remove_resources"),
-    "taken below zero": (lambda m: m.remove_resources("a", 9), InvalidDataError, "'a'.*9"),
-    "taken from fixed": (
-        lambda m: (m.fix("p", 1), m.remove_resources("a", 7)), EditNotAllowedError, "'a'.*fixed requests",
-    ),
-    "unknown resource dropped": (lambda m: m.drop_resource("z"), UnknownHandleError, "'z'"),
-    "template in use dropped": (lambda m: m.drop_template(m.templates[0]), EditNotAllowedError, "in use by 2"),
-    "added again": (lambda m: m.add_request("p", [1], {"a": [1]}), DuplicateHandleError, "'p'"),
-    "many scales, one column beyond": (
-        lambda m: m.rescale_costs(["p", "own"], 1.0, 0.0, [2, 2], 1.0), DimensionError, "'own'.*2",
-    ),
-    "usage of unknown request": (lambda m: m.update_usage("ghost", {"a": [1]}), UnknownHandleError, "ghost"),
-    "usage of other columns": (lambda m: m.update_usage("p", {"a": [1, 1]}), DimensionError, "'p' has 3 columns"),
-    "usage of nothing": (lambda m: m.update_usage("p"), InvalidDataError, "'p'"),
-    "template of other columns": (
-        lambda m: m.update_usage("own", template=m.templates[0]), DimensionError, "'own' has 2",
-    ),
-    "template made longer": (
-        lambda m: m.update_template(m.templates[0], {"a": [1]}), DimensionError, "template has 3 columns",
-    ),
-    "template with NaN": (lambda m: m.update_template(m.templates[0], {"a": [1, np.nan, 1]}), InvalidDataError, "NaN"),
-    "own template": (lambda m: m.update_template("x", {"a": [1]}), UnknownHandleError, "template"),
-    "negative limit": (lambda m: m.update_limit("p", -1), InvalidDataError, "'p': limit"),
-    "limit below bounds": (lambda m: m.update_bounds("p", lower=0.5), InvalidDataError, "'p': lower bounds sum"),
-    "crossed bounds": (lambda m: m.update_bounds("p", upper=-1), InvalidDataError, "'p', column 0"),
-    "limit of a fixed one": (
-        lambda m: (m.fix("p", 0), m.update_limit("p", np.inf)), EditNotAllowedError, "'p' is fixed",
-    ),
-    "single column beyond": (lambda m: m.update_column_cost("p", 3, 1.0), DimensionError, "'p'.*3"),
-    "single column of NaN": (lambda m: m.update_column_cost("p", 0, np.nan), InvalidDataError, "'p'"),
-    "many, one unknown": (lambda m: m.remove_requests(["p", "ghost"]), UnknownHandleError, "ghost"),
-    "many, one twice": (lambda m: m.remove_requests(["p", "p"]), DuplicateHandleError, "different"),
-    "added many, one there": (
-        lambda m: m.add_requests(["n", "q"], [[1, 2, 3]] * 2, template=m.templates[0]), DuplicateHandleError, "'q'",
-    ),
-    "added many, one twice": (
-        lambda m: m.add_requests(["n", "n"], [[1, 2, 3]] * 2, template=m.templates[0]), DuplicateHandleError, "differ",
-    ),
-    "added many, costs too few": (
-        lambda m: m.add_requests(["n", "o"], [[1, 2, 3]], template=m.templates[0]), DimensionError, "2 requests",
-    ),
-    "added many, NaN": (
-        lambda m: m.add_requests(["n"], [[1, np.nan, 3]], template=m.templates[0]), InvalidDataError, "'n': cost",
-    ),
-    "many costs, one wrong": (lambda m: m.update_costs(["p", "q"], [[1, 2, 3], [1]]), DimensionError, "'q': cost"),
-    "a list as an id": (lambda m: m.add_request(["x"], [1], {"a": [1]}), InvalidDataError, "hashable"),
-    "a list as a resource": (lambda m: m.add_resources(["x"], 1), InvalidDataError, "hashable"),
-    "cost of another type": (
-        lambda m: m.add_request("n", [1], {"a": [1]}, cost_dtype="int8"), InvalidDataError, "cost_dtype",
-    ),
-    "too large for float32": (
-        lambda m: m.add_request("n", [1e39], {"a": [1]}, cost_dtype="float32"), InvalidDataError, "too large",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_edit(name: str) -> None:
-    edit, error, message = WRONG[name]
-    model = small()
-    before = innards(model)
-    with pytest.raises(error, match=message), model.batch():
-        edit(model)
-    assert innards(model) == before
 
 
 def test_edits_that_change_nothing_cost_one_pass() -> None:
