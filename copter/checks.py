@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
 from copter.linear_program import as_floats, checked_vector, require_ordered
+from copter.matrix.patterns import all_finite
 
 Floats = NDArray[np.float64]
 Costs = NDArray[np.float64] | NDArray[np.float32]
@@ -98,7 +99,7 @@ def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
     array = as_floats(f"request {request!r}: cost", cost)
     if array.shape != (n,):
         raise DimensionError(f"request {request!r}: cost has shape {array.shape}, must be ({n},)")
-    if not np.isfinite(array).all():
+    if not all_finite(array):
         at = int(np.flatnonzero(~np.isfinite(array))[0])
         raise InvalidDataError(f"request {request!r}: cost of column {at} is {array[at]}, must be finite")
     return array

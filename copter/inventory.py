@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,8 @@ class Inventory(Ledger):
 
     def _signed(self, request: Hashable, scale: float, offset: float) -> tuple[float, float]:
         """Scale and offset of costs as minimised."""
+        if type(scale) is float and type(offset) is float and isfinite(scale) and isfinite(offset):
+            return self._sign * scale, self._sign * offset
         factor, constant = finite(f"request {request!r}: scale", scale), finite(f"request {request!r}: offset", offset)
         return self._sign * factor, self._sign * constant
 
