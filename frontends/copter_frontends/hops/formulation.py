@@ -135,7 +135,7 @@ class GroupFormulation:
         value = wish.weight * wish.offers.gain
         if wish.stays != NONE:
             value[wish.stays] += wish.weight * self.stay_bonus
-        return max(0.0, float((value - self._usage_of(wish.offers).T @ np.maximum(prices, 0.0)).max()))
+        return max(0.0, float((value - self.usage_of(wish.offers).T @ np.maximum(prices, 0.0)).max()))
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -153,10 +153,10 @@ class GroupFormulation:
 
     def _template(self, offers: Offers) -> Template:
         if offers.key not in self._templates:
-            self._templates[offers.key] = self.model.add_template(self._usage_of(offers), self.rows)
+            self._templates[offers.key] = self.model.add_template(self.usage_of(offers), self.rows)
         return self._templates[offers.key]
 
-    def _usage_of(self, offers: Offers) -> sp.csc_array:
+    def usage_of(self, offers: Offers) -> sp.csc_array:
         if offers.key not in self._usages:
             self._usages[offers.key] = self.usage(offers)
         return self._usages[offers.key]

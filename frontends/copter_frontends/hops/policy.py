@@ -235,7 +235,7 @@ class HopsPolicy(BaselinePolicy):
         observed = time.perf_counter()
         bound = draft.value + solution.bound
         rest_s = (1 - SOLVE_SHARE) * deadline_s
-        fractional = self.shim(draft, self.formulation, solution, bound, self.residual, rest_s)
+        draft, fractional = self.shim(draft, self.formulation, solution, bound, self.residual, rest_s)
         bound += self._let_in(draft, [job for job in waiting if job not in draft.placed], wish, solution)
         kept = self._better_kept(draft, pinned)
         shimmed = time.perf_counter()
@@ -282,7 +282,7 @@ class HopsPolicy(BaselinePolicy):
             solved = time.perf_counter()
             bound += solution.bound
             rest_s = (1 - SOLVE_SHARE) * deadline_s
-            fractional = self.shim(draft, self.residual, solution, bound, self.residual, rest_s)
+            draft, fractional = self.shim(draft, self.residual, solution, bound, self.residual, rest_s)
             shimmed = time.perf_counter()
         timings = {"edit": edited - begun, "solve": solved - edited, "shim": shimmed - solved}
         return self._choice(draft, bound, fractional, self._prices, solution, False, timings)

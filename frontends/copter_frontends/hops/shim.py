@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter import Solution
+from copter_frontends.hops.core import choose_columns
 from copter_frontends.hops.draft import Draft, Placed
 from copter_frontends.hops.formulation import GroupFormulation
 from copter_frontends.hops.offers import PACKED
@@ -22,16 +23,26 @@ class HopsShim:
     Parameters
     ----------
     dives : int
-        Passes in which the relaxation is solved again for the jobs and GPUs that are left.
+        Passes in which the relaxation is solved again, warm, for the jobs and GPUs that are left.
     swaps : int
         Passes of local exchange.
     good_enough : float
         Gap at which diving and swapping end.
+    core_gap : float
+        Gap of the rounded plan above which the jobs in doubt are settled by a MILP too; the better plan is taken.
+    core_jobs, core_nodes : int
+        Jobs in that MILP, and nodes of its branch and bound.
+    core_gap_goal : float
+        Gap at which the MILP ends.
     """
 
-    dives: int = 3
+    dives: int = 0
     swaps: int = 2
     good_enough: float = 1e-3
+    core_gap: float = 0.01
+    core_jobs: int = 100
+    core_nodes: int = 50
+    core_gap_goal: float = 1e-3
 
     def __call__(
         self,
@@ -41,24 +52,48 @@ class HopsShim:
         bound: float,
         residual: GroupFormulation,
         deadline_s: float,
-    ) -> int:
-        """Place jobs of the draft; return how many were fractional in the relaxation."""
+    ) -> tuple[Draft, int]:
+        """Place jobs; return the better of one or two drafts, and how many jobs were fractional in the relaxation."""
         begun = time.perf_counter()
+        empty = draft.copy()
         fractional = place_support(draft, formulation, solution)
         for _ in range(self.dives):
-            late = time.perf_counter() - begun > 0.5 * deadline_s
-            if late or self._close(draft, bound) or not any(draft.left) or not dive(draft, residual):
+            late = time.perf_counter() - begun > 0.3 * deadline_s
+            if late or self._gap(draft, bound) <= self.good_enough or not any(draft.left) or not dive(draft, residual):
                 break
+        self._finish(draft, bound, begun, 0.5 * deadline_s)
+        left_s = 0.8 * deadline_s - (time.perf_counter() - begun)
+        if self._gap(draft, bound) > self.core_gap and self.core_jobs and left_s > 0:
+            self._settle(empty, formulation, solution, left_s)
+            self._finish(empty, bound, begun, 0.95 * deadline_s)
+            draft = max(draft, empty, key=lambda each: each.value)
+        return draft, fractional
+
+    def _settle(self, draft: Draft, formulation: GroupFormulation, solution: Solution, limit_s: float) -> None:
+        """Place what the MILP over the jobs in doubt chooses, the largest first."""
+        limits = (self.core_jobs, self.core_nodes, self.core_gap_goal, limit_s)
+        capacity = formulation.capacities(np.array(draft.free, dtype=np.int64)).astype(np.float64)
+        chosen = choose_columns(formulation, formulation.prices(solution), capacity, *limits)
+        order = sorted(chosen, key=lambda job: (-int(draft.wishes[job].offers.gpus[chosen[job]]), -draft.wishes[job].weight))
+        for job in order:
+            _place(draft, job, chosen[job])
+
+    def _finish(self, draft: Draft, bound: float, begun: float, limit_s: float) -> None:
         fill(draft)
         for _ in range(self.swaps):
-            late = time.perf_counter() - begun > 0.8 * deadline_s
-            if late or self._close(draft, bound) or not swap(draft):
-                break
+            late = time.perf_counter() - begun > limit_s
+            if late or self._gap(draft, bound) <= self.good_enough or not swap(draft):
+                return
             fill(draft)
-        return fractional
 
-    def _close(self, draft: Draft, bound: float) -> bool:
-        return bound - draft.value <= self.good_enough * abs(bound)
+    @staticmethod
+    def _gap(draft: Draft, bound: float) -> float:
+        return (bound - draft.value) / max(abs(bound), 1e-12)
+
+
+def _place(draft: Draft, job: str, column: int) -> bool:
+    o = draft.wishes[job].offers
+    return draft.place(job, int(o.kind[column]), int(o.group[column]), int(o.gpus[column]))
 
 
 def place_support(draft: Draft, formulation: GroupFormulation, solution: Solution) -> int:
@@ -84,8 +119,7 @@ def place_support(draft: Draft, formulation: GroupFormulation, solution: Solutio
         ]
     for _, _, job, column in sorted(whole) + sorted(partial):
         if job not in draft.placed:
-            offers = draft.wishes[job].offers
-            draft.place(job, int(offers.kind[column]), int(offers.group[column]), int(offers.gpus[column]))
+            _place(draft, job, column)
     return fractional
 
 
@@ -128,8 +162,7 @@ def _fill_once(draft: Draft) -> bool:
         if grows:
             done |= _grow(draft, job, column)
         elif job not in draft.placed:
-            o = draft.wishes[job].offers
-            done |= draft.place(job, int(o.kind[column]), int(o.group[column]), int(o.gpus[column]))
+            done |= _place(draft, job, column)
     return done
 
 
