@@ -56,6 +56,7 @@ class Draft:
             g = self._group[server]
             self.left[g] += gpus
             self._with_free[g][gpus][server] = None
+        self.idle = sum(self.free)
         self._of_type: dict[str, list[int]] = {}
         for g, group in enumerate(groups.groups):
             self._of_type.setdefault(group.gpu_type, []).append(g)
@@ -141,6 +142,8 @@ class Draft:
 
     def find(self, kind: int, group: int, gpus: int) -> Shares | None:
         """Servers with room for an offer; None if there are none."""
+        if gpus > self.idle:
+            return None
         if kind == PACKED:
             for bucket in self._with_free[group][gpus:]:
                 for server in bucket:
@@ -148,13 +151,12 @@ class Draft:
             return None
         if self.left[group] >= gpus:
             return self._gather([group], gpus)
-        return self._gather(self._of_type[self.groups.groups[group].gpu_type], gpus)
+        alike = self._of_type[self.groups.groups[group].gpu_type]
+        return self._gather(alike, gpus) if sum(self.left[g] for g in alike) >= gpus else None
 
     def _gather(self, among: Iterable[int], gpus: int) -> Shares | None:
         """GPUs on several servers, the emptiest first, the rest where it fits best."""
         groups = list(among)
-        if sum(self.left[g] for g in groups) < gpus:
-            return None
         shares: list[tuple[int, int]] = []
         left, taken = gpus, set()
         while left:
@@ -189,6 +191,7 @@ class Draft:
     def _set(self, server: int, free: int) -> None:
         g = self._group[server]
         self.left[g] += free - self.free[server]
+        self.idle += free - self.free[server]
         del self._with_free[g][self.free[server]][server]
         self.free[server] = free
         self._with_free[g][free][server] = None

@@ -222,7 +222,7 @@ class HopsPolicy(BaselinePolicy):
     def _whole_round(self, draft: Draft, waiting: list[str], wish: Wishing, deadline_s: float, begun: float) -> Choice:
         smallest = {job: self.book.requirements[job].smallest for job in waiting}
         pinned = draft.copy()
-        window = service_window(waiting, smallest, sum(draft.left))
+        window = service_window(waiting, smallest, draft.idle)
         draft.admit({job: wish(job) for job in window})
         self.formulation.set_free(np.array(draft.free, dtype=np.int64))
         self.formulation.set_wishes({job: draft.wishes[job] for job in window})
@@ -250,7 +250,7 @@ class HopsPolicy(BaselinePolicy):
 
     def _let_in(self, draft: Draft, waiting: list[str], wish: Wishing, solution: Solution) -> float:
         """Plan again for the fragments, jobs behind the window among them; what these may add to the bound (P18)."""
-        idle = sum(draft.left)
+        idle = draft.idle
         if idle == 0 or not waiting:
             return 0.0
         window = self._fragment_window(waiting, idle)
@@ -270,7 +270,7 @@ class HopsPolicy(BaselinePolicy):
 
     def _idle_gpus(self, draft: Draft, waiting: list[str], wish: Wishing, deadline_s: float, begun: float) -> Choice:
         """A smaller plan within the round: what is idle, for jobs that wait; its bound is that of this choice (P18)."""
-        idle, bound, fractional = sum(draft.left), draft.value, 0
+        idle, bound, fractional = draft.idle, draft.value, 0
         solved = shimmed = edited = time.perf_counter()
         solution = None
         if idle and waiting:
@@ -395,8 +395,8 @@ class HopsPolicy(BaselinePolicy):
 
     def _allocation(self, shares: Shares) -> Allocation:
         kind = self.groups.groups[int(self.groups.group[shares[0][0]])].gpu_type
-        nodes = tuple(sorted((self.groups.ids[server], gpus) for server, gpus in shares))
-        return Allocation(kind, sum(gpus for _, gpus in shares), nodes)
+        nodes = tuple(sorted([(self.groups.ids[server], gpus) for server, gpus in shares]))
+        return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)
 
     # Servers ------------------------------------------------------------------------------------------------------
 

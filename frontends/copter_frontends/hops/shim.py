@@ -39,7 +39,7 @@ class HopsShim:
     dives: int = 0
     swaps: int = 2
     good_enough: float = 1e-3
-    core_gap: float = 0.01
+    core_gap: float = 0.03
     core_jobs: int = 100
     core_nodes: int = 50
     core_gap_goal: float = 1e-3
@@ -59,7 +59,7 @@ class HopsShim:
         fractional = place_support(draft, formulation, solution)
         for _ in range(self.dives):
             late = time.perf_counter() - begun > 0.3 * deadline_s
-            if late or self._gap(draft, bound) <= self.good_enough or not any(draft.left) or not dive(draft, residual):
+            if late or self._gap(draft, bound) <= self.good_enough or not draft.idle or not dive(draft, residual):
                 break
         self._finish(draft, bound, begun, 0.5 * deadline_s)
         left_s = 0.8 * deadline_s - (time.perf_counter() - begun)
@@ -136,7 +136,7 @@ def dive(draft: Draft, residual: GroupFormulation) -> bool:
 def fill(draft: Draft) -> None:
     """Give what is left to idle jobs and to running ones that can grow where they are, most worth per GPU first."""
     for _ in range(len(draft.wishes)):
-        if not any(draft.left) or not _fill_once(draft):
+        if not draft.idle or not _fill_once(draft):
             return
 
 
@@ -159,6 +159,8 @@ def _fill_once(draft: Draft) -> bool:
             offers += _growths(draft, job, had)
     done = False
     for _, _, job, column, grows in sorted(offers):
+        if draft.idle == 0:
+            break
         if grows:
             done |= _grow(draft, job, column)
         elif job not in draft.placed:
