@@ -88,9 +88,7 @@ class SiaOnSets(BaselinePolicy):
         columns = [(kind, n) for kind in self.nodes.types for n in sizes if n <= self.nodes.capacity(kind)]
         rate = np.array([self._throughputs.rate(job, kind, n) for kind, n in columns])
         self._columns[job.id], self._gain[job.id] = columns, rate / rate.min() * sizes[0]
-        usage = {
-            kind: [float(n) if kind == own else 0.0 for own, n in columns] for kind in self.nodes.types
-        }
+        usage = {kind: [float(n) if kind == own else 0.0 for own, n in columns] for kind in self.nodes.types}
         self._model.add_request(job.id, self._values(job.id, 0.0), usage, integer=True)
 
     def remove_job(self, job_id: str) -> None:

@@ -1,8 +1,8 @@
 """Sweeps of the Hops paper: lambda, the arrival rate (Figure 13), and what other queues starve (section 4.5).
 
-    python benchmarks/tables/hops_sweeps.py --sweep fairness
-    python benchmarks/tables/hops_sweeps.py --sweep arrivals
-    python benchmarks/tables/hops_sweeps.py --sweep priorities
+python benchmarks/tables/hops_sweeps.py --sweep fairness
+python benchmarks/tables/hops_sweeps.py --sweep arrivals
+python benchmarks/tables/hops_sweeps.py --sweep priorities
 """
 
 from __future__ import annotations

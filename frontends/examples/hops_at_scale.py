@@ -80,7 +80,8 @@ class Day:
         self.made += 1
         count = int(rng.integers(1, MOST_SIZES + 1))
         least = int(rng.choice([1, 2, 4, 8], p=[0.3, 0.3, 0.25, 0.15]))
-        sizes = least + rng.choice(np.arange(1, MOST_GPUS - least + 1), min(count - 1, MOST_GPUS - least), replace=False)
+        others = np.arange(least + 1, MOST_GPUS + 1)
+        sizes = rng.choice(others, min(count - 1, len(others)), replace=False)
         self.speeds.add(name, rng)
         work = float(3600.0 * 10.0 ** rng.uniform(0.0, 2.0) * 3.0)
         self.policy.add_job(

@@ -52,7 +52,9 @@ def small_wishes(jobs: int, groups: ServerGroups, speeds: RandomSpeeds, seed: in
     rng, found = np.random.default_rng(seed), {}
     for i in range(jobs):
         job = Job(f"job-{i}", "any", work_samples=1e4)
-        sizes = sorted(rng.choice(np.arange(1, most + 1), int(rng.integers(1, min(most, 3) + 1)), replace=False).tolist())
+        sizes = sorted(
+            rng.choice(np.arange(1, most + 1), int(rng.integers(1, min(most, 3) + 1)), replace=False).tolist()
+        )
 
         def rate(kind: str, gpus: int, nodes: int, servers: tuple[str, ...], job: Job = job) -> float:
             return speeds.rate(job, kind, gpus, nodes, servers)

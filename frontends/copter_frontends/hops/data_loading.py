@@ -19,7 +19,7 @@ APART = 3.0  # states are two if their means are so many of their deviations apa
 
 @dataclass(frozen=True, slots=True)
 class LoadingState:
-    """Seconds that a load takes in one state, normally distributed, and the wait for slower processes that goes with it.
+    """Seconds of a load in one state, normally distributed, and the wait for slower processes that goes with it.
 
     Attributes
     ----------

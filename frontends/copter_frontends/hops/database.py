@@ -119,7 +119,9 @@ class ThroughputDatabase:
     def theory(self, job: str, gpu_type: str) -> IterationTimes | None:
         """Theory layer: the parts of an iteration; None if never profiled."""
         with self._reported("be read"):
-            row = self._sql.execute("SELECT parts FROM theory WHERE job = ? AND gpu_type = ?", (job, gpu_type)).fetchone()
+            row = self._sql.execute(
+                "SELECT parts FROM theory WHERE job = ? AND gpu_type = ?", (job, gpu_type)
+            ).fetchone()
             return None if row is None else IterationTimes.from_dict(json.loads(row[0]))
 
     def server_ratios(self) -> dict[tuple[str, str], float]:
@@ -146,7 +148,8 @@ class ThroughputDatabase:
     def _measured(self, job: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float | None:
         with self._reported("be read"):
             row = self._sql.execute(
-                "SELECT per_gpu FROM measured WHERE job = ? AND gpu_type = ? AND server = ? AND spread = ? AND count = ?",
+                "SELECT per_gpu FROM measured "
+                "WHERE job = ? AND gpu_type = ? AND server = ? AND spread = ? AND count = ?",
                 (job, gpu_type, server, nodes > 1, nodes if nodes > 1 else gpus),
             ).fetchone()
         return None if row is None else float(row[0])

@@ -158,7 +158,8 @@ class Draft:
         """GPUs on several servers, the emptiest first, the rest where it fits best."""
         groups = list(among)
         shares: list[tuple[int, int]] = []
-        left, taken = gpus, set()
+        left = gpus
+        taken: set[int] = set()
         while left:
             server = self._best_for(groups, left, taken, first=not shares)
             if server is None:

@@ -47,16 +47,18 @@ class ThroughputEstimator:
             self.database.set_theory(self._key(job), gpu_type, each)
 
     def observe(self, job: Job, gpu_type: str, placement: Mapping[str, int], rate: float) -> None:
-        """Take in a measured rate, samples per second of the whole job on {server: GPUs}; ThroughputError if not > 0."""
+        """Take in a measured rate, samples per second of a whole job on {server: GPUs}; ThroughputError if not > 0."""
         gpus = sum(placement.values())
         if not placement or min(placement.values()) < 1:
-            raise ThroughputError(f"job {job.id!r}: the placement {dict(placement)} must give each server a GPU or more")
+            raise ThroughputError(
+                f"job {job.id!r}: the placement {dict(placement)} must give each server a GPU or more"
+            )
         self.database.record(self._key(job), gpu_type, tuple(sorted(placement)), gpus, rate / gpus)
 
     # Estimates ----------------------------------------------------------------------------------------------------
 
     def per_gpu(self, job: Job, gpu_type: str, server: str, gpus: int, nodes: int) -> float:
-        """Samples per second of one GPU of a job that has `gpus` on `nodes` servers, this one among them; 0: none known.
+        """Samples per second of one GPU of a job that has `gpus` on `nodes` servers, this one of them; 0: none known.
 
         Three layers, top first (Figure 3); what the lower two say is for an average server of the type.
         """

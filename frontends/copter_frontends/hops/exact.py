@@ -59,11 +59,13 @@ def columns_of(
             gains.append(float(offers.gain[column]) * slower)
         return wish.weight * (min(gains) + (bonus if held == shares and wish.stays != NONE else 0.0))
 
-    servers = {kind: [s for s in range(len(free)) if groups.groups[int(groups.group[s])].gpu_type == kind]
-               for kind in dict.fromkeys(group.gpu_type for group in groups.groups)}
+    servers = {
+        kind: [s for s in range(len(free)) if groups.groups[int(groups.group[s])].gpu_type == kind]
+        for kind in dict.fromkeys(group.gpu_type for group in groups.groups)
+    }
     for gpus in offers.requirements.sizes:
-        for server in np.flatnonzero(free >= gpus).tolist():
-            found.append(PlacedColumn(job, ((server, gpus),), value_of(PACKED, gpus, ((server, gpus),))))
+        alone = [((server, gpus),) for server in np.flatnonzero(free >= gpus).tolist()]
+        found += [PlacedColumn(job, shares, value_of(PACKED, gpus, shares)) for shares in alone]
         for same in servers.values():
             for start in range(len(same)):
                 shares = _window(same[start:], free, gpus)

@@ -171,4 +171,3 @@ def telling_sizes(gpus: int) -> list[int]:
     for r in range(1, gpus + 1):
         found.setdefault(gpus // r, r)
     return sorted(r for slots, r in found.items() if r * slots < gpus and r > 1)
-

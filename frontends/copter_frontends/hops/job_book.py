@@ -67,7 +67,7 @@ class JobBook:
     def remove(self, job_id: str) -> None:
         """Forget a job."""
         for known in (self.requirements, self.offers, self.age_s, self.learning):
-            known.pop(job_id, None)  # type: ignore[attr-defined]
+            known.pop(job_id, None)
 
     def refresh(self, jobs: Mapping[str, Job], groups: ServerGroups) -> dict[str, str]:
         """Make offers anew if servers or estimates have changed; {job: why} of jobs that cannot be considered."""

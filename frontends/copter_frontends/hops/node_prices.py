@@ -160,5 +160,3 @@ class NodePriceFormulation:
             self.model.add_request(job, [value for _, value in every], usage, integer=True)
             self.columns[job] = every
         return added
-
-

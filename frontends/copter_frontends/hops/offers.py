@@ -99,7 +99,7 @@ class OfferRules:
 
     @staticmethod
     def sensitivity(job: Job, groups: ServerGroups, rate: Rate) -> float:
-        """rho: per-GPU throughput of one GPU over that of two GPUs on two servers, the mean over types that run both."""
+        """rho: throughput of one GPU over that of each of two on two servers, the mean over types that run both."""
         ratios = []
         for group in _one_a_type(groups):
             alone = _checked(job, group, 1, 1, rate)

@@ -329,9 +329,7 @@ class HopsPolicy(BaselinePolicy):
     def _draft(self, kept: Mapping[str, Allocation], wish: Wishing) -> Draft:
         """A draft in which these jobs have their GPUs."""
         index = self.groups.index
-        held = {
-            job: tuple(sorted((index[node], gpus) for node, gpus in each.nodes)) for job, each in self.held.items()
-        }
+        held = {job: tuple(sorted((index[node], gpus) for node, gpus in each.nodes)) for job, each in self.held.items()}
         book, groups = self.book, self.groups
 
         def slowdown(job: str, group: int, gpus: int, nodes: int) -> float:
@@ -370,9 +368,7 @@ class HopsPolicy(BaselinePolicy):
 
         def standing(job_id: str) -> Standing:
             had, age_s = self.service[job_id], self.book.age_s[job_id]
-            return Standing(
-                self._waits[job_id], age_s, age_s * (1.0 - had.progress), had.gpu_s, len(self.jobs)
-            )
+            return Standing(self._waits[job_id], age_s, age_s * (1.0 - had.progress), had.gpu_s, len(self.jobs))
 
         known = {job_id: job for job_id, job in self.jobs.items() if job_id in self.book.age_s}
         self.latency.refresh(now_s, known, standing)

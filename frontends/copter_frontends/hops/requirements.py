@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite, sqrt
 from typing import Literal
 
@@ -37,7 +38,7 @@ class RequirementSet:
         wrong = [each for each in sizes if isinstance(each, bool) or not isinstance(each, int) or each < 1]
         if wrong:
             raise InvalidJobError(f"the requirement set {list(sizes)} holds {wrong[0]!r}: sizes are whole GPUs, >= 1")
-        if any(after <= before for before, after in zip(sizes, sizes[1:], strict=False)):
+        if any(after <= before for before, after in pairwise(sizes)):
             raise InvalidJobError(f"the requirement set {list(sizes)} must be ascending, each size once")
 
     @classmethod

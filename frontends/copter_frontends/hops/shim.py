@@ -74,7 +74,9 @@ class HopsShim:
         limits = (self.core_jobs, self.core_nodes, self.core_gap_goal, limit_s)
         capacity = formulation.capacities(np.array(draft.free, dtype=np.int64)).astype(np.float64)
         chosen = choose_columns(formulation, formulation.prices(solution), capacity, *limits)
-        order = sorted(chosen, key=lambda job: (-int(draft.wishes[job].offers.gpus[chosen[job]]), -draft.wishes[job].weight))
+        order = sorted(
+            chosen, key=lambda job: (-int(draft.wishes[job].offers.gpus[chosen[job]]), -draft.wishes[job].weight)
+        )
         for job in order:
             _place(draft, job, chosen[job])
 

@@ -26,7 +26,12 @@ the paper shows in Figure 1a that an older server may be a good deal slower, wit
 LINK_PARAMETERS_PER_S, NETWORK_PARAMETERS_PER_S = 1.5e9, 0.6e9
 """About 12 GB/s within a server and 100 Gb/s InfiniBand between servers, each parameter sent twice in 4 bytes."""
 
-SIZES_GPU_HOURS: Mapping[str, tuple[float, float]] = {"S": (0.2, 1.0), "M": (1.0, 10.0), "L": (10.0, 50.0), "XL": (50.0, 80.0)}
+SIZES_GPU_HOURS: Mapping[str, tuple[float, float]] = {
+    "S": (0.2, 1.0),
+    "M": (1.0, 10.0),
+    "L": (10.0, 50.0),
+    "XL": (50.0, 80.0),
+}
 RESTART_S = 30.0
 MOST_GPUS, MOST_SIZES = 16, 8
 REFERENCE_TYPE = "titanxp"  # a job's GPU-hours are counted on this type
@@ -108,7 +113,7 @@ class ProfiledModel:
 
 
 class IterationSource:
-    """Iteration times as a :class:`~copter_frontends.simulator.goodput_source.GoodputSource`: one phase, constant rates.
+    """Iteration times as a :class:`~.simulator.goodput_source.GoodputSource`: one phase, constant rates.
 
     Parameters
     ----------
