@@ -178,10 +178,10 @@ class Draft:
             order = [*range(min(left, top) - 1, 0, -1), *range(left, top)]
         for free in order:
             for g in groups:
-                if free < len(self._with_free[g]):
-                    for server in self._with_free[g][free]:
-                        if server not in taken:
-                            return server
+                here: dict[int, None] = self._with_free[g][free] if free < len(self._with_free[g]) else {}
+                found: int | None = next((server for server in here if server not in taken), None)
+                if found is not None:
+                    return found
         return None
 
     def largest_hole(self, group: int) -> int:

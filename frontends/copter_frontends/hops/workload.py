@@ -32,8 +32,11 @@ SIZES_GPU_HOURS: Mapping[str, tuple[float, float]] = {
     "L": (10.0, 50.0),
     "XL": (50.0, 80.0),
 }
+GPUS_BY_SIZE: Mapping[str, tuple[int, int]] = {"S": (1, 4), "M": (1, 8), "L": (4, 16), "XL": (8, 16)}
+"""GPUs among which a job's sizes are chosen; the paper has 1 to 16 for all, and no job longer than some hours."""
+
 RESTART_S = 30.0
-MOST_GPUS, MOST_SIZES = 16, 8
+MOST_SIZES = 8
 REFERENCE_TYPE = "titanxp"  # a job's GPU-hours are counted on this type
 
 
@@ -156,7 +159,7 @@ def hops_jobs(
 ) -> tuple[list[Job], dict[str, RequirementSet]]:
     """Draw jobs as section 4 does, with the requirement set of each.
 
-    Tasks of Table 2 with equal chance, Poisson arrivals; requirement sets of one to eight sizes from 1 to 16 GPUs, of
+    Tasks of Table 2 with equal chance, Poisson arrivals; requirement sets of one to eight sizes (up to 4 GPUs for small jobs, 16 for large ones), of
     which the median is the job's `requested_gpus`, as Gavel gets it.
 
     Parameters
@@ -182,8 +185,9 @@ def hops_jobs(
         model = MODELS[name]
         hours = float(rng.uniform(*SIZES_GPU_HOURS[model.size])) * scale
         work = hours * 3600.0 * iteration_times(model, REFERENCE_TYPE).throughput(1, 1)
-        most = {"S": 4, "M": 8}.get(model.size, MOST_GPUS)
-        sizes = np.sort(rng.choice(np.arange(1, most + 1), int(rng.integers(1, min(MOST_SIZES, most) + 1)), False))
+        least, most = GPUS_BY_SIZE[model.size]
+        count = int(rng.integers(1, min(MOST_SIZES, most - least + 1) + 1))
+        sizes = np.sort(rng.choice(np.arange(least, most + 1), count, replace=False))
         job_id = f"job-{i:04d}"
         sets[job_id] = RequirementSet.of(sizes.tolist())
         median = int(sizes[(len(sizes) - 1) // 2])
