@@ -29,7 +29,8 @@ class JobBook:
     requirements : dict of job id to RequirementSet
     offers : dict of job id to Offers
         Jobs that cannot run on the servers that there are now are absent.
-    age_s : dict of job id to float
+    age_s, work : dict of job id to float
+        Expected seconds (9), and samples of the whole job.
     learning : dict of job id to LearningRates
     """
 
@@ -38,6 +39,7 @@ class JobBook:
         self.requirements: dict[str, RequirementSet] = {}
         self.offers: dict[str, Offers] = {}
         self.age_s: dict[str, float] = {}
+        self.work: dict[str, float] = {}
         self.learning: dict[str, LearningRates] = {}
         self._made: dict[CacheKey, Offers | None] = {}
         self._slowdowns: dict[tuple[Hashable, str, int, int], float] = {}
@@ -66,7 +68,7 @@ class JobBook:
 
     def remove(self, job_id: str) -> None:
         """Forget a job."""
-        for known in (self.requirements, self.offers, self.age_s, self.learning):
+        for known in (self.requirements, self.offers, self.age_s, self.work, self.learning):
             known.pop(job_id, None)
 
     def refresh(self, jobs: Mapping[str, Job], groups: ServerGroups) -> dict[str, str]:
@@ -123,7 +125,7 @@ class JobBook:
         return self._made[key]
 
     def _write(self, job: Job, offers: Offers, work: float, groups: ServerGroups) -> None:
-        self.offers[job.id] = offers
+        self.offers[job.id], self.work[job.id] = offers, work
         per_gpu: dict[str, float] = {}
         gpus: dict[str, int] = {}
         for g in np.unique(offers.group).tolist():

@@ -110,6 +110,8 @@ class HopsPolicy(BaselinePolicy):
         self.last_lp_s = 0.0
         self.skipped: dict[str, str] = {}
         self._waits: dict[str, float] = {}
+        self._done: dict[str, float] = {}
+        self._looked_s = 0.0
         self._prices: dict[str, float] = dict.fromkeys(self.nodes.types, 0.0)
         self._chosen: dict[str, Allocation] = {}
         self._full_s: float | None = None
@@ -168,6 +170,8 @@ class HopsPolicy(BaselinePolicy):
         if job_id in self.book.age_s and self._last_plan_s is not None:
             self.latency.ended(self._last_plan_s, self._waits.pop(job_id, 0.0) / self.book.age_s[job_id])
         self.book.remove(job_id)
+        self._done.pop(job_id, None)
+        self._chosen.pop(job_id, None)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes, named or not."""
@@ -361,6 +365,14 @@ class HopsPolicy(BaselinePolicy):
         return offers.at(PACKED if len(held.nodes) == 1 else SPREAD, groups.pop(), held.gpus)
 
     def _look_at_queue(self, now_s: float) -> None:
+        """Waits up to now, what running jobs have done as far as estimates say, and the queue's priorities."""
+        elapsed_s, self._looked_s = max(now_s - self._looked_s, 0.0), now_s
+        for job_id in self._chosen:
+            held, offers = self.held.get(job_id), self.book.offers.get(job_id)
+            column = NONE if offers is None else self._present_column(offers, held)
+            if offers is not None and column != NONE:
+                share = elapsed_s * offers.base * float(offers.gain[column]) / self.book.work[job_id]
+                self._done[job_id] = min(self._done.get(job_id, 0.0) + share, 1.0)
         self._waits = {
             job_id: max(now_s - job.submit_s - self.service[job_id].executed_s, 0.0)
             for job_id, job in self.jobs.items()
@@ -368,7 +380,8 @@ class HopsPolicy(BaselinePolicy):
 
         def standing(job_id: str) -> Standing:
             had, age_s = self.service[job_id], self.book.age_s[job_id]
-            return Standing(self._waits[job_id], age_s, age_s * (1.0 - had.progress), had.gpu_s, len(self.jobs))
+            left = 1.0 - max(had.progress, self._done.get(job_id, 0.0))
+            return Standing(self._waits[job_id], age_s, age_s * left, had.gpu_s, len(self.jobs))
 
         known = {job_id: job for job_id, job in self.jobs.items() if job_id in self.book.age_s}
         self.latency.refresh(now_s, known, standing)
