@@ -17,7 +17,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--family", choices=families.NAMES, default="sia")
-    found.add_argument("--mode", choices=["full", "capped"], default="full", help="of sia: jobs; of hadar, hops: columns")
+    found.add_argument(
+        "--mode", choices=["full", "capped"], default="full", help="of sia: jobs; of hadar, hops: columns"
+    )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
     found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
     found.add_argument(

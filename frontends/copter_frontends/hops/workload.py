@@ -159,8 +159,8 @@ def hops_jobs(
 ) -> tuple[list[Job], dict[str, RequirementSet]]:
     """Draw jobs as section 4 does, with the requirement set of each.
 
-    Tasks of Table 2 with equal chance, Poisson arrivals; requirement sets of one to eight sizes (up to 4 GPUs for small jobs, 16 for large ones), of
-    which the median is the job's `requested_gpus`, as Gavel gets it.
+    Tasks of Table 2 with equal chance, Poisson arrivals; requirement sets of one to eight sizes (up to 4 GPUs for small
+    jobs, 16 for large ones), of which the median is the job's `requested_gpus`, as Gavel gets it.
 
     Parameters
     ----------
