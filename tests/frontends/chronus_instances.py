@@ -41,7 +41,7 @@ def highs_optimum(program: LinearProgram) -> float | None:
     found = milp(
         -program.c,
         constraints=LinearConstraint(program.A, program.row_lower, program.row_upper),
-        bounds=Bounds(program.lower, program.upper),
+        bounds=Bounds(program.col_lower, program.col_upper),
         integrality=program.integrality,
         options={"mip_rel_gap": 0.0},
     )
