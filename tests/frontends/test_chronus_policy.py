@@ -167,9 +167,9 @@ def test_a_cancelled_job_frees_its_leases_and_leaves_the_others_alone() -> None:
 
 def test_a_lost_node_demotes_only_what_cannot_be_kept() -> None:
     policy = policy_of(2)
-    add(policy, job_of("tight", 1.0), 1.1)
+    add(policy, job_of("tight", 1.0), 1.4)
     add(policy, job_of("slack", 1.0), 8.0)
-    add(policy, job_of("tight-too", 1.0), 1.1)
+    add(policy, job_of("tight-too", 1.0), 1.4)
     before = policy.plan(0.0).allocations
     assert {"tight", "tight-too"} <= set(before)
     (node, _), = before["tight"].nodes

@@ -59,7 +59,7 @@ def _as_before(nodes: NodeInventory, parcel: Parcel) -> tuple[tuple[str, int], .
     size = nodes.node_gpus(parcel.gpu_type)
     if not all(nodes.has(parcel.gpu_type, node) for node, _ in held.nodes) or len(held.nodes) > -(-parcel.taken // size):
         return None
-    shares = tuple((node, min(parcel.taken, size)) for node, _ in held.nodes)
+    shares = tuple((node, min(parcel.taken, size)) for node, _ in held.nodes) if parcel.taken > held.gpus else held.nodes
     if sum(gpus for _, gpus in shares) != parcel.taken:
         return None
     return None if nodes.short_of(Allocation(parcel.gpu_type, parcel.taken, shares)) else shares
@@ -67,8 +67,9 @@ def _as_before(nodes: NodeInventory, parcel: Parcel) -> tuple[tuple[str, int], .
 
 def _used(parcel: Parcel, whole: Allocation) -> Allocation:
     """The part of the taken GPUs that the job uses."""
-    if parcel.before is not None and [n for n, _ in parcel.before.nodes] == [n for n, _ in whole.nodes]:
-        return parcel.before
+    room, before = dict(whole.nodes), parcel.before
+    if before is not None and before.gpus == parcel.gpus and all(room.get(n, 0) >= gpus for n, gpus in before.nodes):
+        return before
     left, shares = parcel.gpus, []
     for node, gpus in whole.nodes:
         if left > 0:

@@ -12,6 +12,7 @@ from copter.errors import SettingsError
 from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith, requested_gpus
 from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
 from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.rewards import StepReward
@@ -41,6 +42,8 @@ class ChronusPolicy(BaselinePolicy):
         What a job may lose of each lease to a restart, seconds.
     round_up : bool
         Whether guaranteed jobs are counted with their GPUs rounded up, so that all of them consolidate (section 3.4.1).
+    placement : LocalSearch, optional
+        How small best-effort jobs are placed; by default Algorithm 1 with no job sensitive to it.
     first_lease : {"adaptive", "now", "late"}
         See :class:`~copter_frontends.chronus.selector.Selector`.
     selector : Selector, optional
@@ -63,6 +66,7 @@ class ChronusPolicy(BaselinePolicy):
         round_s: float = 300.0,
         restart_s: float = 30.0,
         round_up: bool = True,
+        placement: LocalSearch | None = None,
         first_lease: FirstLease = "adaptive",
         selector: Selector | None = None,
     ) -> None:
@@ -78,6 +82,7 @@ class ChronusPolicy(BaselinePolicy):
             )
         self.rewards = dict(rewards or {})
         self.round_up = round_up
+        self.placement = placement or LocalSearch(SpreadCosts({}))
         self.last_cycle: Cycle | None = None
         self._now_s = 0.0
         self._cycled = -1  # the last lease at whose beginning all was planned anew
@@ -162,7 +167,7 @@ class ChronusPolicy(BaselinePolicy):
         running = set(self.held)
         queue = any(job_id not in self.book.records and job_id not in running for job_id in self.jobs)
         fixed = self._fixed() if first == lease else np.zeros(len(self.nodes.types), dtype=np.int64)
-        cycle = self.selector.cycle(now_s, first, self._gpus(), fixed, running, queue, fresh)
+        cycle = self.selector.cycle(now_s, first, self._gpus(), fixed, running, queue, begins, fresh)
         self._cycled, self._changed, self.last_cycle = max(self._cycled, lease), False, cycle
         begun = time.perf_counter()
         self._guaranteed = {r.job.id: r for r in self.book.holders(lease)}
@@ -194,7 +199,7 @@ class ChronusPolicy(BaselinePolicy):
             same = held is not None and job_id not in self.held and (held.gpu_type, held.gpus) == (kind, gpus)
             if same and held is not None and not self.nodes.short_of(held):
                 self.hold(job_id, held)
-        super().settle({job_id: wanted[job_id] for job_id in wanted if self._fits_held(job_id, wanted[job_id])})
+        self._place_spot({j: want for j, want in wanted.items() if j not in self.held and j not in self._guaranteed})
 
     def remaining_s(self, job: Job) -> float:
         """Seconds that a job still takes on its fastest type."""
@@ -205,9 +210,16 @@ class ChronusPolicy(BaselinePolicy):
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _fits_held(self, job_id: str, want: tuple[str, int]) -> bool:
-        held = self.held.get(job_id)
-        return held is None or (held.gpu_type, held.gpus) == want
+    def _place_spot(self, wanted: Mapping[str, tuple[str, int]]) -> None:
+        """Jobs of two nodes and more consolidated, where they can be; then the batch of the others (section 3.4.2)."""
+        for kind in self.nodes.types:
+            size = self.nodes.node_gpus(kind)
+            mine = [(self.jobs[j], gpus) for j, (where, gpus) in wanted.items() if where == kind]
+            large = [Parcel(job.id, kind, gpus, round_up(gpus, size)) for job, gpus in mine if gpus >= 2 * size]
+            self.held.update(pack(self.nodes, large))
+            small = [(job, gpus) for job, gpus in mine if gpus < 2 * size]
+            for job_id, shares in self.placement.place(self.nodes, kind, small).items():
+                self.hold(job_id, Allocation(kind, wanted[job_id][1], shares))
 
     def _guaranteed_jobs(self) -> tuple[dict[str, tuple[str, int]], dict[str, int]]:
         """What jobs with the present lease run on, and GPUs of each type that are left."""
@@ -288,5 +300,3 @@ def _representative(cluster: Cluster) -> Throughputs:
 
     return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))
 
-
-__all__ = ["Allocation", "ChronusPolicy"]

@@ -71,7 +71,15 @@ class Selector:
         self._prices: tuple[int, Floats] | None = None  # first lease, prices
 
     def cycle(
-        self, now_s: float, first: int, gpus: Ints, fixed: Ints, running: set[str], queue: bool, fresh: bool
+        self,
+        now_s: float,
+        first: int,
+        gpus: Ints,
+        fixed: Ints,
+        running: set[str],
+        queue: bool,
+        begins: bool,
+        fresh: bool,
     ) -> Cycle:
         """Plan the leases from `first` on.
 
@@ -88,15 +96,17 @@ class Selector:
             Jobs that have GPUs now.
         queue : bool
             Whether best-effort jobs wait.
+        begins : bool
+            Whether a lease begins; otherwise the jobs that have the present one go on.
         fresh : bool
-            Whether a lease begins: all is planned anew, and those that wait are decided. Otherwise those that wait get
-            leases only beside the plan.
+            Whether all is planned anew, as when a lease begins or GPUs have come or gone, and those that wait are
+            decided. Otherwise those that wait get leases only beside the plan.
         """
-        records = self.book.planned(first, fresh)
+        records = self.book.planned(first, begins)
         horizon = self.book.most_leases(first)
         capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
-        options = self.book.options(records, first, horizon, fresh)
+        options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
         draft, beside = self._beside(records, options, capacity, first)
         bound = options.most
@@ -113,7 +123,7 @@ class Selector:
             else:
                 start = self._start(first, capacity.shape)
                 bound = min(bound, LeasePrices(start).bound(options, capacity)) if start is not None else bound
-        if fresh:
+        if begins:
             self._left_shift(records, draft, running, queue)
         self.book.adopt(records, draft, first)
         past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)

@@ -104,20 +104,20 @@ class SloBook:
         ends = (self.grid.ended_by(r.job.submit_s + r.reward.last_s) for r in self.records.values())
         return max(max(ends, default=first) - first, 1)
 
-    def planned(self, first: int, fresh: bool) -> list[SloRecord]:
-        """Jobs that leases from `first` on are to be found for.
-
-        Those that hold the lease before it, and have their others, are left out where they need no more: with `fresh`,
-        as all leases are decided anew, none is.
-        """
+    def planned(self, first: int, begins: bool) -> list[SloRecord]:
+        """Jobs that leases from `first` on are to be found for: all but those that end with the lease before it."""
         return [
             record
             for record in self.records.values()
-            if record.standing is Standing.WAITING or fresh or bool((record.leases >= first).any())
+            if begins or not record.has_lease(first - 1) or bool((record.leases >= first).any())
         ]
 
-    def options(self, records: Iterable[SloRecord], first: int, horizon: int, fresh: bool) -> Options:
-        """All options of some jobs; `fresh` says that a lease begins, so that what is left is measured anew."""
+    def options(self, records: Iterable[SloRecord], first: int, horizon: int, begins: bool) -> Options:
+        """All options of some jobs.
+
+        Inside a lease (not `begins`) the jobs that have it need the others that they have; what is left of all the rest
+        follows from their progress.
+        """
         rows: list[tuple[int, int, int, int, int, int, int, float]] = []
         must = []
         for number, record in enumerate(records):
@@ -125,7 +125,7 @@ class SloBook:
             last_step = len(record.reward.steps) if record.promised < 0 else record.promised + 1
             ahead = int((record.leases >= first).sum())
             for at, mode in enumerate(record.modes):
-                if not fresh and record.promised >= 0:
+                if not begins and record.has_lease(first - 1):
                     if at != record.mode:
                         continue
                     need = ahead
