@@ -35,12 +35,12 @@ class Draft:
         table = np.stack([options.job, options.kind, options.gpus, options.need, options.last]).T.tolist()
         self._rows: list[list[int]] = table
 
-    def copy(self) -> Draft:
-        """A draft of its own with the same plan."""
-        other = object.__new__(Draft)
-        other.__dict__.update(self.__dict__)
-        other.free, other.row, other.taken = self.free.copy(), self.row.copy(), self.taken.copy()
-        return other
+    def load(self, rows: Ints, taken: Bools) -> None:
+        """Give the first jobs these options, on these leases, (rows, leases), that are known to be free."""
+        self.row[: len(rows)] = rows
+        self.taken[: len(rows)] = taken
+        gpus = self.options.gpus[rows][:, None] * taken
+        np.subtract.at(self.free, self.options.kind[rows], gpus)
 
     @property
     def reward(self) -> float:

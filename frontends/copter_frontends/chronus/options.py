@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+OptionRow = tuple[int, int, int, int, int, int, int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Options:
     must: Bools
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int, int, int, int, float]], must: Sequence[bool]) -> Options:
+    def of(cls, rows: Sequence[OptionRow], must: Sequence[bool]) -> Options:
         """From tuples (job, mode, kind, gpus, need, last, step, value), sorted by job."""
         if not rows:
             empty = np.zeros(0, dtype=np.int64)

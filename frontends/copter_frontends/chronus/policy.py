@@ -167,7 +167,7 @@ class ChronusPolicy(BaselinePolicy):
         running = set(self.held)
         queue = any(job_id not in self.book.records and job_id not in running for job_id in self.jobs)
         fixed = self._fixed() if first == lease else np.zeros(len(self.nodes.types), dtype=np.int64)
-        cycle = self.selector.cycle(now_s, first, self._gpus(), fixed, running, queue, begins, fresh)
+        cycle = self.selector.cycle(now_s, first, self.gpus(), fixed, running, queue, begins, fresh)
         self._cycled, self._changed, self.last_cycle = max(self._cycled, lease), False, cycle
         begun = time.perf_counter()
         self._guaranteed = {r.job.id: r for r in self.book.holders(lease)}
@@ -207,6 +207,24 @@ class ChronusPolicy(BaselinePolicy):
         rate = max(self.throughputs.rate(job, k, gpus) for k in self.nodes.types)
         left = self.throughputs.work(job) * (1.0 - self.service[job.id].progress)
         return left / rate if rate > 0 else float("inf")
+
+    def modes_of(self, job: Job) -> tuple[Mode, ...]:
+        """Ways to run a job: one a GPU type that runs it."""
+        gpus, found = requested_gpus(job), []
+        for number, kind in enumerate(self.nodes.types):
+            rate = self.throughputs.rate(job, kind, gpus)
+            if rate > 0:
+                taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
+                found.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
+        return tuple(found)
+
+    def gpus(self) -> Ints:
+        """GPUs of each type that leases can have; jobs that may not be stopped keep theirs."""
+        total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
+        for job_id, held in self.held.items():
+            if not self.jobs[job_id].preemptible and job_id not in self._guaranteed:
+                total[self.nodes.types.index(held.gpu_type)] -= held.gpus
+        return total
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -259,25 +277,8 @@ class ChronusPolicy(BaselinePolicy):
             )
 
     def _consider(self, job: Job, reward: StepReward) -> None:
-        modes = self._modes(job)
+        modes = self.modes_of(job)
         self.book.records[job.id] = SloRecord(job, reward, modes, self.service[job.id].progress)
-
-    def _modes(self, job: Job) -> tuple[Mode, ...]:
-        gpus, found = requested_gpus(job), []
-        for number, kind in enumerate(self.nodes.types):
-            rate = self.throughputs.rate(job, kind, gpus)
-            if rate > 0:
-                taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                found.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
-        return tuple(found)
-
-    def _gpus(self) -> Ints:
-        """GPUs of each type that leases can have; jobs that may not be stopped keep theirs."""
-        total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
-        for job_id, held in self.held.items():
-            if not self.jobs[job_id].preemptible and job_id not in self._guaranteed:
-                total[self.nodes.types.index(held.gpu_type)] -= held.gpus
-        return total
 
     def _fixed(self) -> Ints:
         """GPUs of each type that pinned jobs have in the lease that begins."""

@@ -13,8 +13,10 @@ from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
+from copter_frontends.chronus.rewards import StepReward
 from copter_frontends.chronus.shim import LeaseShim, by_value, improve
-from copter_frontends.chronus.slo_book import NO_LEASES, Notice, SloBook, SloRecord, Standing
+from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
+from copter_frontends.vocabulary import Job
 
 FirstLease = Literal["adaptive", "now", "late"]
 
@@ -125,11 +127,38 @@ class Selector:
                 bound = min(bound, LeasePrices(start).bound(options, capacity)) if start is not None else bound
         if begins:
             self._left_shift(records, draft, running, queue)
-        self.book.adopt(records, draft, first)
+        for number, record in enumerate(records):
+            self.book.give(record, draft, number, first)
         past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)
         self._decide(records, draft, now_s, fresh)
         shim_s = time.perf_counter() - solved
         return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, solved - begun, shim_s)
+
+    def admit(
+        self, job: Job, reward: StepReward, modes: tuple[Mode, ...], now_s: float, first: int, gpus: Ints
+    ) -> Standing:
+        """Promise one job leases from `first` on beside the plan, moving other jobs' leases where need be.
+
+        Returns
+        -------
+        Standing
+            GUARANTEED, or WAITING where only a new plan of all could tell.
+        """
+        record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes))
+        horizon = self.book.most_leases(first)
+        capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
+        options, taken, others = self.book.as_planned(record, first, horizon)
+        draft = Draft(options, capacity)
+        draft.load(np.arange(len(others)), taken)
+        rows = range(len(others), len(options.job))
+        if any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows):
+            everyone = [*others, record]
+            moved = (draft.taken[:-1] != taken).any(axis=1) if draft.shifts else np.zeros(len(others), dtype=bool)
+            for number in [*np.flatnonzero(moved).tolist(), len(others)]:
+                self.book.give(everyone[number], draft, number, first)
+            record.promised = record.step
+            self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
+        return record.standing
 
     def _beside(
         self, records: list[SloRecord], options: Options, capacity: Ints, first: int

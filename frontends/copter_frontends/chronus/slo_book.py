@@ -10,7 +10,7 @@ import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
-from copter_frontends.chronus.options import Ints, Options
+from copter_frontends.chronus.options import Bools, Ints, OptionRow, Options
 from copter_frontends.chronus.rewards import StepReward
 from copter_frontends.vocabulary import Job
 
@@ -118,25 +118,29 @@ class SloBook:
         Inside a lease (not `begins`) the jobs that have it need the others that they have; what is left of all the rest
         follows from their progress.
         """
-        rows: list[tuple[int, int, int, int, int, int, int, float]] = []
+        rows: list[OptionRow] = []
         must = []
         for number, record in enumerate(records):
             must.append(record.promised >= 0)
-            last_step = len(record.reward.steps) if record.promised < 0 else record.promised + 1
-            ahead = int((record.leases >= first).sum())
-            for at, mode in enumerate(record.modes):
-                if not begins and record.has_lease(first - 1):
-                    if at != record.mode:
-                        continue
-                    need = ahead
-                else:
-                    need = self.grid.needed(mode.total_s * (1.0 - record.progress))
-                for step, (time_s, value) in enumerate(record.reward.steps[:last_step]):
-                    last = min(self.grid.ended_by(record.job.submit_s + time_s) - first, horizon)
-                    if 1 <= need <= last:
-                        worth = value - record.reward.floor
-                        rows.append((number, at, mode.kind, mode.taken, need, last, step, worth))
+            rows += self._rows(number, record, first, horizon, begins)
         return Options.of(rows, must)
+
+    def _rows(self, number: int, record: SloRecord, first: int, horizon: int, begins: bool) -> list[OptionRow]:
+        holds = not begins and record.has_lease(first - 1)
+        steps = len(record.reward.steps) if record.promised < 0 else record.promised + 1
+        ends = [self.grid.ended_by(record.job.submit_s + time_s) - first for time_s, _ in record.reward.steps[:steps]]
+        rows: list[OptionRow] = []
+        for at, mode in enumerate(record.modes):
+            if holds and at != record.mode:
+                continue
+            left_s = mode.total_s * (1.0 - record.progress)
+            need = int((record.leases >= first).sum()) if holds else self.grid.needed(left_s)
+            for step, end in enumerate(ends):
+                last = min(end, horizon)
+                if 1 <= need <= last:
+                    worth = record.reward.steps[step][1] - record.reward.floor
+                    rows.append((number, at, mode.kind, mode.taken, need, last, step, worth))
+        return rows
 
     @staticmethod
     def incumbent(records: Iterable[SloRecord], options: Options, first: int) -> dict[int, tuple[int, Ints]]:
@@ -152,13 +156,27 @@ class SloBook:
                     found[number] = (row, leases[: int(options.need[row])])
         return found
 
+    def as_planned(self, record: SloRecord, first: int, horizon: int) -> tuple[Options, Bools, list[SloRecord]]:
+        """One option a job, what it has from `first` on, its leases, (jobs, leases), and all options of one more."""
+        others = [r for r in self.records.values() if r.promised >= 0 and len(r.leases) and r.leases[-1] >= first]
+        taken = np.zeros((len(others), horizon), dtype=bool)
+        if others:
+            lease = np.concatenate([r.leases for r in others]) - first
+            owner = np.repeat(np.arange(len(others)), [len(r.leases) for r in others])
+            taken[owner[lease >= 0], lease[lease >= 0]] = True
+        need = taken.sum(axis=1).tolist()
+        rows = []
+        for number, r in enumerate(others):
+            mode, last = r.modes[r.mode], self.grid.ended_by(r.job.submit_s + r.reward.steps[r.step][0]) - first
+            rows.append((number, r.mode, mode.kind, mode.taken, need[number], min(last, horizon), r.step, r.value))
+        rows += self._rows(len(others), record, first, horizon, False)
+        return Options.of(rows, [True] * len(others) + [False]), taken, others
+
     @staticmethod
-    def adopt(records: Iterable[SloRecord], draft: Draft, first: int) -> None:
-        """Write a draft's leases down; leases before `first` stay."""
-        options = draft.options
-        for number, record in enumerate(records):
-            before = record.leases[record.leases < first]
-            row = int(draft.row[number])
-            record.leases = np.concatenate([before, np.flatnonzero(draft.taken[number]) + first])
-            if row >= 0:
-                record.mode, record.step = int(options.mode[row]), int(options.step[row])
+    def give(record: SloRecord, draft: Draft, number: int, first: int) -> None:
+        """Write down what a draft gives one job; leases before `first` stay."""
+        before = record.leases[record.leases < first]
+        row = int(draft.row[number])
+        record.leases = np.concatenate([before, np.flatnonzero(draft.taken[number]) + first])
+        if row >= 0:
+            record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])
