@@ -23,8 +23,8 @@ from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPolicy
 from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
-from copter_frontends.chronus.workload import SPREAD_COST, Workload, synthetic_workload, table_source, trace_workload
 from copter_frontends.chronus.reporting import ReportingSimulation
+from copter_frontends.chronus.workload import SPREAD_COST, Workload, synthetic_workload, trace_workload
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.traces import read_trace
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy

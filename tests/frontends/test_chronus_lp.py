@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from chronus_instances import highs_optimum, lease_problem
@@ -78,7 +80,7 @@ def test_bounds_nest_as_stated(seed: int) -> None:
         highs_optimum(compact_form(options, capacity, whole=False)),
         highs_optimum(compact_form(options, capacity, whole=False, vub=False)),
     ]
-    for tighter, looser in zip(values[:-1], values[1:], strict=True):
+    for tighter, looser in pairwise(values):
         assert tighter is not None
         assert looser is not None
         assert tighter <= looser + 1e-6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,7 +112,7 @@ def test_friendly_jobs_that_fit_by_number_consolidate(per_node: int, nodes: int,
 @given(st.integers(1, 64), st.integers(1, 200))
 def test_rounding_up_is_the_least_friendly_size(per_node: int, gpus: int) -> None:
     sizes, taken = friendly_sizes(per_node), round_up(gpus, per_node)
-    assert all(large % small == 0 for small, large in zip(sizes[:-1], sizes[1:], strict=True))
+    assert all(large % small == 0 for small, large in pairwise(sizes))
     assert taken >= gpus
     assert taken in sizes or taken % per_node == 0
     assert all(size < gpus for size in sizes if size < taken <= per_node)
@@ -172,7 +174,7 @@ def test_a_lost_node_demotes_only_what_cannot_be_kept() -> None:
     add(policy, job_of("tight-too", 1.0), 1.4)
     before = policy.plan(0.0).allocations
     assert {"tight", "tight-too"} <= set(before)
-    (node, _), = before["tight"].nodes
+    ((node, _),) = before["tight"].nodes
     policy.remove_resources("v100", 8, [node])
     policy.plan(300.0)
     demoted = [notice.job_id for notice in policy.notices if notice.standing is Standing.DEMOTED]

@@ -48,7 +48,10 @@ class GeniePolicy(SpeedAwarePolicy):
         """What the job asks for, then half of it and the most that it may have."""
         wanted = requested_gpus(job)
         range_ = (job.min_gpus, job.max_gpus or self.widest * wanted)
-        return (wanted, *(g for g in (wanted // 2, self.widest * wanted) if range_[0] <= g <= range_[1] and g not in (0, wanted)))
+        return (
+            wanted,
+            *(g for g in (wanted // 2, self.widest * wanted) if range_[0] <= g <= range_[1] and g not in (0, wanted)),
+        )
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Feasible SLO jobs by laxity, hopeless ones, best effort."""

@@ -26,7 +26,7 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
 
     Every cycle each waiting SLO job may start in one of some slots ahead; starting in slot t is worth its reward times
     the chance that it then ends by its first deadline, and takes G GPUs in a later slot times the chance that it still
-    runs. Jobs that are to start now start; SLO jobs are never stopped, best-effort jobs are where their GPUs are wanted.
+    runs. Jobs that are to start now start; SLO jobs are never stopped, best-effort jobs are when GPUs are wanted.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
         self, waiting: list[str], running: list[str], left: Mapping[str, int], now_s: float
     ) -> tuple[list[str], float, float]:
         """Jobs to start now; the programme's value, and its bound."""
-        ahead_s = self.slot_s * np.arange(self.slots)
+        ahead_s: Floats = (self.slot_s * np.arange(self.slots)).astype(np.float64)
         total = float(sum(self.nodes.capacity(kind) for kind in self.nodes.types))
         free = np.full(self.slots, total) - (total - sum(left.values()))
         for job_id in running:
@@ -93,7 +93,7 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
         for job_id in waiting:
             ends_s = self._deadline_s(job_id) - now_s - ahead_s
             value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
-            lag_s = ahead_s[:, None] - ahead_s[None, :]  # [slot, start]
+            lag_s: Floats = ahead_s[:, None] - ahead_s[None, :]  # [slot, start]
             use = np.where(lag_s >= 0, self._still_runs(job_id, np.maximum(lag_s, 0.0)), 0.0)
             gpus = requested_gpus(self.jobs[job_id])
             usage = {slot: gpus * np.where(use[slot] > 1e-3, use[slot], 0.0) for slot in range(self.slots)}

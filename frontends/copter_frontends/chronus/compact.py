@@ -1,6 +1,6 @@
-"""The lease programs written out whole: the compact cumulative form, and one block a deadline (docs/chronus.md, C5).
+"""The lease programs written out: the compact cumulative form, and one block a deadline (docs/chronus.md, C5).
 
-They are what :mod:`copter_frontends.chronus.formulation` decomposes. Tests and benchmarks solve them with other solvers.
+They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them otherwise.
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ class Draft:
     def put(self, row: int, leases: Ints) -> bool:
         """Give a job an option on these leases; say whether they are free and as many as it needs."""
         job, kind, gpus, need, last = self._rows[row]
-        sound = len(leases) == need and int(leases.max(initial=-1)) < last and bool((self.free[kind][leases] >= gpus).all())
+        sound = (
+            len(leases) == need and int(leases.max(initial=-1)) < last and bool((self.free[kind][leases] >= gpus).all())
+        )
         if sound:
             self._take(job, row, kind, gpus, leases)
         return sound

@@ -54,7 +54,8 @@ class Options:
             return cls(empty, empty, empty, empty, empty, empty, empty, np.zeros(0), np.array(must, dtype=bool))
         table = np.array(rows, dtype=np.float64).T
         whole = [column.astype(np.int64) for column in table[:7]]
-        return cls(*whole, table[7].copy(), np.array(must, dtype=bool))
+        job, mode, kind, gpus, need, last, step = whole
+        return cls(job, mode, kind, gpus, need, last, step, table[7].copy(), np.array(must, dtype=bool))
 
     @property
     def jobs(self) -> int:

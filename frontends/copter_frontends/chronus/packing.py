@@ -57,9 +57,13 @@ def _as_before(nodes: NodeInventory, parcel: Parcel) -> tuple[tuple[str, int], .
     if held is None or held.gpu_type != parcel.gpu_type or held.gpus != parcel.gpus:
         return None
     size = nodes.node_gpus(parcel.gpu_type)
-    if not all(nodes.has(parcel.gpu_type, node) for node, _ in held.nodes) or len(held.nodes) > -(-parcel.taken // size):
+    if not all(nodes.has(parcel.gpu_type, node) for node, _ in held.nodes) or len(held.nodes) > -(
+        -parcel.taken // size
+    ):
         return None
-    shares = tuple((node, min(parcel.taken, size)) for node, _ in held.nodes) if parcel.taken > held.gpus else held.nodes
+    shares = (
+        tuple((node, min(parcel.taken, size)) for node, _ in held.nodes) if parcel.taken > held.gpus else held.nodes
+    )
     if sum(gpus for _, gpus in shares) != parcel.taken:
         return None
     return None if nodes.short_of(Allocation(parcel.gpu_type, parcel.taken, shares)) else shares

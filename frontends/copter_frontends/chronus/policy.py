@@ -77,8 +77,8 @@ class ChronusPolicy(BaselinePolicy):
         ratio = self.grid.lease_s / round_s
         if first_lease not in ("adaptive", "now", "late") or abs(ratio - round(ratio)) > 1e-9 or ratio < 1:
             raise SettingsError(
-                f"lease_s is {self.grid.lease_s}, round_s {round_s}, first_lease {first_lease!r}: the SLO lease must be "
-                "a whole multiple of the best-effort lease, first_lease 'adaptive', 'now' or 'late'"
+                f"lease_s is {self.grid.lease_s}, round_s {round_s}, first_lease {first_lease!r}: the SLO lease must "
+                "be a whole multiple of the best-effort lease, first_lease 'adaptive', 'now' or 'late'"
             )
         self.rewards = dict(rewards or {})
         self.round_up = round_up
@@ -272,8 +272,8 @@ class ChronusPolicy(BaselinePolicy):
         ends_s = job.submit_s + reward.last_s
         if ends_s <= self._now_s:
             raise InvalidJobError(
-                f"job {job.id!r}: its last deadline, at {ends_s:g} s, is over at {self._now_s:g} s; give a later one, or "
-                "no reward"
+                f"job {job.id!r}: its last deadline, at {ends_s:g} s, is over at {self._now_s:g} s; give a later one, "
+                "or no reward"
             )
 
     def _consider(self, job: Job, reward: StepReward) -> None:
@@ -300,4 +300,3 @@ def _representative(cluster: Cluster) -> Throughputs:
     from copter_frontends.goodput import GoodputModel
 
     return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))
-

@@ -61,5 +61,7 @@ class LeasePrices:
         """GPUs that some rows take, by group, type and lease, (count, types, leases); `groups` is of the rows."""
         kinds, horizon = self.price.shape
         at = groups * kinds + options.kind[rows]
-        deal = csr_array((options.gpus[rows].astype(np.float64), (at, np.arange(len(rows)))), (count * kinds, len(rows)))
+        deal = csr_array(
+            (options.gpus[rows].astype(np.float64), (at, np.arange(len(rows)))), (count * kinds, len(rows))
+        )
         return np.asarray(deal @ self.leases(options, rows).astype(np.float64)).reshape(count, kinds, horizon)

@@ -116,10 +116,11 @@ class Selector:
         solved = begun
         if beside and draft.reward < bound - 1e-9 * (1.0 + bound):
             if fresh:
-                solution = self.formulation.solve(options, capacity, self._start(first, capacity.shape))
+                incumbent = self.book.incumbent(records, options, first)
+                start = self._start(first, capacity.shape)
+                solution = self.formulation.solve(options, capacity, start, incumbent)
                 solved = time.perf_counter()
                 self._prices = (first, solution.prices.price)
-                incumbent = self.book.incumbent(records, options, first)
                 draft = max((self.shim(options, capacity, solution, incumbent), draft), key=_better)
                 bound = min(bound, solution.bound)
             else:
@@ -160,9 +161,7 @@ class Selector:
             self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return record.standing
 
-    def _beside(
-        self, records: list[SloRecord], options: Options, capacity: Ints, first: int
-    ) -> tuple[Draft, bool]:
+    def _beside(self, records: list[SloRecord], options: Options, capacity: Ints, first: int) -> tuple[Draft, bool]:
         """The last plan with what fits beside it in the order of arrival; whether some job has an option at all."""
         draft = Draft(options, capacity)
         for row, leases in self.book.incumbent(records, options, first).values():

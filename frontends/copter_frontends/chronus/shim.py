@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.formulation import LeaseSolution
+from copter_frontends.chronus.formulation import Incumbent, LeaseSolution
 from copter_frontends.chronus.options import Ints, Options
-
-Incumbent = Mapping[int, tuple[int, Ints]]  # job -> (option, leases) of the last plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +57,14 @@ class LeaseShim:
         order = np.lexsort((slack, -size, ~options.must[waiting]))
         late = []
         for job, row in zip(waiting[order].tolist(), rows[order].tolist(), strict=True):
-            leases = np.flatnonzero(solution.leases[job])
-            if draft.put(row, leases) or draft.place(row):
-                continue
-            if not (options.must[job] and self._any(draft, job, squeeze=True)):
-                late.append(job)
-        others = np.flatnonzero((draft.row < 0) & (worth >= 0) & (wishes < 0) & ~options.must).tolist()
+            if not draft.put(row, np.flatnonzero(solution.leases[job])):
+                late.append((job, row))
+        for job, row in late:  # after the others, so that it takes nothing that was dealt to them
+            if not draft.place(row) and options.must[job]:
+                self._any(draft, job, squeeze=True)
+        others = np.flatnonzero((draft.row < 0) & (worth >= 0) & ~options.must).tolist()
         left = self.most_failures
-        for job in sorted(late + others, key=lambda job: -gain[job]):
+        for job in sorted(others, key=lambda job: -gain[job]):
             if not self._any(draft, job, squeeze=left > 0):
                 left -= 1
         improve(draft, left)

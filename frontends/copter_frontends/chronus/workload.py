@@ -1,4 +1,4 @@
-"""The paper's workloads: a trace's jobs, dealt to strict, soft and best effort (section 4.1, Table 1; docs/chronus.md)."""
+"""The paper's workloads: a trace's jobs, dealt to strict, soft and best effort (section 4.1, Table 1; C17)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPREAD_COST: Mapping[str, float] = {
     "mobilenet_v2": 0.07,
     "inception_v3": 0.08,
 }
-"""Share of the speed that 8 GPUs lose on 2 nodes, from the artifact's model_info.json (ChronusArtifact, MIT licence)."""
+"""Share of the speed that 8 GPUs lose on 2 nodes, from the artifact's model_info.json (MIT licence)."""
 
 TRACE_VALUE = 10.0  # the artifact's traces count rewards from 10 to 2, the paper from 100 to 20
 
@@ -46,7 +46,7 @@ class Workload:
 
 
 def table_source(cluster: Cluster, restart_s: float = 30.0) -> TableSource:
-    """The trace's models: an iteration is a GPU-second, so that a job takes its duration on the GPUs that it asks for."""
+    """The trace's models: an iteration is a GPU-second, so that a job takes its duration on the GPUs it asks for."""
     per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
     speeds = dict.fromkeys(cluster.types, 1.0)
     applications = {
