@@ -6,7 +6,7 @@ import random
 
 from conformance import PolicyConformance
 
-from copter_frontends.chronus import ChronusPolicy, StepReward
+from copter_frontends.chronus import ChronusPolicy, Profiler, StepReward
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 HOUR_S = 3600.0
@@ -35,3 +35,12 @@ class TestChronusBestEffortOnly(PolicyConformance):
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return ChronusPolicy(cluster)
+
+
+class TestChronusWithProfiler(PolicyConformance):
+    examples = 6
+
+    def make(self, cluster: Cluster) -> SchedulingPolicy:
+        policy = ChronusPolicy(cluster, round_s=60.0, profiler=Profiler(most_user_gpus=None))
+        policy.rewards = Mixed()
+        return policy

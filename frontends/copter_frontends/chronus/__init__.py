@@ -3,6 +3,7 @@
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.policy import ChronusPolicy
+from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.rewards import StepReward, weighted_miss_rate
 from copter_frontends.chronus.selector import Selector
 from copter_frontends.chronus.shim import LeaseShim
@@ -15,6 +16,7 @@ __all__ = [
     "LeaseShim",
     "LeaseSolution",
     "Notice",
+    "Profiler",
     "Selector",
     "Standing",
     "StepReward",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.packing import Parcel, pack
+from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.rewards import StepReward
 from copter_frontends.chronus.rounding import round_up
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
@@ -44,6 +46,8 @@ class ChronusPolicy(BaselinePolicy):
         Whether guaranteed jobs are counted with their GPUs rounded up, so that all of them consolidate (section 3.4.1).
     placement : LocalSearch, optional
         How small best-effort jobs are placed; by default Algorithm 1 with no job sensitive to it.
+    profiler : Profiler, optional
+        Where jobs run first; by default nowhere, as speeds are known. It is on the cluster's first GPU type.
     first_lease : {"adaptive", "now", "late"}
         See :class:`~copter_frontends.chronus.selector.Selector`.
     selector : Selector, optional
@@ -67,6 +71,7 @@ class ChronusPolicy(BaselinePolicy):
         restart_s: float = 30.0,
         round_up: bool = True,
         placement: LocalSearch | None = None,
+        profiler: Profiler | None = None,
         first_lease: FirstLease = "adaptive",
         selector: Selector | None = None,
     ) -> None:
@@ -82,6 +87,7 @@ class ChronusPolicy(BaselinePolicy):
             )
         self.rewards = dict(rewards or {})
         self.round_up = round_up
+        self.profiler = profiler
         self.placement = placement or LocalSearch(SpreadCosts({}))
         self.last_cycle: Cycle | None = None
         self._now_s = 0.0
@@ -111,7 +117,10 @@ class ChronusPolicy(BaselinePolicy):
         if reward is not None:
             self._require_ahead(job, reward)
         super().add_job(job)
-        if reward is not None:
+        if self.profiler is not None:
+            most = 2 * self.nodes.node_gpus(self.nodes.types[0])
+            self.profiler.submit(job.id, min(requested_gpus(job), most), job.submit_s)
+        elif reward is not None:
             self._consider(job, reward)
 
     def set_reward(self, job_id: str, reward: StepReward) -> None:
@@ -120,6 +129,7 @@ class ChronusPolicy(BaselinePolicy):
             raise InvalidJobError(f"job {job_id!r} has a reward already; remove the job to give it another")
         if job_id in self.jobs:
             self._require_ahead(self.jobs[job_id], reward)
+        if job_id in self.jobs and (self.profiler is None or job_id not in self.profiler):
             self._consider(self.jobs[job_id], reward)
         self.rewards[job_id] = reward
 
@@ -133,6 +143,8 @@ class ChronusPolicy(BaselinePolicy):
         """Forget a job, finished or cancelled, and free its leases; promises to others stand."""
         super().remove_job(job_id)
         self.book.records.pop(job_id, None)
+        if self.profiler is not None:
+            self.profiler.withdraw(job_id)
         self._guaranteed.pop(job_id, None)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
@@ -160,6 +172,7 @@ class ChronusPolicy(BaselinePolicy):
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Leases first, then the shortest remaining time in what is left."""
+        self._profile(now_s)
         lease = self.grid.lease_at(now_s)
         begins = lease > self._cycled
         fresh = begins or self._changed
@@ -172,6 +185,7 @@ class ChronusPolicy(BaselinePolicy):
         begun = time.perf_counter()
         self._guaranteed = {r.job.id: r for r in self.book.holders(lease)}
         wanted, left = self._guaranteed_jobs()
+        wanted.update(self._profiled_jobs(left))
         wanted.update(self._spot_jobs(left, wanted))
         spent = time.perf_counter() - begun
         return Choice(
@@ -221,6 +235,8 @@ class ChronusPolicy(BaselinePolicy):
     def gpus(self) -> Ints:
         """GPUs of each type that leases can have; jobs that may not be stopped keep theirs."""
         total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
+        if self.profiler is not None:
+            total[0] = max(total[0] - self.profiler.gpus, 0)
         for job_id, held in self.held.items():
             if not self.jobs[job_id].preemptible and job_id not in self._guaranteed:
                 total[self.nodes.types.index(held.gpu_type)] -= held.gpus
@@ -251,9 +267,40 @@ class ChronusPolicy(BaselinePolicy):
                 left[kind] -= mode.gpus
         return wanted, left
 
+    def _profile(self, now_s: float) -> None:
+        """A round of the profiler; what it has done is considered from now on."""
+        if self.profiler is None:
+            return
+        kind = self.nodes.types[0]
+        promised: Counter[int] = Counter()
+        for record in self.book.records.values():
+            if record.mode >= 0 and record.modes[record.mode].kind == 0:
+                promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
+        size, most = self.nodes.node_gpus(kind), self.nodes.capacity(kind)
+        lease = self.grid.lease_at(now_s)
+        peak = max((gpus for at, gpus in promised.items() if at >= lease), default=0)
+        for job_id in self.profiler.step(now_s, size, (most - peak) // size * size):
+            reward = self.rewards.get(job_id)
+            if reward is not None and self.jobs[job_id].submit_s + reward.last_s > now_s:
+                self._consider(self.jobs[job_id], reward)
+
+    def _profiled_jobs(self, left: dict[str, int]) -> dict[str, tuple[str, int]]:
+        """Jobs in the profiling cluster, whose idle GPUs are held back."""
+        if self.profiler is None:
+            return {}
+        kind, chosen = self.nodes.types[0], {}
+        for job_id, (probe, _) in self.profiler.running.items():
+            if job_id not in self.pins and probe.gpus <= left[kind]:
+                chosen[job_id] = (kind, probe.gpus)
+                left[kind] -= probe.gpus
+        idle = self.profiler.gpus - sum(probe.gpus for probe, _ in self.profiler.running.values())
+        left[kind] = max(left[kind] - max(idle, 0), 0)
+        return chosen
+
     def _spot_jobs(self, left: dict[str, int], wanted: Mapping[str, object]) -> dict[str, tuple[str, int]]:
         """The spot cluster: best effort by remaining time, then guaranteed jobs that wait for their leases."""
-        waiting = [job_id for job_id in self.queue() if job_id not in wanted and job_id not in self.pins]
+        probed = self.profiler or ()
+        waiting = [j for j in self.queue() if j not in wanted and j not in self.pins and j not in probed]
         left_s = {job_id: self.remaining_s(self.jobs[job_id]) for job_id in waiting}
         promised = {r.job.id for r in self.book.records.values() if r.promised >= 0}
         chosen: dict[str, tuple[str, int]] = {}
