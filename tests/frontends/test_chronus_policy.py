@@ -200,6 +200,33 @@ def test_jobs_of_no_work_or_with_past_deadlines_are_refused() -> None:
     assert set(policy.plan(2 * HOUR_S).allocations) == {"good"}
 
 
+# Types and ranges -----------------------------------------------------------------------------------------------------
+
+
+def test_a_job_gets_the_gpu_type_that_meets_its_deadline() -> None:
+    table = ThroughputTable({"any": {"v100": 1.0, "a100": 2.0}})
+    policy = ChronusPolicy(Cluster.of({"v100": (1, 8), "a100": (1, 8)}), table)
+    add(policy, job_of("slow-will-do", 1.0), 3.0)
+    add(policy, job_of("fast-only", 1.0), 0.9)
+    plan = policy.plan(0.0)
+    assert plan.allocations["fast-only"].gpu_type == "a100"
+    assert {n.job_id for n in policy.notices if n.standing is Standing.GUARANTEED} == {"slow-will-do", "fast-only"}
+    leases = {(r.modes[r.mode].kind, k) for r in policy.book.records.values() for k in r.leases.tolist()}
+    assert len(leases) == sum(len(record.leases) for record in policy.book.records.values())
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_an_elastic_job_gets_more_gpus_where_its_deadline_wants_them(elastic: bool) -> None:
+    table = ThroughputTable({"any": {"v100": {4: 4.0, 8: 8.0}}})
+    policy = ChronusPolicy(Cluster.of({"v100": (1, 8)}), table, elastic=elastic)
+    policy.set_reward("job", StepReward.strict(HOUR_S))
+    policy.add_job(Job("job", "any", work_samples=4 * 1.5 * HOUR_S, requested_gpus=4, max_gpus=8))
+    plan = policy.plan(0.0)
+    standing = {notice.job_id: notice.standing for notice in policy.notices}
+    assert standing["job"] is (Standing.GUARANTEED if elastic else Standing.UNGUARANTEED)
+    assert plan.allocations["job"].gpus == (8 if elastic else 4)
+
+
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.rewards import StepReward
-from copter_frontends.chronus.rounding import round_up
+from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
 from copter_frontends.chronus.slo_book import Mode, Notice, SloRecord
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan, configurations_of
@@ -46,6 +46,8 @@ class ChronusPolicy(BaselinePolicy):
         Whether guaranteed jobs are counted with their GPUs rounded up, so that all of them consolidate (section 3.4.1).
     placement : LocalSearch, optional
         How small best-effort jobs are placed; by default Algorithm 1 with no job sensitive to it.
+    elastic : bool
+        Whether guaranteed jobs may get any number of GPUs from their `min_gpus` to their `max_gpus`, by size.
     profiler : Profiler, optional
         Where jobs run first; by default nowhere, as speeds are known. It is on the cluster's first GPU type.
     first_lease : {"adaptive", "now", "late"}
@@ -72,6 +74,7 @@ class ChronusPolicy(BaselinePolicy):
         round_up: bool = True,
         placement: LocalSearch | None = None,
         profiler: Profiler | None = None,
+        elastic: bool = False,
         first_lease: FirstLease = "adaptive",
         selector: Selector | None = None,
     ) -> None:
@@ -86,7 +89,7 @@ class ChronusPolicy(BaselinePolicy):
                 "be a whole multiple of the best-effort lease, first_lease 'adaptive', 'now' or 'late'"
             )
         self.rewards = dict(rewards or {})
-        self.round_up = round_up
+        self.round_up, self.elastic = round_up, elastic
         self.profiler = profiler
         self.placement = placement or LocalSearch(SpreadCosts({}))
         self.last_cycle: Cycle | None = None
@@ -223,14 +226,24 @@ class ChronusPolicy(BaselinePolicy):
         return left / rate if rate > 0 else float("inf")
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
-        """Ways to run a job: one a GPU type that runs it."""
-        gpus, found = requested_gpus(job), []
+        """Ways to run a job: one a GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
+        found = []
         for number, kind in enumerate(self.nodes.types):
-            rate = self.throughputs.rate(job, kind, gpus)
-            if rate > 0:
-                taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                found.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
+            for gpus in self._counts(job, kind):
+                rate = self.throughputs.rate(job, kind, gpus)
+                if rate > 0:
+                    taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
+                    found.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
         return tuple(found)
+
+    def _counts(self, job: Job, kind: str) -> list[int]:
+        """What a job asks for, and in elastic mode the sizes of its range that consolidate."""
+        wanted, size = requested_gpus(job), self.nodes.node_gpus(kind)
+        if not self.elastic or job.gpus is not None:
+            return [wanted]
+        most = min(job.max_gpus or wanted, self.nodes.capacity(kind))
+        sizes = [*friendly_sizes(size), *range(2 * size, most + 1, size)]
+        return [wanted, *(gpus for gpus in sizes if job.min_gpus <= gpus <= most and gpus != wanted)]
 
     def gpus(self) -> Ints:
         """GPUs of each type that leases can have; jobs that may not be stopped keep theirs."""
