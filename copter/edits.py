@@ -312,7 +312,7 @@ class Ledger:
         self._matrix.set_exceptions(self._kept(request), columns, costs)
 
     def _op_rescale(self, requests: list[Hashable], scale: Floats, offset: Floats, column: Ints, cost: Floats) -> None:
-        slots = np.array([self._slot_of[request] for request in requests], dtype=np.int32)
+        slots = self._slots(requests)
         self._note(self._matrix.restore_blocks, slots, self._matrix.save_blocks(slots))
         self._matrix.rescale(slots, scale, offset, column, cost)
 

@@ -99,6 +99,12 @@ class Inventory(Ledger):
         except KeyError:
             raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
 
+    def _slots(self, requests: list[Hashable]) -> NDArray[np.int32]:
+        try:
+            return np.fromiter(map(self._slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
+        except KeyError as error:
+            raise UnknownHandleError(f"unknown request {error.args[0]!r}: never added, or already removed") from None
+
     def _template_at(self, slot: int) -> Template:
         template: Template = self._matrix.slabs[slot].template
         return template

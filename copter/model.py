@@ -413,7 +413,7 @@ class Model(Inventory):
             Column of each request whose objective coefficient is given in `costs` (n,); -1 for none.
         """
         ids, n = list(requests), len(requests)
-        slots = np.fromiter((self._slot(request) for request in ids), dtype=np.int32, count=n)
+        slots = self._slots(ids)
         scales, offsets = checked_vector("scale", scale, n, 1.0), checked_vector("offset", offset, n, 0.0)
         single = checked_vector("costs", costs, n, 0.0)
         column = np.full(n, -1, dtype=np.int32) if columns is None else np.array(columns, dtype=np.int32)
