@@ -89,7 +89,8 @@ class InteriorSolve:
 
     def optimal(self, answer: Answer) -> bool:
         """Whether the checker finds the answer within tolerance."""
-        return residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
+        within = residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
+        return within and answer.judged.complementarity <= self.settings.tolerance
 
     # Points -------------------------------------------------------------------------------------------------------
 
@@ -104,8 +105,9 @@ class InteriorSolve:
             col_lower=lp.col_lower / scaling.column,
             col_upper=lp.col_upper / scaling.column,
             sense=lp.sense,
+            offset=lp.offset / scaling.cost,
         )
-        form = standard_form(scaled)
+        form = standard_form(scaled, 1.0 / scaling.cost)
         sign = 1.0 if lp.sense == "min" else -1.0
 
         def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -282,5 +284,7 @@ def residuals_of(judged: Judged) -> Residuals:
 
 def demerit(judged: Judged) -> float:
     """How far a point is from optimal: the worst of all residuals."""
-    worst = max(judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute)
+    residuals = residuals_of(judged)
+    relative = max(residuals.primal, residuals.dual, residuals.gap, judged.complementarity)
+    worst = max(relative, residuals.primal_absolute, residuals.dual_absolute)
     return worst if np.isfinite(worst) else np.inf

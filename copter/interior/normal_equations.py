@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
 REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
 ACCURATE = 1e-12  # relative residual at which refinement stops
+SINGULAR = 1e-7  # curvature, as a share of the factor's, at which a direction counts as one of dependent rows
 CLOSINGS = 2  # of the rows, after a step has been solved for
 CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
 
@@ -120,7 +121,7 @@ class NormalEquations:
             direction = preconditioned if step == 0 else preconditioned + slope / previous * direction
             image = self.times(direction)
             curvature = inner(direction, image)
-            if not curvature > 0.0 or not slope > 0.0:
+            if not curvature > SINGULAR * slope or not slope > 0.0:
                 break
             y = y + slope / curvature * direction
             residual = residual - slope / curvature * image
