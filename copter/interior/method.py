@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter.algorithm.scaling import equilibrate
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
+from copter.interior.dense_columns import without_dense_columns
 from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
@@ -107,7 +108,7 @@ class InteriorSolve:
             sense=lp.sense,
             offset=lp.offset / scaling.cost,
         )
-        form = standard_form(scaled, 1.0 / scaling.cost)
+        form = without_dense_columns(standard_form(scaled, 1.0 / scaling.cost))
         sign = 1.0 if lp.sense == "min" else -1.0
 
         def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
