@@ -158,8 +158,8 @@ def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> li
 def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
     """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive.
 
-    The ray is taken with its largest entry 1. Its value must be above what rounding leaves in it, and a multiplier that no
-    bound supports must be below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
+    The ray is taken with its largest entry 1. Its value must be above what rounding leaves in it, and a multiplier that
+    no bound supports must be below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
     values below 1 / tolerance is feasible then.
     """
     size = np.abs(ray).max(initial=0.0)

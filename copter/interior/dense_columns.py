@@ -43,7 +43,7 @@ def without_dense_columns(form: StandardForm) -> StandardForm:
     dense = dense_columns(form)
     if not len(dense):
         return form
-    m, n = form.matrix.shape
+    n = form.matrix.shape[1]
     columns = sp.csc_array(form.matrix)
     place = row_order(columns, dense)
     parts = [pieces(columns, j, place) for j in dense]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from copter.algorithm.sums import inner, norm
 from copter.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
 from copter.interior.ordering import minimum_degree, postordered
+from copter.interior.room import require_room
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +40,8 @@ class NormalEquations:
     def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
         self.must_stop = must_stop
         m = matrix.shape[0]
+        entries = np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
+        require_room("the matrix of the normal equations", min(inner(entries, entries), float(m) ** 2), 20)
         ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
         pattern = sp.csc_array(ones @ ones.T + sp.eye_array(m))
         ordering, permuted, tree = postordered(pattern, minimum_degree(pattern))
@@ -48,6 +51,7 @@ class NormalEquations:
         first = np.empty(m + 1, dtype=np.int32)
         groups = supernodes(tree, count, first)
         first = first[: groups + 1].copy()
+        require_room("the Cholesky factor of the normal equations", float(count.sum(dtype=np.int64)), 8)
         lower = sp.csc_array(sp.tril(permuted))
         lower.sort_indices()
         self._start, self._index = lower.indptr.astype(np.int32), lower.indices.astype(np.int32)

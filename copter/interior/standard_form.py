@@ -65,7 +65,7 @@ class StandardForm:
 
 
 def standard_form(lp: LinearProgram, unit: float = 1.0) -> StandardForm:
-    """Write an LP (as a minimisation) in equations; `unit` is the size of one in the objective that the LP came from."""
+    """Write an LP, as a minimisation, in equations; `unit` is one unit of the objective that gaps are judged by."""
     row = np.flatnonzero(np.isfinite(lp.row_lower) | np.isfinite(lp.row_upper))
     column = np.flatnonzero(lp.col_lower != lp.col_upper)
     fixed = np.flatnonzero(lp.col_lower == lp.col_upper)
@@ -93,6 +93,7 @@ def standard_form(lp: LinearProgram, unit: float = 1.0) -> StandardForm:
         column=column,
         sign=sign,
         origin=origin,
-        constant=objective * lp.offset + float(cost[fixed] @ lp.col_lower[fixed] + cost[column] @ origin[: len(column)]),
+        constant=objective * lp.offset
+        + float(cost[fixed] @ lp.col_lower[fixed] + cost[column] @ origin[: len(column)]),
         unit=unit,
     )

@@ -144,10 +144,11 @@ def chain(rng: np.random.Generator, most: int) -> LinearProgram:
     eye, before = sp.eye_array(periods), sp.eye_array(periods, k=-1)
     a = sp.hstack((eye - growth * before, -eye, eye))
     demand = rng.integers(0, 4, periods).astype(float)
+    stock, sale = float(rng.choice([5.0, INF])), float(rng.choice([9.0, INF]))
     return LinearProgram(
         np.concatenate((np.full(periods, 0.1), rng.integers(1, 6, periods), rng.integers(-3, 1, periods))), a,
         np.zeros(periods), np.zeros(periods), np.concatenate((np.zeros(2 * periods), demand)),
-        np.concatenate((np.full(periods, rng.choice([5.0, INF])), np.full(periods, 4.0), np.full(periods, rng.choice([9.0, INF])))),
+        np.concatenate((np.full(periods, stock), np.full(periods, 4.0), np.full(periods, sale))),
     )  # fmt: skip
 
 
