@@ -112,7 +112,9 @@ def integer_verdict(problem: LpProblem, found: dict[str, Any]) -> str:
     """A point that holds and a bound that the best value known does not contradict are right, whatever the gap."""
     if problem.objective is None:
         return "WRONG" if found["objective"] is not None else "ok" if found["status"] == problem.status else "unsolved"
-    if found["status"] == "primal_infeasible" or found["bound"] > problem.objective + 1e-5 * abs(problem.objective):
+    bound = found.get("bound")
+    contradicts = bound is not None and bound > problem.objective + 1e-5 * abs(problem.objective)
+    if found["status"] == "primal_infeasible" or contradicts:
         return "WRONG"
     return "unsolved" if found["objective"] is None else "ok"
 

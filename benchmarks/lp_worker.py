@@ -6,10 +6,13 @@ What is asked is one JSON object on stdin (path, integer, time_limit_s, toleranc
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 import warnings
 from typing import Any
+
+import numpy as np
 
 import copter
 from copter.testing import check, faults, integer_violation
@@ -17,7 +20,9 @@ from copter.testing import check, faults, integer_violation
 
 def main() -> None:
     """Answer one question."""
-    print(json.dumps(answer(**json.load(sys.stdin))), flush=True)
+    found = answer(**json.load(sys.stdin))
+    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in found.items()}
+    print(json.dumps(finite, allow_nan=False), flush=True)
 
 
 def answer(path: str, integer: bool, time_limit_s: float, tolerance: float, highs: bool) -> dict[str, Any]:
@@ -64,7 +69,7 @@ def integer_answer(lp: copter.LinearProgram, time_limit_s: float) -> dict[str, A
     plan = copter.solve_integer(lp, deadline_s=time_limit_s)
     seconds = time.perf_counter() - started
     found: dict[str, Any] = {
-        "status": plan.status,
+        "status": plan.status.value,
         "seconds": seconds,
         "bound": plan.bound,
         "gap": plan.gap,
@@ -72,7 +77,7 @@ def integer_answer(lp: copter.LinearProgram, time_limit_s: float) -> dict[str, A
         "faults": [],
     }
     if plan.x is not None:
-        judged = check(lp, plan.x, lp.row_lower * 0.0)
+        judged = check(lp, plan.x, np.zeros(lp.shape[0]))
         found |= {"objective": judged.objective, "primal": judged.primal, "primal_absolute": judged.primal_absolute}
         if judged.primal_absolute > 1e-6 * (1.0 + abs(plan.x).max(initial=0.0)):
             found["faults"].append(f"the point violates a row or bound by {judged.primal_absolute:.1e}")

@@ -17,8 +17,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--family", choices=families.NAMES, default="sia")
-    found.add_argument("--mode", choices=["full", "capped"], default="full", help="of sia: largest job")
-    found.add_argument("--scale", type=int, default=10_000, help="GPUs of sia, requests of the others (default 10000)")
+    found.add_argument("--mode", choices=["full", "capped"], default="full", help="of sia: jobs; of hadar: columns")
+    found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
     found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
     found.add_argument(
         "--churn",
@@ -44,7 +44,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
     unknown = [name for name in names if name not in peers.NAMES]
     if unknown:
         command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(peers.NAMES)}")
-    least = 8 * 7 if arguments.family == "sia" else 10
+    least = 8 * 7 if arguments.family in ("sia", "hadar") else 10
     if arguments.rounds < 1 or arguments.scale < least or not 0 <= arguments.churn < 1:
         command.error(f"rounds must be >= 1, scale >= {least} and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:

@@ -30,21 +30,32 @@ from copter.solution import Residuals, Solution, Status
 from copter.solving import solve
 
 if TYPE_CHECKING:
+    from copter.integer.solution import IntegerSolution, IntegerStatus
+    from copter.integer.solve import solve_integer
+    from copter.interop.certify import Certificate, certify_with_highs
     from copter.interop.mps import read_mps, write_mps
 
 __version__ = "0.1.0"
 
 # Imported when they are first asked for, so that importing copter stays fast.
 _LAZY = {
+    "Certificate": "copter.interop.certify",
+    "IntegerSolution": "copter.integer.solution",
+    "IntegerStatus": "copter.integer.solution",
+    "certify_with_highs": "copter.interop.certify",
     "read_mps": "copter.interop.mps",
+    "solve_integer": "copter.integer.solve",
     "write_mps": "copter.interop.mps",
 }
 
 __all__ = [
+    "Certificate",
     "CopterError",
     "DimensionError",
     "DuplicateHandleError",
     "EditNotAllowedError",
+    "IntegerSolution",
+    "IntegerStatus",
     "InvalidDataError",
     "LinearProgram",
     "Model",
@@ -57,8 +68,10 @@ __all__ = [
     "StaleSolutionError",
     "Status",
     "UnknownHandleError",
+    "certify_with_highs",
     "read_mps",
     "solve",
+    "solve_integer",
     "write_mps",
 ]
 

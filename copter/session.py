@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite
@@ -22,7 +23,7 @@ from copter.guard import Guard
 from copter.journal import History, Journal, checked_sync
 from copter.model import Model
 from copter.settings import Settings
-from copter.shims import IntegerPlan, RoundingShim, Shim
+from copter.shims import IntegerPlan, RoundingShim, Shim, shim_by_name
 from copter.shims.plan import IDLE
 from copter.solution import Residuals, Solution, SparseValues, Status
 from copter.watch import Watch
@@ -30,6 +31,7 @@ from copter.watch import Watch
 # Endings after which prices or values have gone off to infinity: there is nothing worth starting from.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
+LP_SHARE = 0.7  # of a deadline, where a shim that searches comes after the LP
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
 
@@ -102,24 +104,37 @@ class Session:
                 self._restart = f"the last solve ended {outcome.status.value}"
             return self._solution(outcome, reason, watch.elapsed_s)
 
-    def solve_integer(self, shim: Shim | None = None, deadline_s: float | None = None) -> IntegerPlan:
+    def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
         """Solve the LP, then make a whole plan of it.
 
         Parameters
         ----------
-        shim : Shim, optional
-            By default :class:`copter.shims.RoundingShim`. It is given the last plan that this method returned, and the
-            new one is never worse where that still fits.
+        shim : Shim or {"rounding", "dive", "exact"}, optional
+            By default :class:`copter.shims.RoundingShim`; "dive" and "exact" are :class:`copter.shims.RestrictedShim`.
+            It is given the last plan that this method returned, and the new one is never worse where that still fits.
         deadline_s : float, optional
-            As for :meth:`solve`; the shim comes after.
+            Wall-clock seconds; "dive" and "exact" leave the LP a part of them, other shims come after the LP.
 
         Returns
         -------
         IntegerPlan
             Feasible, with the LP's certified bound and the true gap.
+
+        Raises
+        ------
+        InvalidDataError
+            For the name of an unknown shim.
         """
-        solution = self.solve(deadline_s=deadline_s)
+        started = time.perf_counter()
+        searches = isinstance(shim, str) and shim != "rounding"
+        if isinstance(shim, str):
+            shim_by_name(shim, 0.0)
+        limit = deadline_s if deadline_s is None or not searches else LP_SHARE * deadline_s
+        solution = self.solve(deadline_s=limit)
         self.last_solution = solution
+        if isinstance(shim, str):
+            left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
+            shim = shim_by_name(shim, left)
         self._plan = (shim or RoundingShim())(self.model, solution, self._plan)
         return self._plan
 

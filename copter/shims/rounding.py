@@ -110,6 +110,10 @@ class Draft:
         slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
         return float(self.matrix.costs_at(slots, self.column[slots]).sum())
 
+    def holds(self) -> bool:
+        """Whether no row is used beyond what it has."""
+        return bool(np.all(self.left >= -self.room))
+
     # The stages ---------------------------------------------------------------------------------------------------
 
     def round(self, slots: Ints, columns: Ints, x: Floats, whole: float, support: float) -> int:
@@ -184,7 +188,7 @@ class Draft:
             column[slot] = self.matrix.fixed_of(int(slot))
         slots = np.flatnonzero((column != IDLE) & self.alive).astype(np.int32)
         draft.take_all(slots, column[slots])
-        if bool(np.all(draft.left >= -draft.room)):
+        if draft.holds():
             return draft
         again = Draft(self.model)
         cost = self.matrix.costs_at(slots, column[slots])

@@ -321,10 +321,13 @@ def check_plan(plan: Plan, cluster: Cluster) -> None:
         assert sum(gpus for _, gpus in allocation.nodes) == allocation.gpus, f"{job_id}: {allocation}"
         assert list(allocation.nodes) == sorted(allocation.nodes), f"{job_id}: nodes are not sorted"
         assert len({node for node, _ in allocation.nodes}) == len(allocation.nodes), f"{job_id}: a node twice"
+        by_type = dict.fromkeys(allocation.by_type, 0)
         for node, gpus in allocation.nodes:
-            assert cluster.nodes[node].gpu_type == allocation.gpu_type, f"{job_id}: {node} is of another type"
+            assert cluster.nodes[node].gpu_type in by_type, f"{job_id}: {node} is of another type"
             assert gpus >= 1, f"{job_id}: {gpus} GPUs of {node}"
             used[node] = used.get(node, 0) + gpus
+            by_type[cluster.nodes[node].gpu_type] += gpus
+        assert by_type == allocation.by_type, f"{job_id}: {allocation}"
     for node, gpus in used.items():
         assert gpus <= cluster.nodes[node].gpus, f"{node} is over-committed: {gpus} of {cluster.nodes[node].gpus}"
 

@@ -42,7 +42,10 @@ def test_json_is_the_last_line_with_every_key(capsys):
     assert (found["policy"], found["gpus"], found["rounds"], found["warmup_rounds"]) == ("fifo", 64, 20, 5)
     assert (found["seed"], found["mode"], found["highs"], found["trace_lines_skipped"]) == (3, "full", None, 0)
     assert found["jobs_submitted"] == 4 * 64  # a whole day is sampled, however much of it is simulated
-    assert set(found["round_s"]) == {"p50", "p99", "max"}
+    assert set(found["round_s"]) == {"p50", "p95", "p99", "max"}
+    assert set(found["finish_time_fairness"]) == {"thesis", "artifact"}
+    assert set(found["latency_ratio"]) == {"max", "mean"}
+    assert found["fragmentation_gpus"] >= 0
     assert set(found["gap"]) == set(found["variables"]) == set(found["fractional_jobs"]) == {"p50", "max"}
 
 

@@ -105,3 +105,37 @@ def test_help_imports_no_solver():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "--time-limit" in done.stdout
+
+
+KNAPSACK = copter.LinearProgram(
+    [5, 4, 3], [[2, 3, 1], [4, 1, 2]], row_upper=[5, 11], col_upper=2, integrality=1, sense="max", offset=1
+)
+
+
+@pytest.mark.parametrize("shim", ["rounding", "dive"])
+def test_an_integer_point(capsys, tmp_path, shim):
+    path = file_of(tmp_path, KNAPSACK)
+    code, out, err = run(capsys, path, "--integer", "--shim", shim, "--time-limit", "5", "--json")
+    found = json.loads(out.splitlines()[-1])
+    assert (code, err) == (0, "")
+    assert set(found) >= KEYS
+    assert found["status"] in ("feasible", "optimal")
+    assert found["objective"] == pytest.approx(14.0 if shim == "dive" else found["objective"])
+    assert found["objective"] <= found["bound"] + 1e-9
+    assert found["max_violation"] <= 1e-6
+    assert found["integer_columns"] == 3
+
+
+def test_an_integer_point_in_the_table(capsys, tmp_path):
+    code, out, _ = run(capsys, file_of(tmp_path, KNAPSACK), "--integer", "--time-limit", "5")
+    assert code == 0
+    assert "3 integer" in out
+    assert "found by" in out
+
+
+def test_no_integer_point_is_an_answer(capsys, tmp_path):
+    lp = copter.LinearProgram([1.0], [[2.0]], row_lower=1.0, row_upper=1.0, col_upper=5.0, integrality=1)
+    code, out, _ = run(capsys, file_of(tmp_path, lp), "--integer", "--time-limit", "2", "--json")
+    found = json.loads(out.splitlines()[-1])
+    assert (code, found["objective"], found["gap"]) == (0, None, None)
+    assert found["status"] in ("primal_infeasible", "none_found")

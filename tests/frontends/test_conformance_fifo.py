@@ -24,7 +24,7 @@ class TestFifoConforms(PolicyConformance):
 
     def state(self, policy: SchedulingPolicy) -> Hashable | None:
         assert isinstance(policy, FifoPolicy)
-        return tuple(policy._jobs.items()), tuple((k, f.gpus) for k, f in policy._free.items())
+        return tuple(policy.jobs.items()), tuple((k, policy.nodes.free(k)) for k in policy.nodes.types)
 
 
 class TestFifoWithoutBackfillConforms(PolicyConformance):

@@ -38,3 +38,12 @@ def test_a_job_that_pinned_jobs_leave_no_room_for_is_left_out() -> None:
     allocations, _, left_out = two.place_what_fits(both, pinned, ["a", "b"])
     assert left_out == ("whole",)
     assert allocations == pinned
+
+
+def test_hadar_at_scale_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    example = runpy.run_path(str(EXAMPLE.with_name("hadar_at_scale.py")))
+    found = example["run"](700, 3, 0, "throughput", False, 1)
+    assert found["gpus"] == 700
+    assert found["used"] > 0.9
+    assert found["gap"]["max"] < 0.05
+    assert found["fractional_jobs_max"] <= 7

@@ -48,6 +48,7 @@ JOBS = {
     "completion_s": np.array([3600.0, 14400.0, np.nan]),
     "jct_s": np.array([3600.0, 10800.0, np.nan]),
     "restarts": np.array([0, 3, 0]),
+    "gpu_seconds": np.array([7200.0, 14400.0, 60.0]),
 }
 
 
@@ -58,13 +59,14 @@ def test_jobs_that_have_not_ended_are_left_out_of_times_but_not_of_the_first_sub
     assert summary["makespan_h"] == 4.0
     assert summary["p99_jct_h"] == pytest.approx(np.percentile([1, 3], 99))
     assert summary["restarts_per_job"] == 1.5
+    assert summary["gpu_hours_per_job"] == 3.0
 
 
 def test_the_warm_up_is_left_out_of_round_statistics():
     rounds = [record(0, warmup=True, round_s=99.0, gpus_used={"t4": 8}), *(record(i) for i in (1, 2, 3))]
     summary = summarise(rounds, JOBS)
     assert (summary["rounds"], summary["warmup_rounds"]) == (3, 1)
-    assert summary["round_s"] == {"p50": 0.5, "p99": 0.5, "max": 0.5}
+    assert summary["round_s"] == {"p50": 0.5, "p95": 0.5, "p99": 0.5, "max": 0.5}
     assert summary["variables"] == {"p50": 200.0, "max": 300.0}
     assert summary["fractional_jobs"] == {"p50": 2.0, "max": 3.0}
     assert summary["solve_s"]["max"] == pytest.approx(0.6)
@@ -80,7 +82,7 @@ def test_nothing_gives_none_and_not_nan():
     assert summary["jobs_completed"] == 0
     for key in ("avg_jct_h", "p99_jct_h", "makespan_h", "utilisation", "restarts_per_job", "rss_growth_mb"):
         assert summary[key] is None
-    assert summary["round_s"] == {"p50": None, "p99": None, "max": None}
+    assert summary["round_s"] == {"p50": None, "p95": None, "p99": None, "max": None}
 
 
 def test_spread_and_memory():

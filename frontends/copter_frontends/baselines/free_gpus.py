@@ -26,9 +26,17 @@ class FreeGpus:
         return self._free.keys()
 
     @property
+    def count(self) -> int:
+        """Number of nodes."""
+        return len(self._free)
+
+    @property
     def gpus(self) -> int:
         """Free GPUs."""
         return sum(free * len(nodes) for free, nodes in enumerate(self._by_free))
+
+    def __contains__(self, node: str) -> bool:
+        return node in self._free
 
     def free_on(self, node: str) -> int:
         """Free GPUs of one node."""
@@ -69,6 +77,18 @@ class FreeGpus:
                 return None
             shares.append((fullest, rest))
         return tuple(sorted(shares))
+
+    def find_anywhere(self, gpus: int) -> Shares | None:
+        """Find room wherever it is, on the nodes with most of it first, sorted by node id; None if there is none."""
+        shares: list[tuple[str, int]] = []
+        left = gpus
+        for free in range(self._gpus_per_node, 0, -1):
+            for node in self._by_free[free]:
+                if left == 0:
+                    return tuple(sorted(shares))
+                shares.append((node, min(free, left)))
+                left -= shares[-1][1]
+        return tuple(sorted(shares)) if left == 0 else None
 
     def _set(self, node: str, free: int) -> None:
         del self._by_free[self._free[node]][node]

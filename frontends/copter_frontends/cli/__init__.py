@@ -7,6 +7,10 @@ import sys
 
 import click
 
+# Before SciPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from copter_frontends.cli.compare import compare
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
@@ -17,6 +21,7 @@ def cli() -> None:
     """Continual optimization for round-based GPU-cluster schedulers."""
 
 
+cli.add_command(compare)
 cli.add_command(simulate)
 cli.add_command(solve)
 

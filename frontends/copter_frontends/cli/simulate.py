@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from copter_frontends.cli.output import InputError, complain, print_json
+from copter_frontends.policy_names import BASELINE_NAMES
 
 if TYPE_CHECKING:
+    from copter_frontends.goodput.profiled import ProfiledApplication
     from copter_frontends.simulator import Simulation, SimulationResult
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-POLICY_NAMES = ("sia", "fifo")
+POLICY_NAMES = ("sia", "hadar", "fifo", *BASELINE_NAMES)
 """The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
+
+SEMANTICS_NAMES = ("default", "sia-artifact")
+"""The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
 WARMUP_HOURS = 9  # of a sampled day: then its busiest hours begin
 """Rounds simulated first, by default, when ``--rounds`` is given."""
@@ -44,6 +49,8 @@ class SimulateOptions:
     seed: int
     mode: str
     round_s: float | None
+    semantics: str
+    profiles: str | None
     warmup_rounds: int | None
     compare: str | None
     compare_every: int
@@ -89,6 +96,14 @@ class SimulateOptions:
     show_default=True,
     help="Configurations: all sizes, or up to 64 GPUs.",
 )
+@click.option(
+    "--semantics",
+    type=click.Choice(SEMANTICS_NAMES),
+    default="default",
+    show_default=True,
+    help="Conventions: copter's own, or those of Sia's public simulator.",
+)
+@click.option("--profiles", type=click.Path(), help="Folder of measured profiles  [default: found beside the data]")
 @click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(
     "--warmup-rounds",
@@ -105,11 +120,11 @@ def simulate(**options: Any) -> None:
     """Simulate POLICY on a cluster, round by round."""
     asked = SimulateOptions(**options)
     asked.check()
-    run_simulation(asked)
+    _show(asked, run_simulation(asked))
 
 
-def run_simulation(asked: SimulateOptions) -> None:
-    """Simulate, and print and write what was asked for."""
+def run_simulation(asked: SimulateOptions) -> dict[str, Any]:
+    """Simulate, write what was asked for, and return the summary."""
     from copter_frontends.report.progress import LiveProgress
 
     simulation, workload = _prepare(asked)
@@ -125,9 +140,9 @@ def run_simulation(asked: SimulateOptions) -> None:
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
     summary = summary_of(asked, result, workload, comparison)
-    _show(asked, summary)
     if asked.out is not None:
         _write(asked, result, summary, workload, comparison)
+    return summary
 
 
 def summary_of(
@@ -139,6 +154,7 @@ def summary_of(
         "policy": asked.policy,
         "gpus": result.gpus,
         **figures,
+        **_fairness(asked, result, workload),
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
@@ -148,12 +164,23 @@ def summary_of(
     }
 
 
+def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
+    """Finish-time fairness, latency ratio and fragmentation, against jobs alone as the goodput model has them."""
+    from copter_frontends.goodput import GoodputModel
+    from copter_frontends.simulator.alone import GoodputAloneTimes
+    from copter_frontends.simulator.fairness import fairness_summary
+    from copter_frontends.vocabulary import configurations_of
+
+    return fairness_summary(result, workload.jobs, GoodputAloneTimes(GoodputModel(configurations_of(_cluster(asked)))))
+
+
 def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
     """Make all that a run needs; what is wrong here is bad input."""
     from copter.errors import CopterError
 
     try:
         from copter_frontends.goodput import GoodputModel
+        from copter_frontends.semantics import PRESETS
         from copter_frontends.simulator import Simulation
         from copter_frontends.simulator.policies import POLICIES
         from copter_frontends.simulator.workload import make_workload
@@ -164,14 +191,42 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         cluster = _cluster(asked)
         model = GoodputModel(configurations_of(cluster))
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
-        policy = POLICIES[asked.policy].make(cluster, model, asked.mode, asked.threads)
+        semantics, profiles = PRESETS[asked.semantics], _profiles(asked)
+        policy = POLICIES[asked.policy].build(cluster, model, asked.mode, asked.threads, semantics, profiles)
         if asked.round_s is not None:
             policy.round_s = asked.round_s
         hours = max(asked.hours or 24.0, 24.0)
-        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work))
-        return Simulation(cluster, workload.jobs, policy, model, policy.round_s, asked.seed), workload
+        cap = semantics.batch_limit == "policy"
+        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap)
+        simulation = Simulation(
+            cluster,
+            POLICIES[asked.policy].take(workload.jobs),
+            policy,
+            model,
+            policy.round_s,
+            asked.seed,
+            semantics=semantics,
+            profiles=profiles,
+        )
+        return simulation, workload
     except CopterError as error:
         raise InputError(str(error)) from error
+
+
+def _profiles(asked: SimulateOptions) -> Mapping[str, ProfiledApplication] | None:
+    """The measured profiles where the semantics use them and they are there; None: fitted constants do."""
+    from copter_frontends.goodput.measured import find_profiles, read_profiles
+    from copter_frontends.semantics import PRESETS
+
+    if asked.profiles is not None:
+        return read_profiles(asked.profiles)
+    if PRESETS[asked.semantics].training == "exact":
+        return None
+    found = find_profiles(*([asked.trace] if asked.trace else []))
+    if found is None:
+        complain("no measured profiles found (COPTER_DATA, --profiles): jobs train by the fitted constants")
+        return None
+    return read_profiles(found)
 
 
 def _work(word: str) -> Literal["trace", "full"]:

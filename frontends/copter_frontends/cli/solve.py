@@ -11,7 +11,10 @@ import click
 from copter_frontends.cli.output import InputError, complain, print_json
 
 if TYPE_CHECKING:
-    from copter import LinearProgram, Solution
+    from copter import IntegerSolution, LinearProgram, Settings, Solution
+
+SHIM_NAMES = ("rounding", "dive", "exact")
+"""Those of :func:`copter.solve_integer`, here so that ``--help`` imports nothing."""
 
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
@@ -24,18 +27,40 @@ _FAILED = ("numerical_error", "interrupted")
 @click.argument("file", type=click.Path())
 @click.option("--tolerance", type=_POSITIVE, default=1e-6, show_default=True, help="Of residuals and gap.")
 @click.option("--time-limit", type=_POSITIVE, help="Seconds  [default: none]")
+@click.option("--integer", is_flag=True, help="Find a point with whole integer columns; without it they are relaxed.")
+@click.option(
+    "--shim",
+    type=click.Choice(SHIM_NAMES),
+    default="dive",
+    show_default=True,
+    help="With --integer: round the relaxation, search, or branch and bound by HiGHS.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the solver  [default: all]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
-def solve(file: str, tolerance: float, time_limit: float | None, threads: int | None, as_json: bool) -> int:
+def solve(
+    file: str,
+    tolerance: float,
+    time_limit: float | None,
+    integer: bool,
+    shim: str,
+    threads: int | None,
+    as_json: bool,
+) -> int:
     """Solve the linear program in FILE (.mps or .mps.gz).
 
     The objective includes the file's constant. Exit code 0 if there is an answer (infeasible, unbounded and out of time
     are answers), 1 if there is none, 2 for bad input.
     """
     lp = _read(file)
+    settings = _settings(tolerance, time_limit, threads)
     started = time.perf_counter()
-    answer = _solve(lp, tolerance, time_limit, threads)
-    summary = summary_of(file, lp, answer, time.perf_counter() - started)
+    if integer:
+        import copter
+
+        found = copter.solve_integer(lp, shim, time_limit, settings)
+        summary = integer_summary_of(file, lp, found)
+    else:
+        summary = summary_of(file, lp, _solve(lp, settings), time.perf_counter() - started)
     if as_json:
         print_json(summary)
     else:
@@ -57,6 +82,29 @@ def summary_of(file: str, lp: LinearProgram, solution: Solution, seconds: float)
         "max_violation": residuals.primal_absolute if known else None,
         "iterations": solution.iterations,
         "seconds": seconds,
+        **_facts(file, lp),
+    }
+
+
+def integer_summary_of(file: str, lp: LinearProgram, found: IntegerSolution) -> dict[str, Any]:
+    """The object that ``--json`` prints for an integer point; residuals are the point's."""
+    from numpy import zeros
+
+    from copter.testing import check
+
+    known = found.x is not None
+    judged = None if found.x is None else check(lp, found.x, zeros(lp.shape[0]))
+    return {
+        "status": found.status.value,
+        "objective": found.objective if known else None,
+        "bound": found.bound,
+        "gap": found.gap if known else None,
+        "primal_residual": None if judged is None else judged.primal,
+        "dual_residual": None,
+        "max_violation": None if judged is None else judged.primal_absolute,
+        "iterations": found.relaxations,
+        "seconds": found.solve_time_s,
+        "found_by": found.found_by or None,
         **_facts(file, lp),
     }
 
@@ -89,11 +137,11 @@ def _read(file: str) -> LinearProgram:
     return lp
 
 
-def _solve(lp: LinearProgram, tolerance: float, time_limit: float | None, threads: int | None) -> Solution:
+def _settings(tolerance: float, time_limit: float | None, threads: int | None) -> Settings:
     import copter
 
     try:
-        settings = copter.Settings(
+        return copter.Settings(
             tolerance=tolerance,
             absolute_tolerance=tolerance,
             time_limit_s=float("inf") if time_limit is None else time_limit,
@@ -101,6 +149,11 @@ def _solve(lp: LinearProgram, tolerance: float, time_limit: float | None, thread
         )
     except copter.SettingsError as error:
         raise InputError(str(error)) from error
+
+
+def _solve(lp: LinearProgram, settings: Settings) -> Solution:
+    import copter
+
     return copter.solve(lp, settings)
 
 
@@ -125,6 +178,8 @@ def _print_table(summary: dict[str, Any]) -> None:
         table.add_row(key, number(summary[key], "{:.12g}"))
     for key in ("gap", "primal_residual", "dual_residual", "max_violation"):
         table.add_row(key.replace("_", " "), number(summary[key], "{:.1e}"))
+    if summary.get("found_by"):
+        table.add_row("found by", summary["found_by"])
     table.add_row("iterations", number(summary["iterations"], "{:,}"))
     table.add_row("time", time_text(summary["seconds"]))
     Console().print(table)

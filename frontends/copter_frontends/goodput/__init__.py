@@ -1,6 +1,13 @@
 """How fast jobs train: throughput, statistical efficiency, and their product, goodput (docs/goodput.md)."""
 
-from copter_frontends.goodput.applications import APPLICATIONS, Application, GpuProfile, application_of
+from copter_frontends.goodput.applications import (
+    ALL_APPLICATIONS,
+    APPLICATIONS,
+    HYBRID_APPLICATIONS,
+    Application,
+    GpuProfile,
+    application_of,
+)
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.efficiency import efficiency, noise_scale_at
 from copter_frontends.goodput.errors import UnknownApplicationError
@@ -14,7 +21,9 @@ from copter_frontends.goodput.throughput import (
 )
 
 __all__ = [
+    "ALL_APPLICATIONS",
     "APPLICATIONS",
+    "HYBRID_APPLICATIONS",
     "PHASES",
     "Application",
     "Batch",

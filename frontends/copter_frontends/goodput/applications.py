@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.bootstrap import bootstrapped
 from copter_frontends.goodput.efficiency import noise_scale_at
 from copter_frontends.goodput.errors import UnknownApplicationError
-from copter_frontends.goodput.fitted_constants import FITTED, MAX_LOCAL_BATCH_SIZE, NOISE_SCALE, TRAINING, V100_RATIO
+from copter_frontends.goodput.fitted_constants import (
+    FITTED,
+    GPT,
+    GPT_MICROBATCHES,
+    GPT_STAGES,
+    MAX_LOCAL_BATCH_SIZE,
+    TRAINING,
+    V100_RATIO,
+)
+from copter_frontends.goodput.noise_scales import NOISE_SCALE
+from copter_frontends.goodput.pipeline import Pipeline
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 
@@ -40,7 +53,7 @@ class Application:
     work_samples : float
         A full training run, in samples at perfect efficiency: scale-invariant iterations at M0, times M0.
     noise_scale : tuple of float
-        Gradient noise scale in samples, at evenly spaced fractions of training from 0 to 1.
+        Gradient noise scale in samples at M0, at evenly spaced fractions of training from 0 to 1.
     restart_s : float
         Seconds that a start or restart takes (checkpoint-restore) before training goes on.
     policy_restart_s : float
@@ -49,6 +62,10 @@ class Application:
         Measured training time over the time that the model gives. Rows of goodput do not include it.
     gpus : mapping of GPU type to GpuProfile
         Types that are absent cannot run the application.
+    noise_by_batch : mapping of int to tuple of float
+        The same at every measured total batch. Empty: that at M0 holds for all.
+    pipeline : Pipeline, optional
+        How it is cut into stages, where one GPU cannot hold it.
 
     Raises
     ------
@@ -65,6 +82,8 @@ class Application:
     policy_restart_s: float
     slowdown: float
     gpus: Mapping[str, GpuProfile]
+    noise_by_batch: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    pipeline: Pipeline | None = None
 
     def __post_init__(self) -> None:
         self._require(1 <= self.init_batch_size <= self.max_batch_size, "needs 1 <= init_batch_size <= max_batch_size")
@@ -82,10 +101,17 @@ class Application:
         """Noise scale in samples at a fraction of training done, 0 to 1."""
         return noise_scale_at(self.noise_scale, progress)
 
+    def noise_scales_at(self, progress: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Total batches, ascending, and the noise scale at each, both in samples, at a fraction of training (G6)."""
+        table = self.noise_by_batch or {self.init_batch_size: self.noise_scale}
+        batches = sorted(table)
+        scales = [noise_scale_at(table[batch], progress) for batch in batches]
+        return np.array(batches, dtype=np.float64), np.array(scales)
+
 
 def application_of(name: str, applications: Mapping[str, Application] | None = None) -> Application:
     """The application of this name; UnknownApplicationError, listing the known ones, if there is none."""
-    known = APPLICATIONS if applications is None else applications
+    known = ALL_APPLICATIONS if applications is None else applications
     try:
         return known[name]
     except KeyError:
@@ -112,7 +138,8 @@ def _table() -> Mapping[str, Application]:
             init_batch_size=first,
             max_batch_size=most,
             work_samples=float(iterations * first),
-            noise_scale=NOISE_SCALE[name],
+            noise_scale=NOISE_SCALE[name][first],
+            noise_by_batch=MappingProxyType(NOISE_SCALE[name]),
             restart_s=restart_s,
             policy_restart_s=policy_restart_s,
             slowdown=slowdown,
@@ -122,3 +149,28 @@ def _table() -> Mapping[str, Application]:
 
 
 APPLICATIONS: Mapping[str, Application] = _table()
+
+
+def _gpt() -> Application:
+    """The 2.8 billion parameter model of thesis 3.5.3; its statistics are those of bert, as there."""
+    like = APPLICATIONS["bert"]
+    return Application(
+        name="gpt",
+        init_batch_size=like.init_batch_size,
+        max_batch_size=like.max_batch_size,
+        work_samples=like.work_samples,
+        noise_scale=like.noise_scale,
+        restart_s=30.0,
+        policy_restart_s=30.0,
+        slowdown=1.0,
+        gpus=MappingProxyType({kind: GpuProfile(ThroughputParameters(*row), 1, 1) for kind, row in GPT.items()}),
+        noise_by_batch=like.noise_by_batch,
+        pipeline=Pipeline(GPT_STAGES, GPT_MICROBATCHES),
+    )
+
+
+HYBRID_APPLICATIONS: Mapping[str, Application] = MappingProxyType({"gpt": _gpt()})
+"""Applications that are pipeline and data parallel at once."""
+
+ALL_APPLICATIONS: Mapping[str, Application] = MappingProxyType({**APPLICATIONS, **HYBRID_APPLICATIONS})
+"""Every application, by name."""

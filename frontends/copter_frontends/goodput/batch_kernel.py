@@ -1,4 +1,4 @@
-"""The choice of batch size, for many configurations at once: one compiled pass (docs/goodput.md, G7 and G8)."""
+"""The choice of batch size, for many configurations at once: one compiled pass (docs/goodput.md, G6 to G8)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def _best_batches(
     kinds: Integers,
     init_batch: int,
     max_batch: int,
-    noise_scale: float,
+    overshoot: bool,
+    fixed_batch: int,
+    noise_batches: Floats,
+    noise_scales: Floats,
     goodput: Floats,
     local_batch: Integers,
     accumulation: Integers,
@@ -40,19 +43,23 @@ def _best_batches(
         goodput[i] = 0.0
         local_batch[i] = 0
         accumulation[i] = 0
-        if most == 0 or low > max_batch:
+        if most == 0 or (low > max_batch and not overshoot):
             continue
+        high = max(low, max_batch)
+        if fixed_batch > 0:
+            low = high = fixed_batch
         sync = _TINY_S
         if nodes[i] > 1:
             sync = alpha_n + beta_n * max(count - 2.0, _TINY_S)
         elif count > 1:
             sync = alpha_r + beta_r * max(count - 2.0, _TINY_S)
-        growth = math.log(max_batch / low) / (CANDIDATES - 1)
+        growth = math.log(high / low) / (CANDIDATES - 1)
         last_local, last_steps = -1, -1
+        at = 0
         for candidate in range(CANDIDATES):
             share = low * math.exp(growth * candidate) / count
             if candidate == CANDIDATES - 1:
-                share = max_batch / count
+                share = high / count
             steps = math.ceil(share / most - EPSILON) - 1
             if count == 1 and share > init_batch + EPSILON:
                 steps = max(steps, 1)
@@ -64,6 +71,17 @@ def _best_batches(
             longer, shorter = max(compute, sync), min(compute, sync)
             step = longer * (1.0 + (shorter / longer) ** gamma) ** (1.0 / gamma)
             batch = count * local * (steps + 1)
+            while at > 0 and noise_batches[at - 1] >= batch:
+                at -= 1
+            while at < noise_batches.size and noise_batches[at] < batch:
+                at += 1
+            if at == 0:
+                noise_scale = noise_scales[0]
+            elif at == noise_batches.size:
+                noise_scale = noise_scales[at - 1]
+            else:
+                weight = (batch - noise_batches[at - 1]) / (noise_batches[at] - noise_batches[at - 1])
+                noise_scale = noise_scales[at - 1] + weight * (noise_scales[at] - noise_scales[at - 1])
             value = batch / (steps * compute + step) * ((noise_scale + init_batch) / (noise_scale + batch))
             if value > goodput[i]:
                 goodput[i] = value
@@ -74,7 +92,7 @@ def _best_batches(
 _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 
 best_batches: Callable[..., None] = _compile(_best_batches)
-"""Best goodput and batch of every configuration, written into the last three arguments.
+"""Best goodput and batch of every configuration, written into the last three arguments (G6 to G8).
 
 Parameters
 ----------
@@ -86,8 +104,13 @@ nodes, gpus, kinds : ndarray (n,) of int64
     The configurations; a kind is a row of `parameters`.
 init_batch, max_batch : int
     M0 and the largest total batch.
-noise_scale : float
-    In samples.
+overshoot : bool
+    Whether a configuration whose smallest batch exceeds `max_batch` runs at that smallest batch, as in the public
+    simulator, or not at all.
+fixed_batch : int
+    The only total batch to try, in samples; 0: any.
+noise_batches, noise_scales : ndarray (b,) of float64
+    The noise scale in samples at total batches, ascending; linear between, constant beyond.
 goodput : ndarray (n,) of float64
     Efficient samples per second; 0.0 where the job cannot run. Written.
 local_batch, accumulation : ndarray (n,) of int64

@@ -16,6 +16,9 @@ TRAINING: dict[str, tuple[int, int, int, int, float, float, float]] = {
     "ncf": (256, 32_768, 194_174, 32, 15.0, 30.0, 1.5),
 }
 
+# Epochs of a full training run.
+EPOCHS: dict[str, int] = {"cifar10": 100, "bert": 2, "deepspeech2": 80, "yolov3": 50, "imagenet": 90, "ncf": 10}
+
 # (Application, GPU type): (alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma). The quad was never profiled on
 # two nodes: its alpha_n and beta_n are at the fit's floor here, and are raised when the table is read.
 FITTED: dict[tuple[str, str], tuple[float, ...]] = {
@@ -62,16 +65,6 @@ MAX_LOCAL_BATCH_SIZE: dict[str, dict[str, int]] = {
     "ncf": {"t4": 32768, "rtx": 32768, "quad": 32768, "v100": 32768, "a100": 32768, "p100": 32768, "k80": 32768},
 }
 
-# Noise scale at 0, 10, ..., 100% of training.
-NOISE_SCALE: dict[str, tuple[float, ...]] = {
-    "cifar10": (72.48, 829.4, 2104, 2788, 3696, 4837, 6444, 9430, 17070, 25690, 38660),
-    "bert": (423, 423, 423, 423, 423, 423, 514.3, 625.4, 760.4, 924.6, 1124),
-    "deepspeech2": (10.23, 247.8, 1264, 4230, 11860, 21220, 56080, 7.892e7, 1.45e6, 93680, 210600),
-    "yolov3": (0.6494, 239.4, 331.2, 369.5, 610.7, 433.6, 624.4, 882.1, 1647, 2191, 5099),
-    "imagenet": (928.2, 5343, 5893, 6034, 11670, 11360, 11230, 14720, 14260, 14310, 14430),
-    "ncf": (18570, 18570, 7.669e6, 297500, 6.901e6, 7.49e6, 2.077e7, 1.831e7, 4.783e7, 3.925e7, 5.913e7),
-}
-
 # One-GPU throughput of the V100 over that of (the P100, the K80), in steps per second at the largest batch size that
 # was measured, for the model family nearest to the application.
 V100_RATIO: dict[str, tuple[float, float]] = {
@@ -81,4 +74,13 @@ V100_RATIO: dict[str, tuple[float, float]] = {
     "yolov3": (2.496766 / 1.584352, 2.496766 / 0.3472237),  # ResNet-50, batch 128: a deep convolutional network too
     "imagenet": (2.496766 / 1.584352, 2.496766 / 0.3472237),  # ResNet-50, batch 128
     "ncf": (2.84151 / 5.548441, 2.84151 / 2.698783),  # Recommendation, batch 8192: the V100 hosts were the slow ones
+}
+
+# The hybrid-parallel model of thesis 3.5.3: GPUs of one replica, micro-batches of one sample in a step, and the seven
+# constants with a micro-batch's forward pass through one stage as the compute time and replicas in place of GPUs.
+GPT_STAGES: dict[str, int] = {"rtx": 8, "a100": 2}
+GPT_MICROBATCHES = 48
+GPT: dict[str, tuple[float, ...]] = {
+    "rtx": (1e-8, 0.099, 0.435, 0.1075, 0.435, 0.1075, 1.0),
+    "a100": (1e-8, 0.144, 0.18001, 0.01667, 0.018, 0.00183, 1.0),
 }

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
-from copter_frontends.goodput.applications import APPLICATIONS, Application, application_of
+from copter_frontends.goodput.applications import ALL_APPLICATIONS, Application, application_of
 from copter_frontends.goodput.batch_kernel import best_batches
-from copter_frontends.vocabulary import Configuration, UnknownGpuTypeError
+from copter_frontends.goodput.pipeline import pipeline_goodput
+from copter_frontends.vocabulary import Configuration, Job, UnknownGpuTypeError
 
 PHASES = 40  # pieces of training in which the noise scale is held constant
 ROWS_KEPT = 4096  # rows in the cache; the least recently used one goes first
@@ -56,7 +57,7 @@ class GoodputModel:
     """
 
     def __init__(
-        self, configurations: Sequence[Configuration], applications: Mapping[str, Application] = APPLICATIONS
+        self, configurations: Sequence[Configuration], applications: Mapping[str, Application] = ALL_APPLICATIONS
     ) -> None:
         self.configurations = tuple(configurations)
         self.applications = applications
@@ -72,7 +73,7 @@ class GoodputModel:
         self._kind = np.array([index[c.gpu_type] for c in self.configurations], dtype=np.int64)
         self._position = {c: i for i, c in enumerate(self.configurations)}
         self._ends = [(i + 1) / PHASES for i in range(PHASES)]
-        self._rows: OrderedDict[tuple[str, int, int], _Row] = OrderedDict()
+        self._rows: OrderedDict[tuple[str, int, int, int, int], _Row] = OrderedDict()
         self._tables: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
 
     @property
@@ -107,6 +108,10 @@ class GoodputModel:
         if not 0 <= phase < PHASES:
             raise InvalidDataError(f"{application}: phase is {phase}, must be from 0 to {PHASES - 1}")
         return self._ends[phase]
+
+    def job_row(self, job: Job, progress: float) -> NDArray[np.float64]:
+        """Row of a job with its own limits: its largest or fixed batch, its fixed GPUs (see :meth:`row`)."""
+        return self._row(job.application, progress, job.max_batch_size, job.batch_size, job.gpus).goodput
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
         """Best goodput of a job in each configuration, over its choice of batch size (G8).
@@ -166,12 +171,19 @@ class GoodputModel:
         rates = np.array([self.row(application, middle)[position] for middle in middles])
         return float("inf") if (rates == 0).any() else found.work_samples * found.slowdown * float((1 / rates).mean())
 
-    def _row(self, application: str, progress: float, max_batch_size: int | None) -> _Row:
+    def _row(
+        self,
+        application: str,
+        progress: float,
+        max_batch_size: int | None,
+        batch_size: int | None = None,
+        gpus: int | None = None,
+    ) -> _Row:
         found = application_of(application, self.applications)
         if max_batch_size is not None and max_batch_size < 1:
             raise InvalidDataError(f"{application}: max_batch_size is {max_batch_size}, must be >= 1")
         cap = found.max_batch_size if max_batch_size is None else min(max_batch_size, found.max_batch_size)
-        key = (application, self.phase(application, progress), cap)
+        key = (application, self.phase(application, progress), cap, batch_size or 0, gpus or 0)
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = self._evaluate(found, *key[1:])
@@ -181,17 +193,44 @@ class GoodputModel:
             self._rows.move_to_end(key)
         return row
 
-    def _evaluate(self, application: Application, phase: int, cap: int) -> _Row:
-        parameters, limits = self._table(application)
+    def _evaluate(self, application: Application, phase: int, cap: int, batch_size: int, gpus: int) -> _Row:
         count = len(self.configurations)
-        row = _Row(np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64))
-        noise = application.noise_scale_at((phase + 0.5) / PHASES)
-        place = (self._nodes, self._gpus, self._kind)
-        outputs = (row.goodput, row.local, row.accumulation)
-        best_batches(parameters, limits, *place, application.init_batch_size, cap, noise, *outputs)
-        for array in outputs:
+        row = _Row(np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64))
+        batches, noise = application.noise_scales_at((phase + 0.5) / PHASES)
+        if application.pipeline is not None:
+            row.goodput[:] = pipeline_goodput(application, self.configurations, cap, batches, noise)
+        elif not batch_size or application.init_batch_size <= batch_size <= cap:
+            parameters, limits = self._table(application)
+            used = self._gpus if not gpus else np.full(count, gpus)
+            outputs = (row.goodput, row.local, row.accumulation)
+            best_batches(
+                parameters,
+                limits,
+                self._nodes,
+                used,
+                self._kind,
+                application.init_batch_size,
+                cap,
+                False,
+                batch_size,
+                batches,
+                noise,
+                *outputs,
+            )
+        if gpus:
+            row.goodput[~self.holds(gpus)] = 0.0
+        for array in (row.goodput, row.local, row.accumulation):
             array.flags.writeable = False
         return row
+
+    def holds(self, gpus: int) -> NDArray[np.bool_]:
+        """Configurations that a job of exactly so many GPUs is given: of each type the smallest that has as many."""
+        found = np.zeros(len(self.configurations), dtype=bool)
+        for kind in range(len(self._kinds)):
+            enough = np.flatnonzero((self._kind == kind) & (self._gpus >= gpus))
+            if len(enough):
+                found[enough[np.argmin(self._gpus[enough])]] = True
+        return found
 
     def _table(self, application: Application) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Constants and local batch limits of the model's GPU types; zeros where the application has no model."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.report.activity_chart import draw_activity
 from copter_frontends.report.theme import Theme
 from copter_frontends.simulator import RoundRecord, SimulationResult
 from copter_frontends.simulator.metrics import STAGES
@@ -49,6 +50,10 @@ def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
     caption = "GPUs held as a share of the cluster, by type."
     found.append(Chart("utilisation", "Utilisation", caption, lambda a, t: _utilisation(a, t, every)))
     found.append(Chart("jobs", "Jobs", "Jobs with GPUs and waiting.", lambda a, t: _jobs(a, t, every)))
+    if result.spans:
+        caption = "Jobs over time, coloured by the type of GPU they have; white before, after and in the queue."
+        kinds = list(every[-1].gpus_capacity)
+        found.append(Chart("activity", "GPU activity", caption, lambda a, t: draw_activity(a, t, result.spans, kinds)))
     jct_h = result.jobs["jct_s"].astype(np.float64) / 3600
     jct_h = np.sort(jct_h[np.isfinite(jct_h)])
     if jct_h.size:

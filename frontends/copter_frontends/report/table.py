@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -41,6 +41,28 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f" objective against HiGHS: {highs['objective_rel_diff_max']:.1e} apart at most (relative)\n")
 
 
+def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print the figures of several runs of the same jobs, a column each."""
+    table = Table(box=box.SIMPLE_HEAD, title=f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs")
+    table.add_column("figure")
+    for summary in summaries:
+        table.add_column(str(summary["policy"]), justify="right")
+    columns = [
+        [
+            *headline(summary),
+            *((f"{name}, p50 / p99", _pair(summary[key])) for name, key in _STAGES),
+        ]
+        for summary in summaries
+    ]
+    for row in zip(*columns, strict=True):
+        table.add_row(row[0][0], *(text for _, text in row))
+    console.print(table)
+
+
+def _pair(times: Mapping[str, float | None]) -> str:
+    return f"{seconds(times['p50'])} / {seconds(times['p99'])}"
+
+
 def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The figures of a run that are not wall-clock times, as (name, text)."""
     warmup = summary.get("warmup_rounds") or 0
@@ -61,7 +83,23 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"{number(fractional['p50'], '{:.0f}')} / {number(fractional['max'], '{:.0f}')}",
         ),
         ("gap, p50 / max", f"{number(gap['p50'], '{:.1e}')} / {number(gap['max'], '{:.1e}')}"),
+        *_fairness(summary),
         ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
+    ]
+
+
+def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Finish-time fairness, latency ratio and fragmentation, where the run has them."""
+    if "finish_time_fairness" not in summary:
+        return []
+    thesis, artifact = (summary["finish_time_fairness"][name] for name in ("thesis", "artifact"))
+    worst = f"{number(thesis['worst'], '{:.2f}')} / {number(artifact['worst'], '{:.2f}')}"
+    unfair = f"{number(thesis['unfair_fraction'], '{:.1%}')} / {number(artifact['unfair_fraction'], '{:.1%}')}"
+    return [
+        ("worst finish-time ρ, thesis / artifact", worst),
+        ("unfair jobs, thesis / artifact", unfair),
+        ("largest latency ratio", number(summary["latency_ratio"]["max"], "{:.2f}")),
+        ("GPUs idle while jobs wait", number(summary["fragmentation_gpus"], "{:.2f}")),
     ]
 
 

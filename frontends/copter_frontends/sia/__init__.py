@@ -3,5 +3,6 @@
 from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.objective import SiaObjective, restart_factor
 from copter_frontends.sia.policy import SiaPolicy
+from copter_frontends.sia.time_sharing import TimeSharing
 
-__all__ = ["SiaFormulation", "SiaObjective", "SiaPolicy", "restart_factor"]
+__all__ = ["SiaFormulation", "SiaObjective", "SiaPolicy", "TimeSharing", "restart_factor"]

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution
-from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput import GoodputModel, application_of
+from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.sia.column_sets import ColumnSets
+from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
 from copter_frontends.vocabulary import Configuration, DuplicateJobError, InvalidJobError, Job, UnknownJobError
 
 Floats = NDArray[np.float64]
 
 IDLE = -1  # column of a job without GPUs
+TIE_STEP = 1e-5  # value of one place in the preferred order of types
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
@@ -26,7 +34,9 @@ class JobState:
     `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
     present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
     restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
-    model holds a whole array of values, `stale` that base or configuration have changed since the costs were sent.
+    model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
+    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth; `columns` and `local` are
+    those of its column set.
     """
 
     job: Job
@@ -45,6 +55,11 @@ class JobState:
     own_offset: float = 0.0
     clamped: bool = False
     stale: bool = False
+    hints: TrainingHints | None = None
+    most_gpus: int = 0
+    bonus: float = 0.0
+    columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
 class SiaFormulation:
@@ -53,10 +68,14 @@ class SiaFormulation:
     Parameters
     ----------
     configurations : sequence of Configuration
-        Columns of every job, in order.
+        Of the cluster; a job has a column for each that its limits can ever let it run on.
     capacity : mapping of GPU type to int
     goodput : GoodputModel
         Over the same configurations.
+    semantics : Semantics
+        Limits of what a job may have.
+    estimator : HintedGoodput, optional
+        Where jobs' goodput is known from their hints only, over the same configurations.
     """
 
     def __init__(
@@ -66,7 +85,10 @@ class SiaFormulation:
         goodput: GoodputModel,
         objective: SiaObjective,
         settings: Settings,
+        semantics: Semantics = DEFAULT,
+        estimator: HintedGoodput | None = None,
     ) -> None:
+        self.semantics, self.estimator = semantics, estimator
         self.configurations = tuple(configurations)
         self.goodput = goodput
         self.objective = objective
@@ -78,15 +100,33 @@ class SiaFormulation:
         self.model = Model(sense="max")
         for name, count in capacity.items():
             self.model.add_resources(name, count)
-        self.template = self.model.add_template(
-            {name: np.where(self.kind == k, self.gpus, 0).astype(np.float64) for k, name in enumerate(self.types)}
-        )
+        self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
         self.session = Session(self.model, settings)
         self.jobs: dict[str, JobState] = {}
-        self._bases: dict[tuple[str, int, int | None, int, int | None], tuple[Floats, float]] = {}
+        self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
+        self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
 
-        self.fits: NDArray[np.bool_] = np.ones(len(self.gpus), dtype=bool)
+        nodes = np.array([c.nodes for c in configurations])
+        most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
+        self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
+        self.preference = self._preference()
+        self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the session, which goes into bytes of its own (see :meth:`copter.Session.save`)."""
+        state = {name: value for name, value in self.__dict__.items() if name not in ("model", "session")}
+        with tempfile.TemporaryDirectory() as folder:
+            self.session.save(Path(folder) / "session", restart_journal=False)
+            return {**state, "saved_session": (Path(folder) / "session").read_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state.pop("saved_session")
+        self.__dict__.update(state)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "session").write_bytes(saved)
+            self.session = Session.load(Path(folder) / "session", journal=None)
+        self.model = self.session.model
 
     # Edits --------------------------------------------------------------------------------------------------------
 
@@ -94,11 +134,13 @@ class SiaFormulation:
         """Add a job's columns; DuplicateJobError, InvalidJobError."""
         if job.id in self.jobs:
             raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
-        base, smallest = self._base(job, 0.0)
-        application = self.goodput.applications[job.application]
-        state = JobState(job, application.policy_restart_s, base, smallest)
+        application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
+        state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
+        state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        self.model.add_request(job.id, self.objective.values(base, 1.0), template=self.template, integer=True)
+        found = self.column_sets.of(self._live(job), self.model)
+        state.columns, state.local = found.columns, found.local
+        self.model.add_request(job.id, self._whole(state, 1.0), template=found.template, integer=True)
         state.clamped = True
         self.jobs[job.id] = state
 
@@ -108,17 +150,27 @@ class SiaFormulation:
         self.model.remove_request(job_id)
         del self.jobs[job_id]
 
-    def update_job(self, job_id: str, progress: float | None = None, restarts: int | None = None) -> None:
-        """Take in how far a job is and how often it has restarted."""
+    def update_job(
+        self,
+        job_id: str,
+        progress: float | None = None,
+        restarts: int | None = None,
+        hints: TrainingHints | None = None,
+    ) -> None:
+        """Take in how far a job is, how often it has restarted, and what it has seen of itself."""
         state = self.state(job_id)
         if restarts is not None:
             state.restarts = restarts
+        outdated = hints is not None and self.estimator is not None
+        if outdated:
+            state.hints = hints
         if progress is not None:
             phase = self.goodput.phase(state.job.application, progress)
-            state.progress = progress
-            if phase != state.phase:
-                state.base, state.smallest = self._base(state.job, progress)
-                state.phase, state.stale = phase, True
+            outdated = outdated or (phase != state.phase and self.estimator is None)
+            state.progress, state.phase = progress, phase
+        if outdated:
+            state.base, state.smallest = self._base(state)
+            state.stale = True
 
     def pin(self, job_id: str, column: int) -> None:
         """Fix a job on a column; IDLE frees it."""
@@ -127,14 +179,21 @@ class SiaFormulation:
             if column == IDLE:
                 self.model.unfix(job_id)
             else:
-                self.model.fix(job_id, column)
+                self.model.fix(job_id, self._column_of(job_id, state, column))
             state.pinned = column
 
     def place(self, job_id: str, column: int) -> None:
         """Say which configuration a job now has (IDLE: none)."""
         state = self.state(job_id)
-        if column != state.column:
-            state.column, state.stale = column, True
+        if column == state.column:
+            return
+        if column != IDLE:
+            self._column_of(job_id, state, column)
+        state.column, state.stale = column, True
+        if column != IDLE and self.gpus[column] > state.most_gpus:
+            state.most_gpus = int(self.gpus[column])
+            if self.semantics.growth is not None and self.estimator is None:
+                state.base, state.smallest = self._base(state)
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type (at most as many as its largest configuration foresees)."""
@@ -149,14 +208,14 @@ class SiaFormulation:
     def _follow_capacity(self) -> None:
         """Bring the jobs' bases up to date where capacity rules configurations in or out."""
         capacity = np.array([self.model.count(name) for name in self.types])
-        fits = self.gpus <= capacity[self.kind]
+        fits = self.allowed & (self.gpus <= capacity[self.kind])
         if np.array_equal(fits, self.fits):
             return
         self.fits = fits
         self._bases.clear()
         for state in self.jobs.values():
             try:
-                state.base, state.smallest = self._base(state.job, state.progress)
+                state.base, state.smallest = self._base(state)
             except InvalidJobError:  # nothing it can run on is left: it waits for capacity to come back
                 state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
             state.stale = True
@@ -176,11 +235,7 @@ class SiaFormulation:
         A running job costs one scale and one exception (its present configuration); the whole array is sent only when
         its base changed or the least value cuts in.
         """
-        changed: list[str] = []
-        scales: list[float] = []
-        offsets: list[float] = []
-        columns: list[int] = []
-        values: list[float] = []
+        changed: list[tuple[str, float, float, int, float]] = []
         for job_id, state in self.jobs.items():
             running = state.column != IDLE
             if not running and not state.stale:
@@ -188,23 +243,39 @@ class SiaFormulation:
             factor = (
                 restart_factor(now_s - state.job.submit_s, state.restarts, state.restart_cost_s) if running else 1.0
             )
-            if not state.stale and factor == state.factor:
-                continue
-            scale, offset = state.scale, state.offset = self.objective.scale_and_offset(factor)
-            clamped = scale * state.smallest + offset < self.objective.least_value or factor < LEAST_FACTOR
-            if clamped:
-                self.model.update_cost(job_id, self.objective.values(state.base, factor))
-                scale, offset = 1.0, 0.0
-            elif state.stale or state.clamped:
-                self.model.update_cost(job_id, self._filled(state.base, offset))
-            state.factor, state.clamped, state.stale = factor, clamped, False
-            changed.append(job_id)
-            scales.append(scale)
-            offsets.append(offset)
-            columns.append(state.column)
-            values.append(self.value(job_id, state.column) if running else 0.0)
+            if state.stale or factor != state.factor:
+                changed.append(self._refresh(job_id, state, factor))
         if changed:
-            self.model.rescale_costs(changed, scales, offsets, columns, values)
+            jobs, scales, offsets, columns, values = (list(each) for each in zip(*changed, strict=True))
+            self.model.rescale_costs(jobs, scales, offsets, columns, values)
+
+    def _refresh(self, job_id: str, state: JobState, factor: float) -> tuple[str, float, float, int, float]:
+        """Bring one job's values up to date; return its scale and offset, and its exception."""
+        scale, offset = self.objective.scale_and_offset(factor)
+        offset += state.bonus
+        state.scale, state.offset = scale, offset
+        state.own_scale, own_offset = self.objective.scale_and_offset(1.0)
+        state.own_offset = own_offset + state.bonus
+        floor = self.objective.least_value
+        clamped = not self.objective.plain or factor < LEAST_FACTOR
+        clamped = clamped or (floor is not None and scale * state.smallest + offset < floor)
+        if clamped:
+            self.model.update_cost(job_id, self._whole(state, factor))
+            scale, offset = 1.0, 0.0
+        elif state.stale or state.clamped:
+            self.model.update_cost(job_id, self._filled(state.base, offset)[state.columns])
+        state.factor, state.clamped, state.stale = factor, clamped, False
+        running = state.column != IDLE
+        if not running:
+            return job_id, scale, offset, IDLE, 0.0
+        return job_id, scale, offset, int(state.local[state.column]), self.value(job_id, state.column)
+
+    def share_time(self, bonuses: Mapping[str, float]) -> None:
+        """Take in what each job's service lately makes it worth on top (S10)."""
+        for job_id, bonus in bonuses.items():
+            state = self.state(job_id)
+            if bonus != state.bonus:
+                state.bonus, state.stale = bonus, True
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
@@ -216,13 +287,22 @@ class SiaFormulation:
         base = float(state.base[column])
         if base != base:  # NaN: the job cannot run there
             return INVALID_VALUE
-        if column == state.column:
-            return max(state.own_scale * base + state.own_offset, self.objective.least_value)
-        return max(state.scale * base + state.offset, self.objective.least_value)
+        own = column == state.column
+        term = (state.own_scale if own else state.scale) * base
+        if not self.objective.plain:
+            term = float(self.objective.finished(np.array([term]))[0])
+        value = term + (state.own_offset if own else state.offset)
+        if self.objective.least_value is not None:
+            value = max(value, self.objective.least_value)
+        if own and self.semantics.prefer_stay:
+            value += 10 * TIE_STEP
+        return value + float(self.preference[column])
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
-        return self.model.cost(job_id)
+        found = np.full(len(self.gpus), INVALID_VALUE)
+        found[self.jobs[job_id].columns] = self.model.cost(job_id)
+        return found
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -231,15 +311,76 @@ class SiaFormulation:
         least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
         return np.where(np.isnan(base), -(1.0 + abs(offset)) / least_scale, base)
 
-    def _base(self, job: Job, progress: float) -> tuple[Floats, float]:
-        """Base of a job's values and its smallest usable entry; shared by jobs alike."""
-        phase = self.goodput.phase(job.application, progress)
-        key = (job.application, phase, job.max_batch_size, job.min_gpus, job.max_gpus)
+    def _whole(self, state: JobState, factor: float) -> Floats:
+        """Values of the job's columns at one restart factor, ties broken."""
+        base = state.base[state.columns]
+        values = self.objective.values(base, factor, state.bonus)
+        return np.where(np.isnan(base), values, values + self.preference[state.columns])
+
+    def _preference(self) -> Floats:
+        """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
+        order = list(self.semantics.prefer_types)
+        rank = {name: len(order) - i for i, name in enumerate(order)}
+        places = np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
+        return TIE_STEP * (places - (self.gpus / self.gpus.max() if self.semantics.prefer_few else 0.0))
+
+    def _base(self, state: JobState) -> tuple[Floats, float]:
+        """Base of a job's values and its smallest usable entry; shared by jobs alike where all is known of them."""
+        job = state.job
+        if self.estimator is not None:
+            return self._normalised(job, self._held(job, self.estimator.row(job, state.hints)), state.most_gpus)
+        phase = self.goodput.phase(job.application, state.progress)
+        key = (job.shape, phase, job.min_gpus, job.max_gpus, state.most_gpus if self.semantics.growth else 0)
         if key not in self._bases:
-            row = self.goodput.row(job.application, progress, job.max_batch_size)
-            valid = self.fits & (self.gpus >= job.min_gpus)
-            if job.max_gpus is not None:
-                valid &= self.gpus <= job.max_gpus
-            base = self.objective.base(job.id, row, valid, job.min_gpus)
-            self._bases[key] = (base, float(np.nanmin(base)))
+            self._bases[key] = self._normalised(job, self.goodput.job_row(job, state.progress), state.most_gpus)
         return self._bases[key]
+
+    def _normalised(self, job: Job, row: Floats, most_gpus: int) -> tuple[Floats, float]:
+        """S1 and S2 of a row of goodput."""
+        valid = self._valid(job)
+        if self.estimator is None and self.semantics.growth is not None and job.gpus is None:
+            valid = valid & self._grown(job, valid & (row > 0), most_gpus)
+        usable = np.flatnonzero(valid & (row > 0))
+        least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
+        base = self.objective.base(job.id, row, valid, least)
+        return base, float(np.nanmin(base))
+
+    def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
+        """Configurations within the growth limit: the smallest, and up to a multiple of the most so far."""
+        smallest = self.gpus[usable].min(initial=1)
+        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, job.min_gpus))
+
+    def _replica(self, job: Job, column: int) -> int:
+        """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
+        pipeline = self.goodput.applications[job.application].pipeline
+        own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
+        return job.gpus or max(job.min_gpus, own)
+
+    def _held(self, job: Job, row: Floats) -> Floats:
+        """Zero but for what a job of fixed GPUs is given."""
+        return row if job.gpus is None else np.where(self.goodput.holds(job.gpus), row, 0.0)
+
+    def _live(self, job: Job) -> NDArray[np.bool_]:
+        """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
+        within = self.allowed & (self.gpus >= job.min_gpus)
+        if job.max_gpus is not None:
+            within &= self.gpus <= job.max_gpus
+        if self.estimator is not None:
+            return within
+        key = (job.shape, job.min_gpus, job.max_gpus)
+        if key not in self._lives:
+            self._lives[key] = within & (self.goodput.job_row(job, 0.0) > 0)
+        return self._lives[key]
+
+    def _column_of(self, job_id: str, state: JobState, column: int) -> int:
+        """The job's own column of a configuration; InvalidJobError where it has none."""
+        found = int(state.local[column])
+        if found < 0:
+            place = self.configurations[column]
+            raise InvalidJobError(f"job {job_id!r}: it cannot run on {place.gpus} GPUs of {place.gpu_type!r}")
+        return found
+
+    def _valid(self, job: Job) -> NDArray[np.bool_]:
+        """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
+        valid = self.fits & (self.gpus >= job.min_gpus)
+        return valid if job.max_gpus is None else valid & (self.gpus <= job.max_gpus)

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SettingsError
+from copter_frontends.semantics import Semantics
 from copter_frontends.vocabulary import InvalidJobError
 
 Floats = NDArray[np.float64]
 
+LEAST_VALUE = 1e-3  # of a configuration that the job can run on, by default
 INVALID_VALUE = -1.0  # of a configuration that the job cannot run on: below the value of no allocation, which is zero
 
 
@@ -56,20 +58,26 @@ class SiaObjective:
         p: below 0 favours fairness, above 0 total goodput; 0 is proportional fairness.
     incentive : float
         |lambda|, the worth of giving a job any GPUs at all; above 1, the least value of G^p for p < 0.
-    least_value : float
-        Every valid configuration is worth at least this, so that no job idles while GPUs do.
+    least_value : float or None
+        Every valid configuration is worth at least this, so that no job idles while GPUs do; None: no floor.
+    decimals : int or None
+        Decimals to which (rho G)^p is rounded (S2'); None: not rounded.
+    clip : float
+        Largest value of (rho G)^p.
     """
 
     power: float = -0.5
     incentive: float = 1.1
-    least_value: float = 1e-3
+    least_value: float | None = LEAST_VALUE
+    decimals: int | None = None
+    clip: float = float("inf")
 
     def __post_init__(self) -> None:
         if not isfinite(self.power):
             raise SettingsError(f"power is {self.power}, must be finite")
         if not (isfinite(self.incentive) and self.incentive > 0):
             raise SettingsError(f"incentive is {self.incentive}, must be finite and > 0")
-        if not 0 < self.least_value < self.incentive:
+        if self.least_value is not None and not 0 < self.least_value < self.incentive:
             raise SettingsError(f"least_value is {self.least_value}, must be between 0 and the incentive")
 
     def base(self, job_id: str, goodput: Floats, valid: NDArray[np.bool_], min_gpus: int) -> Floats:
@@ -99,9 +107,28 @@ class SiaObjective:
             return 1.0, self.incentive + log(factor)
         return float(factor**self.power), self.incentive
 
-    def values(self, base: Floats, factor: float) -> Floats:
+    def values(self, base: Floats, factor: float, bonus: float = 0.0) -> Floats:
         """v of every configuration at one restart factor, (n,), with the least value and invalid ones set (S4)."""
         scale, offset = self.scale_and_offset(factor)
-        value = np.maximum(scale * base + offset, self.least_value)
+        value = self.finished(scale * base) + (offset + bonus)
+        if self.least_value is not None:
+            value = np.maximum(value, self.least_value)
         value[np.isnan(base)] = INVALID_VALUE
         return np.asarray(value)
+
+    @property
+    def plain(self) -> bool:
+        """Whether values are a scale and an offset over their base, neither rounded nor clipped."""
+        return self.decimals is None and self.clip == float("inf")
+
+    def finished(self, term: Floats) -> Floats:
+        """sgn(p) (rho G)^p, clipped and rounded; any shape."""
+        if self.clip != float("inf"):
+            term = np.clip(term, -self.clip, self.clip)
+        return term if self.decimals is None else np.round(term, self.decimals)
+
+
+def objective_of(semantics: Semantics) -> SiaObjective:
+    """The objective with its defaults, rounded, clipped and floored as the semantics say."""
+    least = LEAST_VALUE if semantics.keep_positive else None
+    return SiaObjective(least_value=least, decimals=semantics.decimals, clip=semantics.clip)

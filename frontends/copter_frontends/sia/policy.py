@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from copter import Settings, Solution, Status
 from copter.errors import SettingsError
-from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
+from copter_frontends.goodput import ALL_APPLICATIONS, Application, GoodputModel
+from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.placement import PlacementError, Placer
+from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.sia.estimator import HintedGoodput
+from copter_frontends.sia.exact import exact_assignment
 from copter_frontends.sia.formulation import IDLE, SiaFormulation
-from copter_frontends.sia.objective import SiaObjective
+from copter_frontends.sia.objective import SiaObjective, objective_of
 from copter_frontends.sia.shim import Assignment, as_plan, fill, integer_assignment
+from copter_frontends.sia.time_sharing import Service, TimeSharing
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
     Cluster,
+    Configuration,
     InvalidClusterError,
+    InvalidJobError,
     Job,
     Plan,
     PlanStatus,
@@ -47,6 +54,13 @@ class SiaPolicy:
         Length of a round in seconds.
     settings : copter.Settings, optional
         Of the LP solver.
+    semantics : Semantics
+        What the policy knows of its jobs and what they may have; its rounding and clipping hold for the objective that
+        is not given.
+    profiles : mapping of str to ProfiledApplication, optional
+        Batch limits and one-GPU rates by which jobs' hints are read; by default as the fitted constants have them.
+    time_sharing : TimeSharing, optional
+        The penalty that lets jobs take turns in times of congestion; without one, none.
 
     Attributes
     ----------
@@ -65,6 +79,9 @@ class SiaPolicy:
         objective: SiaObjective | None = None,
         round_s: float = 60.0,
         settings: Settings | None = None,
+        semantics: Semantics = DEFAULT,
+        profiles: Mapping[str, ProfiledApplication] | None = None,
+        time_sharing: TimeSharing | None = None,
     ) -> None:
         if mode not in ("full", "capped"):
             raise SettingsError(f"mode is {mode!r}, must be 'full' or 'capped'")
@@ -73,17 +90,25 @@ class SiaPolicy:
         self.mode, self.round_s = mode, round_s
         self.cluster = cluster.copy()
         self.placer = Placer(self.cluster)
-        self.objective = objective or SiaObjective()
+        self.semantics, self.profiles = semantics, profiles
+        self.objective = objective or objective_of(semantics)
         self.settings = settings or Settings()
-        self.applications: Mapping[str, Application] = goodput.applications if goodput else APPLICATIONS
+        self.applications: Mapping[str, Application] = goodput.applications if goodput else ALL_APPLICATIONS
+        self.time_sharing = time_sharing
+        self.service: dict[str, Service] = {}
         self.skipped: dict[str, str] = {}
         self.previous: dict[str, Allocation] = {}
         self.pinned: dict[str, Allocation] = {}
+        self.held: dict[str, tuple[str, int] | None] = {}
         self.last_solution: Solution | None = None
         self.last_lp_s = 0.0
         self.observers: list[Callable[[], object]] = []
         self._edit_s = 0.0
         self._build()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the observers and the last solution, which belong to the process."""
+        return {**self.__dict__, "observers": [], "last_solution": None}
 
     @property
     def variables(self) -> int:
@@ -95,10 +120,14 @@ class SiaPolicy:
     def add_job(self, job: Job) -> None:
         """Start to consider a job. DuplicateJobError if its id is known, InvalidJobError if it fits nowhere."""
         with self._timed():
+            if job.reservation is not None:
+                self._check_reservation(job)
             self.formulation.add_job(job)
+            if job.reservation is not None or not job.preemptible:
+                self.held[job.id] = job.reservation
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in ``progress`` (fraction of training done), ``restarts`` (count)."""
+        """Take in ``progress`` (fraction of training done), ``restarts`` (count), ``hints`` (TrainingHints)."""
         with self._timed():
             self.formulation.update_job(job_id, **what_changed)
 
@@ -108,12 +137,15 @@ class SiaPolicy:
             self.formulation.remove_job(job_id)
             self.previous.pop(job_id, None)
             self.pinned.pop(job_id, None)
+            self.held.pop(job_id, None)
+            self.service.pop(job_id, None)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Keep a job on exactly this allocation until unpinned with None."""
         with self._timed():
             if allocation is None:
-                self.formulation.pin(job_id, IDLE)
+                if job_id not in self.held or self.formulation.state(job_id).column == IDLE:
+                    self.formulation.pin(job_id, IDLE)
                 self.pinned.pop(job_id, None)
                 return
             self.formulation.state(job_id)
@@ -151,6 +183,8 @@ class SiaPolicy:
                         f"cannot remove node {hit[0]!r} of type {gpu_type!r}: "
                         f"job {job_id!r} is pinned to it; unpin it first"
                     )
+            for job_id in self.held.keys() - self.pinned.keys():  # held anew in the next round, where there is room
+                self.formulation.pin(job_id, IDLE)
             self.cluster.remove_nodes(doomed)
             self.formulation.remove_gpus(gpu_type, count)
             for job_id, allocation in list(self.previous.items()):
@@ -163,6 +197,8 @@ class SiaPolicy:
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: solve the LP, round it, place it on nodes."""
         started = time.perf_counter()
+        self._hold()
+        self._take_turns(now_s)
         self.formulation.refresh_costs(now_s)
         edited = time.perf_counter()
         solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
@@ -171,7 +207,10 @@ class SiaPolicy:
         for observe in self.observers:
             observe()
         observed = time.perf_counter()
-        assignment, fractional = integer_assignment(self.formulation, solution)
+        if self.semantics.exact_integer:
+            assignment, fractional = exact_assignment(self.formulation, solution, deadline_s)
+        else:
+            assignment, fractional = integer_assignment(self.formulation, solution)
         rounded = time.perf_counter()
         allocations, moved = self._place(assignment)
         placed = time.perf_counter()
@@ -184,15 +223,18 @@ class SiaPolicy:
         }
         plan = self._plan(assignment, solution, allocations, fractional, timings)
         self._adopt(assignment, allocations)
+        for job_id, service in self.service.items():
+            service.note(now_s, job_id in allocations)
         return replace(plan, move=tuple(sorted(set(plan.move) | moved)))
 
     def _place(self, assignment: Assignment) -> tuple[dict[str, Allocation], frozenset[str]]:
         """Nodes for every job. Where pinned jobs leave no room for one, it gets the next best that they allow."""
         while True:
             try:
-                return self.placer.place(as_plan(assignment), self.previous, set(self.pinned))
+                pinned = self._fixed_in_place(assignment)
+                return self.placer.place(as_plan(assignment), self.previous, pinned)
             except PlacementError as error:
-                if error.job_id is None or error.job_id in self.pinned:
+                if error.job_id is None or error.job_id in pinned:
                     raise
                 assignment.refuse(error.job_id)
                 fill(assignment)
@@ -236,6 +278,63 @@ class SiaPolicy:
         self.previous = allocations
         self._edit_s = 0.0
 
+    def _take_turns(self, now_s: float) -> None:
+        """Say what each job's service lately makes it worth on top (S10)."""
+        if self.time_sharing is None:
+            return
+        bonuses = {}
+        for job_id in self.formulation.jobs:
+            service = self.service.setdefault(job_id, Service())
+            service.note(now_s, job_id in self.previous and service.since_s is not None)
+            bonuses[job_id] = service.bonus(now_s, self.time_sharing)
+        self.formulation.share_time(bonuses)
+
+    # Reservations and jobs that may not be preempted ------------------------------------------------------------------
+
+    def _check_reservation(self, job: Job) -> None:
+        """Refuse a reservation of what is no configuration, or of more than other reservations leave."""
+        assert job.reservation is not None
+        kind, gpus = job.reservation
+        capacity = self.cluster.capacity(kind)  # UnknownGpuTypeError
+        taken = sum(held[1] for held in self.held.values() if held is not None and held[0] == kind)
+        if (kind, gpus) not in self.formulation.column_of:
+            raise InvalidJobError(f"job {job.id!r}: its reservation, {gpus} GPUs of {kind!r}, is no configuration")
+        if taken + gpus > capacity:
+            raise InvalidJobError(
+                f"job {job.id!r}: its reservation of {gpus} GPUs of {kind!r} does not fit: {taken} of {capacity} are "
+                "reserved already"
+            )
+
+    def _hold(self) -> None:
+        """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
+
+        What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
+        """
+        left = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
+        for state in self.formulation.jobs.values():
+            if state.pinned != IDLE:
+                chosen = self.formulation.configurations[state.pinned]
+                left[chosen.gpu_type] -= chosen.gpus
+        for job_id, wanted in self.held.items():
+            state = self.formulation.jobs[job_id]
+            column = self.formulation.column_of.get(wanted, IDLE) if wanted is not None else state.column
+            if state.pinned != IDLE or column == IDLE:
+                continue
+            place = self.formulation.configurations[column]
+            if left[place.gpu_type] >= place.gpus:
+                left[place.gpu_type] -= place.gpus
+                self.formulation.pin(job_id, column)
+
+    def _fixed_in_place(self, assignment: Assignment) -> set[str]:
+        """Jobs that keep the very nodes that they have."""
+        keep = set(self.pinned)
+        for job_id in self.held:
+            had, column = self.previous.get(job_id), assignment.column.get(job_id)
+            if had is not None and column is not None:
+                place = self.formulation.configurations[column]
+                keep |= {job_id} if (place.gpu_type, place.gpus) == (had.gpu_type, had.gpus) else set()
+        return keep
+
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
@@ -243,15 +342,25 @@ class SiaPolicy:
         old = getattr(self, "formulation", None)
         configurations = configurations_of(self.cluster, None if self.mode == "full" else CAPPED_GPUS)
         capacity = {name: self.cluster.capacity(name) for name in self.cluster.types}
-        goodput = GoodputModel(configurations, self.applications)
-        self.formulation = SiaFormulation(configurations, capacity, goodput, self.objective, self.settings)
+        goodput, estimator = GoodputModel(configurations, self.applications), self._estimator(configurations)
+        self.formulation = SiaFormulation(
+            configurations, capacity, goodput, self.objective, self.settings, self.semantics, estimator
+        )
         for job_id, state in (old.jobs if old else {}).items():
             self.formulation.add_job(state.job)
-            self.formulation.update_job(job_id, progress=state.progress, restarts=state.restarts)
+            self.formulation.update_job(job_id, state.progress, state.restarts, state.hints)
             if job_id in self.previous:
                 self.formulation.place(job_id, self._column(job_id, self.previous[job_id]))
             if job_id in self.pinned:
                 self.formulation.pin(job_id, self._column(job_id, self.pinned[job_id]))
+
+    def _estimator(self, configurations: Sequence[Configuration]) -> HintedGoodput | None:
+        if self.semantics.training == "exact":
+            return None
+        if self.profiles is None:
+            self.profiles = fitted_profiles(self.applications)
+        per_node = {name: kind.gpus_per_node for name, kind in self.cluster.types.items()}
+        return HintedGoodput(configurations, per_node, self.profiles, self.semantics)
 
     def _sizes(self, gpu_type: str) -> list[tuple[str, int]]:
         most = None if self.mode == "full" else CAPPED_GPUS

@@ -83,6 +83,7 @@ def round_solution(formulation: SiaFormulation, solution: Solution) -> tuple[Ass
         job_id = str(request)
         if job_id in result.column:
             continue
+        columns = formulation.jobs[job_id].columns[columns]
         at = int(np.argmax(values)) if len(values) else 0
         if len(values) and values[at] >= WHOLE and result.fits(int(columns[at])):
             result.take(job_id, int(columns[at]))

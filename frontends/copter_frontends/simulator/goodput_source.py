@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.vocabulary import Configuration
+from copter_frontends.vocabulary import Configuration, Job
 
 
 class ApplicationFacts(Protocol):
@@ -57,3 +57,12 @@ def same_model_for(model: GoodputSource, configurations: Iterable[Configuration]
     make: Any = type(model)
     other: GoodputSource = make(list(configurations), model.applications)
     return other
+
+
+def row_of(model: GoodputSource, job: Job, progress: float) -> NDArray[np.float64]:
+    """A job's row with its own limits; a fixed batch or count needs a model that has ``job_row``."""
+    own: Any = getattr(model, "job_row", None)
+    if own is None:
+        return model.row(job.application, progress, job.max_batch_size)
+    found: NDArray[np.float64] = own(job, progress)
+    return found

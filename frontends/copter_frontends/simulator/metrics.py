@@ -49,9 +49,11 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     -------
     dict
         ``rounds``, ``warmup_rounds``, ``variables``, ``jobs_completed``, ``avg_jct_h``, ``p99_jct_h``, ``makespan_h``
-        (first submission to last completion), ``utilisation`` (GPU-seconds held over those there were), ``round_s``,
-        ``edit_s``, ``solve_s``, ``shim_s``, ``place_s``, ``gap``, ``fractional_jobs``, ``restarts_per_job`` (over the
-        jobs that started), ``peak_rss_mb`` and ``rss_growth_mb`` (peak at the end less peak after the first round).
+        (first submission to last completion), ``utilisation`` (GPU-seconds held over those there were), ``contention``
+        (mean number of jobs in the cluster over the rounds that have any), ``gpu_hours_per_job`` (held, in whole
+        rounds, of the jobs that completed), ``round_s``, ``edit_s``, ``solve_s``, ``shim_s``, ``place_s``, ``gap``,
+        ``fractional_jobs``, ``restarts_per_job`` (over the jobs that started), ``peak_rss_mb`` and
+        ``rss_growth_mb`` (peak at the end less peak after the first round).
     """
     measured = [record for record in rounds if not record.warmup]
     summary: dict[str, Any] = {
@@ -63,7 +65,9 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     held = sum(sum(r.gpus_used.values()) for r in measured)
     capacity = sum(sum(r.gpus_capacity.values()) for r in measured)
     summary["utilisation"] = held / capacity if capacity else None
-    summary["round_s"] = spread(r.round_s for r in measured)
+    busy = [r.active_jobs for r in measured if r.active_jobs]
+    summary["contention"] = float(np.mean(busy)) if busy else None
+    summary["round_s"] = spread((r.round_s for r in measured), ("p50", "p95", "p99", "max"))
     for stage in STAGES:
         summary[f"{stage}_s"] = spread(r.timings.get(stage, 0.0) for r in measured)
     summary["gap"] = spread((r.gap for r in measured), ("p50", "max"))
@@ -74,9 +78,12 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
 
 
 def spread(values: Iterable[float], which: Sequence[str] = ("p50", "p99", "max")) -> dict[str, float | None]:
-    """Median, 99th percentile and largest of some values (linear between order statistics); None if there are none."""
+    """Median, 99th percentile and largest of some values (or the 95th too, by name), linear between order statistics.
+
+    None if there are no values.
+    """
     array = np.fromiter(values, dtype=np.float64)
-    found = {"p50": 50.0, "p99": 99.0, "max": 100.0}
+    found = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
     return {name: float(np.percentile(array, found[name])) if array.size else None for name in which}
 
 
@@ -93,10 +100,12 @@ def _job_figures(jobs: Mapping[str, NDArray[np.generic]]) -> dict[str, Any]:
     last_s = jobs["completion_s"].astype(np.float64)[done]
     first_s = jobs["submit_s"].astype(np.float64)
     restarts = jobs["restarts"].astype(np.float64)[started]
+    held_s = jobs["gpu_seconds"].astype(np.float64)
     return {
         "jobs_completed": int(done.sum()),
         "avg_jct_h": float(jct_s[done].mean() / 3600) if done.any() else None,
         "p99_jct_h": float(np.percentile(jct_s[done], 99) / 3600) if done.any() else None,
         "makespan_h": float((last_s.max() - first_s.min()) / 3600) if done.any() else None,
+        "gpu_hours_per_job": float(held_s[done].mean() / 3600) if done.any() else None,
         "restarts_per_job": float(restarts.mean()) if restarts.size else None,
     }

@@ -92,26 +92,28 @@ class Occupancy:
         return [job for job, held in self.allocations.items() if any(node in nodes for node, _ in held.nodes)]
 
     def _count(self, allocation: Allocation, sign: int) -> None:
-        kind = allocation.gpu_type
-        self.gpus_used[kind] = self.gpus_used.get(kind, 0) + sign * allocation.gpus
+        for kind, gpus in allocation.by_type.items():
+            self.gpus_used[kind] = self.gpus_used.get(kind, 0) + sign * gpus
         for node, gpus in allocation.nodes:
             self._used[node] = self._used.get(node, 0) + sign * gpus
 
     def _check_shape(self, job: str, allocation: Allocation) -> None:
         where = f"the plan's allocation of job {job!r}"
-        if allocation.gpu_type not in self._cluster.types:
-            raise SimulationError(f"{where} names the GPU type {allocation.gpu_type!r}, which the cluster lacks")
+        for kind in allocation.by_type:
+            if kind not in self._cluster.types:
+                raise SimulationError(f"{where} names the GPU type {kind!r}, which the cluster lacks")
         if len({node for node, _ in allocation.nodes}) != len(allocation.nodes):
             raise SimulationError(f"{where} names a node twice: {allocation.nodes}")
-        total = 0
+        total = dict.fromkeys(allocation.by_type, 0)
         for name, gpus in allocation.nodes:
             node = self._cluster.nodes.get(name)
             if node is None:
                 raise SimulationError(f"{where} names node {name!r}, which the cluster lacks")
-            if node.gpu_type != allocation.gpu_type:
-                raise SimulationError(f"{where} wants {allocation.gpu_type!r}, but node {name!r} has {node.gpu_type!r}")
+            if node.gpu_type not in total:
+                wants = ", ".join(map(repr, total))
+                raise SimulationError(f"{where} wants {wants}, but node {name!r} has {node.gpu_type!r}")
             if gpus < 1:
                 raise SimulationError(f"{where} takes {gpus} GPUs of node {name!r}; it must take 1 or more")
-            total += gpus
-        if total != allocation.gpus or total == 0:
-            raise SimulationError(f"{where} is {allocation.gpus} GPUs, but its nodes add up to {total}")
+            total[node.gpu_type] += gpus
+        if total != allocation.by_type or sum(total.values()) != allocation.gpus or allocation.gpus == 0:
+            raise SimulationError(f"{where} is {allocation.gpus} GPUs, but its nodes add up to {sum(total.values())}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from copter_frontends.policy_names import BASELINE_NAMES, RIGID_NAMES
+from copter_frontends.semantics import DEFAULT, Semantics
+
 if TYPE_CHECKING:
     from copter_frontends.goodput import GoodputModel
+    from copter_frontends.goodput.profiled import ProfiledApplication
     from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
 
 
@@ -24,18 +26,60 @@ class PolicyEntry:
         With its paper's round length; None threads are all there are.
     has_lp : bool
         Whether each round is a linear programme, which another solver can be given too.
+    takes_semantics : bool
+        Whether `make` takes the semantics and the profiles (or None) too, after the others.
+    rigid : bool
+        Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
     """
 
-    make: Callable[[Cluster, GoodputModel, str, int | None], SchedulingPolicy]
+    make: Callable[..., SchedulingPolicy]
     has_lp: bool
+    takes_semantics: bool = False
+    rigid: bool = False
+
+    def take(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs as the policy's paper has them: for a rigid one a workload's batch size is fixed, and no cap."""
+        if not self.rigid:
+            return list(jobs)
+        return [replace(job, batch_size=job.batch_size or job.max_batch_size) for job in jobs]
+
+    def build(
+        self,
+        cluster: Cluster,
+        goodput_model: GoodputModel,
+        mode: str = "full",
+        threads: int | None = None,
+        semantics: Semantics = DEFAULT,
+        profiles: Mapping[str, ProfiledApplication] | None = None,
+    ) -> SchedulingPolicy:
+        """Make the policy, with as much of this as it takes."""
+        if self.takes_semantics:
+            return self.make(cluster, goodput_model, mode, threads, semantics, profiles)
+        return self.make(cluster, goodput_model, mode, threads)
 
 
-def _make_sia(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _make_sia(
+    cluster: Cluster,
+    goodput_model: GoodputModel,
+    mode: str,
+    threads: int | None,
+    semantics: Semantics,
+    profiles: Mapping[str, ProfiledApplication] | None,
+) -> SchedulingPolicy:
     from copter import Settings
 
     sia: Any = import_module("copter_frontends.sia")
-    policy: SchedulingPolicy = sia.SiaPolicy(cluster, mode=mode, settings=Settings(threads=threads or 0))
+    policy: SchedulingPolicy = sia.SiaPolicy(
+        cluster, mode=mode, settings=Settings(threads=threads or 0), semantics=semantics, profiles=profiles
+    )
     return policy
+
+
+def _make_hadar(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    from copter import Settings
+    from copter_frontends.hadar import HadarPolicy
+
+    return HadarPolicy(cluster, settings=Settings(threads=threads or 0))
 
 
 def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -44,22 +88,38 @@ def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
     return FifoPolicy(cluster, can_run=runs_on(cluster, goodput_model))
 
 
+def _baseline(name: str) -> PolicyEntry:
+    """An entry whose policy the baselines' own registry makes."""
+
+    def make(
+        cluster: Cluster,
+        goodput_model: GoodputModel,
+        mode: str,
+        threads: int | None,
+        semantics: Semantics,
+        profiles: Mapping[str, ProfiledApplication] | None,
+    ) -> SchedulingPolicy:
+        from copter_frontends.baselines.registry import BASELINES, OBJECTIVES, gavel_of_the_artifact
+
+        if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
+            return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
+        return BASELINES[name](cluster, goodput_model, mode, threads)
+
+    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=name in RIGID_NAMES)
+
+
 POLICIES: dict[str, PolicyEntry] = {
-    "sia": PolicyEntry(_make_sia, has_lp=True),
-    "fifo": PolicyEntry(_make_fifo, has_lp=False),
+    "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
+    "hadar": PolicyEntry(_make_hadar, has_lp=True),
+    "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
+    **{name: _baseline(name) for name in BASELINE_NAMES},
 }
 """Policies by the name that the command line has for them."""
 
 
 def runs_on(cluster: Cluster, goodput_model: GoodputModel) -> Callable[[Job, str, int], bool]:
     """Make the test whether a job runs at all on so many GPUs of a type, on as few nodes as can be."""
-    from copter_frontends.simulator.goodput_source import same_model_for
-    from copter_frontends.vocabulary import Configuration
+    from copter_frontends.baselines.base import RunsWith
+    from copter_frontends.baselines.throughputs import GoodputThroughputs
 
-    @cache
-    def goodput(application: str, max_batch_size: int | None, gpu_type: str, gpus: int) -> float:
-        nodes = math.ceil(gpus / cluster.types[gpu_type].gpus_per_node)
-        model = same_model_for(goodput_model, [Configuration(nodes, gpus, gpu_type)])
-        return float(model.row(application, 0.0, max_batch_size)[0])
-
-    return lambda job, gpu_type, gpus: goodput(job.application, job.max_batch_size, gpu_type, gpus) > 0
+    return RunsWith(GoodputThroughputs(cluster, goodput_model))

@@ -6,14 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter_frontends.simulator.errors import SimulationError
-from copter_frontends.simulator.goodput_source import GoodputSource, same_model_for
-from copter_frontends.vocabulary import Allocation, Configuration
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
+from copter_frontends.vocabulary import Allocation, Configuration, Job
+
+Shape = tuple[str, int | None, int | None, int | None]
 
 _MOST_ROWS = 4096  # rows of goodput kept at a time; a row has one float64 per configuration
 
 
 class RateTable:
-    """Rates by (curve, phase), where a *curve* is an (application, batch limit, configuration) triple.
+    """Rates by (curve, phase), where a *curve* is a job's shape (see :attr:`.Job.shape`) on a configuration.
 
     The rates are filled in as they are asked for, so that a simulation pays only for what its jobs run on.
 
@@ -27,7 +29,6 @@ class RateTable:
 
     def __init__(self, model: GoodputSource, applications: list[str]) -> None:
         self._model = model
-        self._applications = applications
         self._column = {configuration: j for j, configuration in enumerate(model.configurations)}
         ends = [_phase_ends(model, name) for name in applications]
         self.phases: NDArray[np.int64] = np.array([len(e) for e in ends], dtype=np.int64)
@@ -35,19 +36,21 @@ class RateTable:
         self.phase_ends: NDArray[np.float64] = np.ones((len(ends), width))
         for i, values in enumerate(ends):
             self.phase_ends[i, : len(values)] = values
-        self._curves: dict[tuple[int, int | None, Configuration], int] = {}
-        self._keys: list[tuple[int, int | None, Configuration]] = []
+        self._number = {name: i for i, name in enumerate(applications)}
+        self._curves: dict[tuple[Shape, Configuration], int] = {}
+        self._keys: list[tuple[Job, Configuration]] = []
         self._rates: NDArray[np.float64] = np.full((64, width), np.nan)
-        self._rows: dict[tuple[int, int | None, int], NDArray[np.float64]] = {}
+        self._rows: dict[tuple[Shape, int], NDArray[np.float64]] = {}
         self._odd: dict[Configuration, GoodputSource] = {}
 
-    def curve(self, application: int, max_batch_size: int | None, allocation: Allocation) -> int:
-        """Number of the curve of an application on an allocation."""
-        key = (application, max_batch_size, Configuration(len(allocation.nodes), allocation.gpus, allocation.gpu_type))
+    def curve(self, job: Job, allocation: Allocation) -> int:
+        """Number of the curve of jobs of this shape on an allocation."""
+        place = Configuration(len(allocation.nodes), allocation.gpus, allocation.gpu_type)
+        key = (job.shape, place)
         found = self._curves.get(key)
         if found is None:
             found = self._curves[key] = len(self._keys)
-            self._keys.append(key)
+            self._keys.append((job, place))
             if found == len(self._rates):
                 self._rates = np.vstack([self._rates, np.full_like(self._rates, np.nan)])
         return found
@@ -62,9 +65,9 @@ class RateTable:
     def _fill(self, curve: int, phase: int) -> float:
         if not np.isnan(self._rates[curve, phase]):
             return float(self._rates[curve, phase])
-        application, max_batch_size, configuration = self._keys[curve]
-        name = self._applications[application]
-        goodput = self._goodput(application, max_batch_size, configuration, phase)
+        job, configuration = self._keys[curve]
+        name = job.application
+        goodput = self._goodput(job, configuration, phase)
         if not 0.0 < goodput < np.inf:
             raise SimulationError(
                 f"application {name!r} cannot run on {configuration.gpus} {configuration.gpu_type} GPUs over "
@@ -74,8 +77,8 @@ class RateTable:
         self._rates[curve, phase] = rate
         return rate
 
-    def _goodput(self, application: int, max_batch_size: int | None, wanted: Configuration, phase: int) -> float:
-        name = self._applications[application]
+    def _goodput(self, job: Job, wanted: Configuration, phase: int) -> float:
+        application = self._number[job.application]
         end = float(self.phase_ends[application, phase])
         start = float(self.phase_ends[application, phase - 1]) if phase else 0.0
         middle = 0.5 * (start + end)
@@ -83,13 +86,13 @@ class RateTable:
         if column is None:
             if wanted not in self._odd:
                 self._odd[wanted] = same_model_for(self._model, [wanted])
-            return float(self._odd[wanted].row(name, middle, max_batch_size)[0])
-        key = (application, max_batch_size, phase)
+            return float(row_of(self._odd[wanted], job, middle)[0])
+        key = (job.shape, phase)
         row = self._rows.get(key)
         if row is None:
             if len(self._rows) >= _MOST_ROWS:
                 self._rows.clear()
-            row = self._rows[key] = self._model.row(name, middle, max_batch_size)
+            row = self._rows[key] = row_of(self._model, job, middle)
         return float(row[column])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.simulator.activity import Span
 from copter_frontends.simulator.metrics import summarise
 from copter_frontends.simulator.round_record import RoundRecord
 
@@ -37,6 +38,8 @@ class SimulationResult:
         One entry a column, one row for each job that was not skipped: see
         :func:`~copter_frontends.simulator.metrics.job_columns`.
     skipped : tuple of SkippedJob
+    spans : tuple of Span
+        Which job had which GPUs when.
     """
 
     gpus: int
@@ -45,6 +48,7 @@ class SimulationResult:
     rounds: tuple[RoundRecord, ...]
     jobs: Mapping[str, NDArray[np.generic]]
     skipped: tuple[SkippedJob, ...]
+    spans: tuple[Span, ...] = ()
 
     @property
     def warmup_rounds(self) -> int:

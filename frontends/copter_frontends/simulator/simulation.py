@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
+from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
+from copter_frontends.semantics import DEFAULT, Charge, Semantics
+from copter_frontends.simulator.activity import Activity
+from copter_frontends.simulator.agent_training import AgentTraining
+from copter_frontends.simulator.cluster_events import ClusterEvent, in_order
 from copter_frontends.simulator.errors import SimulationError
-from copter_frontends.simulator.execution import advance
 from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.simulator.job_table import Ints, JobTable
 from copter_frontends.simulator.metrics import job_columns, peak_rss_mb
@@ -19,6 +23,7 @@ from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
+from copter_frontends.simulator.training import ExactTraining, Training
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -29,8 +34,6 @@ from copter_frontends.vocabulary import (
     Plan,
     SchedulingPolicy,
 )
-
-Charge = Literal["allocation", "type_and_count"]
 
 STALL_ROUNDS = 100
 """Rounds in which nothing runs and nothing arrives, after which a run without an end gives its queue up."""
@@ -57,10 +60,17 @@ class Simulation:
         Seconds from one plan to the next.
     seed : int
         Kept with the result. The simulator itself draws nothing: its outcome is a function of its arguments.
-    charge : {"allocation", "type_and_count"}
-        Whether a move to other nodes of the same type and number restarts a job, or only a change of type or number.
+    charge : {"allocation", "type_and_count"}, optional
+        Whether a move to other nodes of the same type and number restarts a job, or only a change of type or number; by
+        default as the semantics say.
     deadline_s : float, optional
         Wall-clock seconds that the policy has for a plan; `round_s` if not given.
+    semantics : Semantics
+        How jobs train and what of it the policy is told.
+    profiles : mapping of str to ProfiledApplication, optional
+        How applications truly train with an agent; by default as the fitted constants have it.
+    events : sequence of ClusterEvent
+        Failures, repairs and changes of capacity.
 
     Raises
     ------
@@ -76,12 +86,16 @@ class Simulation:
         goodput_model: GoodputSource,
         round_s: float = 60.0,
         seed: int = 0,
-        charge: Charge = "allocation",
+        charge: Charge | None = None,
         deadline_s: float | None = None,
+        semantics: Semantics = DEFAULT,
+        profiles: Mapping[str, ProfiledApplication] | None = None,
+        events: Sequence[ClusterEvent] = (),
     ) -> None:
         self.deadline_s = round_s if deadline_s is None else deadline_s
         if not (0 < round_s < math.inf and self.deadline_s > 0):
             raise ValueError(f"round_s is {round_s} and deadline_s {self.deadline_s}; both must be positive")
+        charge = semantics.charge if charge is None else charge
         if charge not in ("allocation", "type_and_count"):
             raise ValueError(f"charge is {charge!r}, must be 'allocation' or 'type_and_count'")
         self.cluster = copy.deepcopy(cluster)
@@ -99,7 +113,12 @@ class Simulation:
             usable, names, [job.work_samples or facts[job.application].work_samples for job in usable]
         )
         self._restart_s = np.array([float(facts[name].restart_s) for name in names])
-        self._rates = RateTable(goodput_model, names)
+        self.semantics = semantics
+        self._training: Training
+        if semantics.training == "agent":
+            self._training = AgentTraining(self._table, profiles or fitted_profiles(), semantics)
+        else:
+            self._training = ExactTraining(self._table, RateTable(goodput_model, names))
         self._occupancy = Occupancy(self.cluster)
         self._next = 0  # rows from here on have not arrived
         self._dropped: set[int] = set()  # rows that the policy refused
@@ -107,10 +126,12 @@ class Simulation:
         self._rows: Ints = np.empty(0, dtype=np.int64)  # of the active jobs, in order of arrival
         self._pinned: dict[str, Allocation] = {}
         self._restoring: set[str] = set()
-        self._news: dict[str, dict[str, float]] = {}
+        self._news: dict[str, dict[str, Any]] = {}
         self._leaving: list[str] = []
         self._edit_s = 0.0
         self._idle_rounds = 0
+        self._events = in_order(events)
+        self._activity = Activity()
 
     def step(self, warmup: bool = False) -> RoundRecord:
         """Simulate one round.
@@ -121,6 +142,8 @@ class Simulation:
             If the policy's plan cannot be carried out.
         """
         begun = perf_counter()
+        while self._events and self._events[0].time_s <= self.now_s:
+            self._happen(self._events.pop(0))
         self._tell_policy()
         planning = perf_counter()
         plan = self.policy.plan(self.now_s, self.deadline_s)
@@ -128,12 +151,12 @@ class Simulation:
         edit_s, self._edit_s = self._edit_s, 0.0
         try:
             running, changes = self._carry_out(plan)
-            changed, completed = advance(self._table, self._rates, running, self.now_s, self.now_s + self.round_s)
+            changed, completed = self._training.advance(running, self.now_s, self.now_s + self.round_s)
         except SimulationError as error:
             raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
         self._account(running)
         for row in changed.tolist():
-            self._news.setdefault(self._table.jobs[row].id, {})["progress"] = float(self._table.progress[row])
+            self._news.setdefault(self._table.jobs[row].id, {}).update(self._training.news(row))
         ids = tuple(self._table.jobs[row].id for row in completed.tolist())
         wall = (begun, plan_s, edit_s)
         record = self._record(plan, len(running), changes, ids, warmup, wall)
@@ -194,6 +217,7 @@ class Simulation:
             rounds=tuple(self.records),
             jobs=job_columns(self._table, kept),
             skipped=tuple(self.skipped),
+            spans=self._activity.until(self.now_s),
         )
 
     def add_nodes(self, gpu_type: str, count: int) -> list[Node]:
@@ -221,7 +245,8 @@ class Simulation:
         for job in lost:
             self._occupancy.release(job)
             self._halt(self._active[job])
-            if self._pinned.pop(job, None) is not None:
+            held = not self._table.jobs[self._active[job]].preemptible
+            if self._pinned.pop(job, None) is not None or held:
                 self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
         by_type: dict[str, list[Node]] = {}
         for node in self.cluster.remove_nodes(names):
@@ -230,6 +255,25 @@ class Simulation:
             gpus, gone = sum(node.gpus for node in nodes), [node.id for node in nodes]
             self._edit(lambda k=kind, g=gpus, n=gone: self.policy.remove_resources(k, g, n))  # type: ignore[misc]
         return lost
+
+    def _happen(self, event: ClusterEvent) -> None:
+        """Carry a cluster event out; what is gone or there already is left as it is."""
+        if event.what in ("fail", "remove"):
+            lost = self.remove_nodes([node for node in event.nodes if node in self.cluster.nodes])
+            if event.what == "fail":
+                for job in lost:
+                    row = self._active[job]
+                    self._training.fall_back(row)
+                    self._news.setdefault(job, {}).update(self._training.news(row))
+            return
+        names = [node for node in event.nodes if node not in self.cluster.nodes]
+        per_node = self.cluster.type_of(event.gpu_type).gpus_per_node
+        if not event.nodes:
+            self.add_nodes(event.gpu_type, event.count)
+        elif names:
+            gpus = per_node * len(names)
+            self.cluster.add_whole_nodes(event.gpu_type, gpus, names)
+            self._edit(lambda: self.policy.add_resources(event.gpu_type, gpus, names))
 
     # What the policy is told, in order: ends, arrivals, changes, pins.
 
@@ -253,7 +297,8 @@ class Simulation:
 
     def _arrive(self) -> None:
         table, fresh = self._table, []
-        while self._next < len(table) and table.submit_s[self._next] <= self.now_s:
+        wait_s = self.semantics.profiling_s if self.semantics.profiling == "bootstrap" else 0.0
+        while self._next < len(table) and table.submit_s[self._next] + wait_s <= self.now_s:
             row, self._next = self._next, self._next + 1
             job = table.jobs[row]
             try:
@@ -262,6 +307,9 @@ class Simulation:
                 self._skip(row, str(error))
                 continue
             self._active[job.id] = row
+            told = self._training.arrive(row)
+            if told:
+                self._news.setdefault(job.id, {}).update(told)
             table.queue_s[row] = self.now_s - table.submit_s[row]
             fresh.append(row)
         if fresh:
@@ -301,12 +349,12 @@ class Simulation:
 
     def _start(self, row: int, allocation: Allocation, charged: bool) -> None:
         table, job = self._table, self._table.jobs[row]
-        if allocation.gpus < job.min_gpus or allocation.gpus > (job.max_gpus or allocation.gpus):
-            raise SimulationError(
-                f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {job.min_gpus} to {job.max_gpus}"
-            )
+        least, most = job.gpus or job.min_gpus, (None if job.gpus else job.max_gpus) or allocation.gpus
+        if not least <= allocation.gpus <= most:
+            raise SimulationError(f"the plan gives job {job.id!r} {allocation.gpus} GPUs; it runs on {least} to {most}")
         table.gpus[row] = allocation.gpus
-        table.curve[row] = self._rates.curve(int(table.application[row]), job.max_batch_size, allocation)
+        self._training.begin(row, allocation)
+        self._activity.begin(job.id, self.now_s, allocation.gpu_type, allocation.gpus)
         if not charged:
             return
         table.resume_s[row] = self.now_s + self._restart_s[table.application[row]]
@@ -319,7 +367,9 @@ class Simulation:
 
     def _halt(self, row: int) -> None:
         self._table.gpus[row] = 0
-        self._table.curve[row] = -1
+        self._training.halt(row)
+        done_s = float(self._table.completion_s[row])
+        self._activity.end(self._table.jobs[row].id, self.now_s if np.isnan(done_s) else done_s)
 
     def _account(self, running: Ints) -> None:
         table = self._table
@@ -330,6 +380,7 @@ class Simulation:
         for job, row in zip(ids, completed.tolist(), strict=True):
             self._occupancy.release(job)
             self._halt(row)
+            self._training.leave(row)
             del self._active[job]
             self._pinned.pop(job, None)
         if ids:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from copter_frontends.traces import SkippedLine, TraceFormat, generate_day, read_trace, sample_day, workload_jobs
-from copter_frontends.vocabulary import Job, TraceError
+from copter_frontends.traces import (
+    SkippedLine,
+    TraceFormat,
+    generate_day,
+    listed_jobs,
+    read_trace,
+    sample_day,
+    workload_jobs,
+)
+from copter_frontends.vocabulary import Job
 
 Work = Literal["trace", "full"]
 
@@ -25,7 +33,13 @@ class Workload:
 
 
 def make_workload(
-    trace: str | None, jobs: int | None, hours: float, gpus: int, seed: int, work: Work = "trace"
+    trace: str | None,
+    jobs: int | None,
+    hours: float,
+    gpus: int,
+    seed: int,
+    work: Work = "trace",
+    cap_batch: bool = False,
 ) -> Workload:
     """Make the jobs of a simulation.
 
@@ -33,10 +47,10 @@ def make_workload(
     ----------
     trace : str, optional
         File to sample from; without one the jobs are made up by the embedded generator. A workload file, which has its
-        own times and applications, is taken as it stands.
+        own times and applications, and another scheduler's trace, which has its own times, are taken as they stand.
     jobs : int, optional
-        Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a workload
-        file the first so many, by default all.
+        Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a trace
+        that is taken as it stands the first so many, by default all.
     hours : float
         Length of the window in which jobs arrive.
     gpus : int
@@ -45,6 +59,9 @@ def make_workload(
         The same seed gives the same jobs.
     work : {"trace", "full"}
         A sampled job's work: what takes the trace's duration on the GPUs asked for, or its application's full run.
+
+    cap_batch : bool
+        Whether a workload file's batch sizes are its jobs' `max_batch_size` (see :attr:`.Semantics.batch_limit`).
 
     Raises
     ------
@@ -57,9 +74,10 @@ def make_workload(
         return Workload(made, f"embedded generator: {count:,} jobs over {hours:g} h", [])
     read = read_trace(trace)
     if read.format is TraceFormat.WORKLOAD:
-        listed = workload_jobs(read)[:jobs]
+        listed = workload_jobs(read, cap_batch)[:jobs]
         return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped, sampled=False)
     if read.format is TraceFormat.PHILLY:
         drawn = sample_day(read, count, hours, seed, work)
         return Workload(drawn, f"{trace}: {count:,} jobs sampled over {hours:g} h", read.skipped)
-    raise TraceError(f"{trace}: jobs cannot be made from a trace of the format {read.format.value}")
+    made = listed_jobs(read, seed, work)[:jobs]
+    return Workload(made, f"{trace}: {len(made):,} jobs of a {read.format.value} trace", read.skipped, sampled=False)

@@ -3,7 +3,7 @@
 from copter_frontends.traces.arrivals import ArrivalProfile, busy_day
 from copter_frontends.traces.generator import generate_day
 from copter_frontends.traces.readers import read_trace
-from copter_frontends.traces.sampler import sample_day, workload_jobs
+from copter_frontends.traces.sampler import listed_jobs, sample_day, workload_jobs
 from copter_frontends.traces.trace import SkippedLine, Trace, TraceFormat, TraceJob
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "TraceJob",
     "busy_day",
     "generate_day",
+    "listed_jobs",
     "read_trace",
     "sample_day",
     "workload_jobs",

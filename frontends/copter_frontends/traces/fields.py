@@ -47,6 +47,39 @@ class Columns:
             raise BadFieldError(f"{name} is {value:g}, must be a whole number >= 1")
         return int(value)
 
+    def positive(self, row: Sequence[str], name: str) -> float:
+        """A finite number > 0."""
+        value = self.number(row, name)
+        if value == 0:
+            raise BadFieldError(f"{name} is 0, must be > 0")
+        return value
+
+    def whole(self, row: Sequence[str], name: str) -> int:
+        """A whole number >= 0."""
+        value = self.number(row, name)
+        if value != int(value):
+            raise BadFieldError(f"{name} is {value:g}, must be a whole number >= 0")
+        return int(value)
+
+    def numbers(self, row: Sequence[str], name: str) -> list[float]:
+        """Numbers >= 0 with dashes between them, at least one."""
+        text = self.text(row, name)
+        try:
+            values = [float(part) for part in text.split("-")]
+        except ValueError:
+            raise BadFieldError(f"{name} is {text!r}, not numbers with dashes between them") from None
+        if not all(0 <= value < float("inf") for value in values):
+            raise BadFieldError(f"{name} is {text!r}, must be finite and >= 0")
+        return values
+
+    def has(self, name: str) -> bool:
+        """Whether the file has such a column."""
+        return name in self._index
+
+    def empty(self, row: Sequence[str], name: str) -> bool:
+        """Whether a field is empty."""
+        return not row[self._index[name]].strip()
+
     def time(self, row: Sequence[str], name: str) -> datetime:
         """A date and time, without a time zone."""
         text = self.text(row, name)

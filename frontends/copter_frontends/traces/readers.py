@@ -1,4 +1,4 @@
-"""Readers of public trace formats: the Philly log and the Sia workload, as CSV, plain or gzipped."""
+"""Readers of public trace formats as CSV, plain or gzipped: which format it is, the header says."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from datetime import datetime, time
 
 from copter_frontends.goodput import APPLICATIONS
 from copter_frontends.traces.fields import BadFieldError, Columns
+from copter_frontends.traces.formats import LINE_FORMATS, LineFormat, line_format_of
 from copter_frontends.traces.trace import SkippedLine, Trace, TraceFormat, TraceJob
 from copter_frontends.vocabulary import TraceError
 
@@ -21,25 +22,30 @@ SHORTEST_S = 60.0  # a log's jobs under a minute are left out (Sia, SOSP '23, as
 MOST_GPU_HOURS = 1000.0
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_EXPECTED = (
-    f"expected a CSV file, plain or gzipped, with the columns {','.join(PHILLY_COLUMNS)} (a Philly log) "
-    f"or {','.join(WORKLOAD_COLUMNS)} (a Sia workload)"
+_FORMATS = [
+    (PHILLY_COLUMNS, "a Philly log"),
+    (WORKLOAD_COLUMNS, "a Sia workload"),
+    *((each.columns, each.title) for each in LINE_FORMATS),
+]
+_EXPECTED = "expected a CSV file, plain or gzipped, with the columns " + " or ".join(
+    f"{','.join(names)} ({title})" for names, title in _FORMATS
 )
 
 _Rows = Iterator[tuple[int, list[str]]]
 
 
 def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APPLICATIONS) -> Trace:
-    """Read a trace; the header says which of the two formats it has.
+    """Read a trace; the header says which format it has.
 
     Broken lines are skipped and recorded in the trace's `skipped`, each with its line number and reason.
 
     Parameters
     ----------
     path : path
-        A CSV file with the columns ``timestamp,duration,num_gpus,gpu_time,cluster`` (a Philly log) or
-        ``name,time,application,num_replicas,batch_size`` (a Sia workload), in any order, others ignored. Gzip is told
-        from the file's first bytes.
+        A CSV file with the columns ``timestamp,duration,num_gpus,gpu_time,cluster`` (a Philly log),
+        ``name,time,application,num_replicas,batch_size`` (a Sia workload), or those of one of
+        :data:`~copter_frontends.traces.formats.LINE_FORMATS`, in any order, others ignored. Gzip is told from the
+        file's first bytes.
     applications : collection of str
         Names that a workload may use.
 
@@ -60,12 +66,14 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APP
         trace = _philly(name, columns, rows)
     elif present.issuperset(WORKLOAD_COLUMNS):
         trace = _workload(name, columns, rows, applications)
+    elif (line_format := line_format_of(present)) is not None:
+        trace = _lines(name, line_format, columns, rows)
     else:
         found = ",".join(header)[:200] if header else "nothing: the file is empty"
         raise TraceError(f"{name}: unknown header; found {found}; {_EXPECTED}")
     if not trace.jobs:
         first = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
-        counts = f"{len(trace.skipped)} broken, {trace.filtered} too short or too long"
+        counts = f"{len(trace.skipped)} broken, {trace.filtered} left out"
         raise TraceError(f"{name}: no usable line ({counts}{first}); {_EXPECTED}")
     return trace
 
@@ -125,6 +133,29 @@ def _philly(name: str, columns: Columns, rows: _Rows) -> Trace:
     start = datetime.combine(found[0][0].date(), time())
     jobs = tuple(TraceJob((when - start).total_seconds(), gpus, duration_s) for when, gpus, duration_s in found)
     return Trace(name, TraceFormat.PHILLY, jobs, skipped, filtered, start)
+
+
+def _lines(name: str, line_format: LineFormat, columns: Columns, rows: _Rows) -> Trace:
+    jobs: list[TraceJob] = []
+    skipped: list[SkippedLine] = []
+    filtered = 0
+    line_of: dict[str, int] = {}
+    for line_number, row in rows:
+        try:
+            columns.check(row)
+            job = line_format.parse(columns, row)
+            if job is not None and job.name in line_of:
+                raise BadFieldError(f"job {job.name!r} was there before, on line {line_of[job.name]}")
+        except BadFieldError as error:
+            skipped.append(SkippedLine(line_number, str(error)))
+            continue
+        if job is None:
+            filtered += 1
+            continue
+        if job.name is not None:
+            line_of[job.name] = line_number
+        jobs.append(job)
+    return Trace(name, line_format.format, tuple(sorted(jobs, key=lambda job: job.submit_s)), skipped, filtered)
 
 
 def _workload(name: str, columns: Columns, rows: _Rows, applications: Collection[str]) -> Trace:

@@ -94,3 +94,36 @@ def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
         )
         for job in trace.jobs
     ]
+
+
+def listed_jobs(trace: Trace, seed: int = 0, work: Literal["full", "trace"] = "trace") -> list[Job]:
+    """The jobs of another scheduler's trace at their own times and requests, each as a representative application.
+
+    The application follows from the job's GPU hours as in :func:`sample_day`, and so does its work.
+
+    Parameters
+    ----------
+    trace : Trace
+        With durations: of Shockwave, Chronus or Tiresias, or Alibaba's openb.
+    seed : int
+        For the coin between two applications of a class.
+    work : {"full", "trace"}
+
+    Raises
+    ------
+    TraceError
+        If the trace has no durations, as Gavel's, which are its steps over a throughput.
+    """
+    check_work(work)
+    unknown = [at for at, job in enumerate(trace.jobs) if job.duration_s is None]
+    if unknown:
+        raise TraceError(
+            f"{trace.path}: the jobs of a {trace.format.value} trace have no durations, so their work is not known; "
+            "use its steps with a throughput table"
+        )
+    rng = np.random.default_rng(seed)
+    applications = draw_applications(classes_of([job.gpu_hours for job in trace.jobs]), rng)
+    gpus = [job.gpus for job in trace.jobs]
+    durations_s = [float(job.duration_s or 0.0) for job in trace.jobs]
+    works = work_of_durations(applications, gpus, durations_s) if work == "trace" else None
+    return named_jobs(applications, [job.submit_s for job in trace.jobs], gpus, works)

@@ -12,6 +12,11 @@ class TraceFormat(str, Enum):
 
     PHILLY = "philly"  # a cluster's log: when, how long, on how many GPUs
     WORKLOAD = "workload"  # a scheduler's input: when, which application
+    GAVEL = "gavel"  # when, which model, how many steps
+    SHOCKWAVE = "shockwave"  # Gavel's, with durations and batch-size schedules
+    CHRONUS = "chronus"  # Tiresias's, with deadlines
+    TIRESIAS = "tiresias"  # when, how long, on how many GPUs
+    OPENB = "openb"  # Alibaba's pods, with parts of GPUs and the types they may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,19 @@ class TraceJob:
         Running time on those GPUs; None in a workload.
     name, application, batch_size : str, str and int, or None
         What a workload says of the job; None in a log.
+    model : str or None
+        Name of the model that it trains, in the trace's own words.
+    steps : float or None
+        Training steps.
+    weight : float
+    deadlines : tuple of (float, float)
+        Seconds after submission and the value of ending by then; empty for none.
+    batch_schedule : str or None
+        How the batch size changes: static, gns or accordion.
+    gpu_share : float
+        Part of its one GPU that the job takes.
+    gpu_types : tuple of str
+        GPU types that it may have; empty for any.
     """
 
     submit_s: float
@@ -36,6 +54,13 @@ class TraceJob:
     name: str | None = None
     application: str | None = None
     batch_size: int | None = None
+    model: str | None = None
+    steps: float | None = None
+    weight: float = 1.0
+    deadlines: tuple[tuple[float, float], ...] = ()
+    batch_schedule: str | None = None
+    gpu_share: float = 1.0
+    gpu_types: tuple[str, ...] = ()
 
     @property
     def gpu_hours(self) -> float:
@@ -65,7 +90,8 @@ class Trace:
     skipped : list of SkippedLine
         Broken lines, in the file's order.
     filtered : int
-        Sound lines left out on purpose: a log's jobs under a minute, or of 1,000 GPU hours or more.
+        Sound lines left out on purpose: a log's jobs under a minute, or of 1,000 GPU hours or more; jobs of other
+        traces that need no GPU, or never ran.
     start : datetime or None
         The clock time of ``submit_s == 0``, a midnight; None if the file has no clock times.
     """

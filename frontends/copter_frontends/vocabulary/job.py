@@ -27,6 +27,15 @@ class Job:
         Largest total batch that may be used. None: the application's own limit.
     min_gpus, max_gpus : int, optional
         Range of GPUs that the job may run on.
+    batch_size : int, optional
+        A total batch that may not be changed (a *strong-scaling* job; with `gpus` a *rigid* one). None: adaptive.
+    gpus : int, optional
+        A number of GPUs that may not be changed; only their type may. What a scheduler holds for the job may be more:
+        the smallest configuration that has so many.
+    preemptible : bool
+        Whether the job may lose or change its GPUs once it has any.
+    reservation : (GPU type, GPUs), optional
+        GPUs kept for the job from its submission to its end, whatever else is worth more.
     """
 
     id: str
@@ -37,6 +46,10 @@ class Job:
     max_batch_size: int | None = None
     min_gpus: int = 1
     max_gpus: int | None = None
+    batch_size: int | None = None
+    gpus: int | None = None
+    preemptible: bool = True
+    reservation: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         self._require(bool(self.id), "the id is empty")
@@ -49,6 +62,23 @@ class Job:
         self._require(self.min_gpus >= 1, f"min_gpus is {self.min_gpus}, must be >= 1")
         most = self.max_gpus
         self._require(most is None or most >= self.min_gpus, f"max_gpus is {most}, below min_gpus {self.min_gpus}")
+
+        fixed = self.batch_size
+        self._require(fixed is None or fixed >= 1, f"batch_size is {fixed}, must be >= 1")
+        self._require(
+            fixed is None or batch is None or fixed <= batch, f"batch_size is {fixed}, above max_batch_size {batch}"
+        )
+        count = self.gpus
+        self._require(count is None or count >= 1, f"gpus is {count}, must be >= 1")
+        within = count is None or self.min_gpus <= count <= (most or count)
+        self._require(within, f"gpus is {count}, outside min_gpus {self.min_gpus} to max_gpus {most}")
+        held = self.reservation
+        self._require(held is None or held[1] >= 1, f"reservation is {held}, must be (GPU type, GPUs >= 1)")
+
+    @property
+    def shape(self) -> tuple[str, int | None, int | None, int | None]:
+        """What its goodput depends on: application, largest and fixed batch, fixed GPUs."""
+        return (self.application, self.max_batch_size, self.batch_size, self.gpus)
 
     def _require(self, condition: bool, complaint: str) -> None:
         if not condition:

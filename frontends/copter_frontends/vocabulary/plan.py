@@ -11,12 +11,19 @@ from enum import Enum
 class Allocation:
     """GPUs given to one job: their type, their number, and how many on which node.
 
-    `nodes` is a tuple of (node id, GPUs on it), sorted by node id; its counts add up to `gpus`.
+    `nodes` is a tuple of (node id, GPUs on it), sorted by node id; its counts add up to `gpus`. Where the GPUs are of
+    several types, `gpu_type` is the one that limits the job's speed and `mixture` says (type, GPUs) for each of them.
     """
 
     gpu_type: str
     gpus: int
     nodes: tuple[tuple[str, int], ...] = ()
+    mixture: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def by_type(self) -> dict[str, int]:
+        """GPUs of each type."""
+        return dict(self.mixture) if self.mixture else {self.gpu_type: self.gpus}
 
 
 class PlanStatus(str, Enum):

@@ -1,0 +1,1 @@
+"""One command a table of the papers: paper and measured, side by side."""

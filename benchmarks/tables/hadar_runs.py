@@ -1,0 +1,147 @@
+"""What the tables of the Hadar paper share: the schedulers, a run of one, and its figures beside the paper's."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter_frontends.baselines import FifoPolicy
+from copter_frontends.baselines.base import RunsWith
+from copter_frontends.baselines.gavel import GavelPolicy
+from copter_frontends.baselines.throughputs import GoodputThroughputs
+from copter_frontends.baselines.tiresias import TiresiasPolicy
+from copter_frontends.hadar import AverageJct, HadarPolicy, utility_named
+from copter_frontends.simulator import Simulation
+from copter_frontends.simulator.table_source import TableSource
+from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
+
+ROUND_S = 360.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Figures of one scheduler; times in hours, one entry a job in the arrays."""
+
+    name: str
+    jct_h: np.ndarray  # type: ignore[type-arg]
+    ftf: np.ndarray  # type: ignore[type-arg]
+    makespan_h: float
+    utilisation: float
+    changed_share: float
+    round_p99_s: float
+    skipped: int
+
+
+def make_policy(
+    name: str, objective: str, cluster: Cluster, source: TableSource, round_s: float = ROUND_S, power: float = 1.0
+) -> SchedulingPolicy:
+    """A scheduler of the paper's comparison, for an objective: jct, makespan or ftf."""
+    rates = GoodputThroughputs(cluster, source)
+    spread_cost = next(iter(source.applications.values())).spread_cost
+    if name in ("hadar", "hadar-online", "hadar-posted"):
+        mode = {"hadar": "lp", "hadar-online": "online", "hadar-posted": "lp_posted"}[name]
+        utility = AverageJct(power=power) if objective == "jct" else utility_named(objective)
+        return HadarPolicy(cluster, rates, utility=utility, mode=mode, round_s=round_s, spread_cost=spread_cost)  # type: ignore[arg-type]
+    if name == "gavel":
+        chosen = {"jct": "max_sum_throughput", "makespan": "makespan", "ftf": "finish_time_fairness"}[objective]
+        return GavelPolicy(cluster, rates, chosen, round_s=round_s)
+    if name == "tiresias":
+        return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
+    if name == "yarn":
+        return FifoPolicy(cluster, backfill=False, can_run=RunsWith(rates))
+    raise SystemExit(f"unknown scheduler {name!r}: hadar, hadar-online, hadar-posted, gavel, tiresias, yarn")
+
+
+def run(
+    name: str,
+    objective: str,
+    cluster: Cluster,
+    source: TableSource,
+    jobs: Sequence[Job],
+    round_s: float = ROUND_S,
+    power: float = 1.0,
+) -> Outcome:
+    """Simulate until the last job ends."""
+    policy = make_policy(name, objective, cluster, source, round_s, power)
+    result = Simulation(cluster, jobs, policy, source, round_s).run()
+    summary = result.summary()
+    table = result.jobs
+    jct_s = table["jct_s"].astype(float)
+    of = {job.id: job for job in jobs}
+    isolated = np.array([isolated_s(of[str(each)], cluster, source, len(jobs)) for each in table["id"]])
+    busy = sum(record.running_jobs for record in result.rounds)
+    changed = sum(record.moved + record.started for record in result.rounds)
+    return Outcome(
+        name=name,
+        jct_h=jct_s / 3600.0,
+        ftf=jct_s / isolated,
+        makespan_h=float(summary["makespan_h"]),
+        utilisation=used_share(result.rounds),
+        changed_share=changed / max(busy, 1),
+        round_p99_s=float(summary["round_s"]["p99"]),
+        skipped=len(result.skipped),
+    )
+
+
+def used_share(rounds: Sequence[object]) -> float:
+    """GPUs in use over those that there are, up to the round after which fewer jobs than GPUs are left to run."""
+    crowded = [r for r in rounds if r.active_jobs > r.running_jobs] or list(rounds)  # type: ignore[attr-defined]
+    return float(np.mean([r.utilisation for r in crowded]))  # type: ignore[attr-defined]
+
+
+def isolated_s(job: Job, cluster: Cluster, source: TableSource, jobs: int) -> float:
+    """Seconds that a job takes on 1/n of the cluster, n the number of jobs (section IV-A)."""
+    total = cluster.gpus
+    rates = source.applications[job.application].per_gpu
+    average = sum(rates.get(kind, 0.0) * cluster.capacity(kind) for kind in cluster.types) / total
+    gpus = min(job.requested_gpus, total / jobs) if jobs else job.requested_gpus
+    assert job.work_samples is not None
+    return job.work_samples / (average * max(gpus, 1e-9))
+
+
+def compare(
+    title: str,
+    outcomes: Sequence[Outcome],
+    figure: Callable[[Outcome], float],
+    paper: Mapping[str, float],
+    unit: str = "h",
+) -> list[dict[str, object]]:
+    """Print one figure of every scheduler, as a multiple of the first one's, beside the paper's multiple."""
+    base = figure(outcomes[0])
+    rows: list[dict[str, object]] = []
+    print(f"\n{title}")
+    print(f"  {'scheduler':<14}{unit:>10}{'measured x':>12}{'paper x':>10}")
+    for each in outcomes:
+        value = figure(each)
+        said = paper.get(each.name)
+        print(f"  {each.name:<14}{value:>10.3f}{value / base:>12.2f}{'-' if said is None else f'{said:.2f}':>10}")
+        rows.append({"scheduler": each.name, "value": value, "measured": value / base, "paper": said})
+    return rows
+
+
+def options(about: str | None, schedulers: str) -> argparse.ArgumentParser:
+    """The command line that the tables share."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=480)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
+    parser.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
+    parser.add_argument("--schedulers", default=schedulers)
+    parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    return parser
+
+
+def say(text: str) -> None:
+    """A line of progress on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def finish(asked: argparse.Namespace, tables: Mapping[str, object]) -> None:
+    """Print the tables as JSON if asked to."""
+    if asked.json:
+        print(json.dumps({"options": vars(asked), **tables}))

@@ -1,0 +1,85 @@
+"""What the tables share: where the data is, one simulation of a workload, and a table on the screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before SciPy: see copter_frontends.cli
+
+from rich.console import Console
+from rich.table import Table
+
+from copter_frontends.clusters import cluster_from
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.measured import find_profiles, read_profiles
+from copter_frontends.semantics import PRESETS, Semantics
+from copter_frontends.simulator import Simulation, SimulationResult
+from copter_frontends.simulator.policies import POLICIES
+from copter_frontends.simulator.workload import make_workload
+from copter_frontends.vocabulary import Job, SchedulingPolicy, configurations_of
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A cluster, a workload file, and how both are run."""
+
+    policy: str
+    cluster: str
+    workload: Path
+    semantics: Semantics = PRESETS["sia-artifact"]
+    round_s: float | None = None
+    jobs: int | None = None
+    change: Callable[[Job], Job] | None = None
+
+
+def data_directory() -> Path:
+    """The data directory (COPTER_DATA, by default ../shared/data); exits with a message where it is absent."""
+    found = Path(os.environ.get("COPTER_DATA", "../shared/data"))
+    if not (found / "traces").is_dir():
+        sys.exit(f"{found}: no data there; set COPTER_DATA to the directory that holds traces/ and profiles/")
+    return found
+
+
+def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> SimulationResult:
+    """Run a workload from its first job to its last."""
+    cluster = cluster_from(setting.cluster)
+    model = GoodputModel(configurations_of(cluster))
+    found = find_profiles(setting.workload)
+    profiles = read_profiles(found) if found and setting.semantics.training == "agent" else None
+    if policy is None:
+        policy = POLICIES[setting.policy].build(cluster, model, "full", None, setting.semantics, profiles)
+    if setting.round_s is not None:
+        policy.round_s = setting.round_s
+    cap = setting.semantics.batch_limit == "policy"
+    jobs = make_workload(str(setting.workload), setting.jobs, 24.0, cluster.gpus, 0, cap_batch=cap).jobs
+    jobs = POLICIES[setting.policy].take(jobs)
+    jobs = [setting.change(job) for job in jobs] if setting.change else jobs
+    simulation = Simulation(
+        cluster, jobs, policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles
+    )
+    return simulation.run()
+
+
+def relative(measured: float, reference: float) -> float:
+    """How far a figure is from its reference, as a share of it."""
+    return (measured - reference) / reference
+
+
+def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table; numbers to four digits."""
+    table = Table(title=title)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
+    Console(width=max(100, 14 * len(columns))).print(table)
+
+
+def mean(rows: Sequence[Mapping[str, float]], name: str) -> float:
+    """Mean of one figure over rows."""
+    return sum(row[name] for row in rows) / len(rows)

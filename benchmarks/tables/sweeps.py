@@ -1,0 +1,114 @@
+"""Thesis 3.5.6 and 3.5.8: Sia over p, round length, tau, adaptivity and profiling, paper and measured.
+
+python benchmarks/tables/sweeps.py {p,round,tau,adaptivity,profiling} [--workloads 1] [--jobs 160] [--json]
+
+Ratios are to the first row of each sweep but for profiling, where they are to bootstrap. The workloads are Helios
+(saturn) but for adaptivity (philly), as in the thesis; for tau its 240-job spike is not public: arrivals of the
+heaviest public trace of this kind (rate_50) stand for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from runs import Setting, data_directory, mean, show, simulate
+
+from copter_frontends.clusters import cluster_from
+from copter_frontends.goodput.measured import find_profiles, read_profiles
+from copter_frontends.semantics import SIA_ARTIFACT, Semantics
+from copter_frontends.sia import SiaPolicy, TimeSharing
+from copter_frontends.sia.objective import objective_of
+from copter_frontends.vocabulary import Job
+
+CLUSTER = "sia-het"
+ORACLE_GROWTH = None  # what is known need not be approached in steps
+PROFILING_S = 20.0  # on each GPU type, thesis 3.3.2
+
+# Sweep: trace, and what the thesis says of each row.
+SWEEPS: dict[str, tuple[str, dict[str, str]]] = {
+    "p": (
+        "saturn",
+        {"-0.5": "best average JCT and makespan", "-1.0": "", "0.5": "", "1.0": "lower p99, higher average"},
+    ),
+    "round": ("saturn", {"60": "1", "30": "worse", "300": "1.12 of the average JCT"}),
+    "tau": ("scale/rate_50", {"none": "1", "180": "0.86 of the average JCT", "300": "1.015 of tau = 180"}),
+    "adaptivity": (
+        "philly",
+        {"adaptive": "1", "strong scaling": "1.15 (batch size gives 13%)", "rigid": "2.6 (GPU count gives 56%)"},
+    ),
+    "profiling": ("saturn", {"bootstrap": "1", "oracle": "0.93", "none": "1.43", "projected": "(public simulator)"}),
+}
+
+
+def policy_of(semantics: Semantics, power: float = -0.5, sharing: TimeSharing | None = None) -> SiaPolicy:
+    """Sia with one thing changed."""
+    found = find_profiles(data_directory() / "x")
+    objective = replace(objective_of(semantics), power=power)
+    profiles = read_profiles(found) if found else None
+    return SiaPolicy(
+        cluster_from(CLUSTER), objective=objective, semantics=semantics, profiles=profiles, time_sharing=sharing
+    )
+
+
+def limited(kind: str) -> Callable[[Job], Job]:
+    """Make a job strong-scaling or rigid, with the batch and GPUs of the workload file."""
+    if kind == "rigid":
+        return lambda job: replace(job, batch_size=job.max_batch_size, gpus=job.requested_gpus)
+    if kind == "strong scaling":
+        return lambda job: replace(job, batch_size=job.max_batch_size)
+    return lambda job: job
+
+
+def run(sweep: str, row: str, path: Path, jobs: int) -> dict[str, Any]:
+    """One row on one workload."""
+    semantics, round_s, sharing, power, change = SIA_ARTIFACT, None, None, -0.5, limited("adaptive")
+    if sweep == "p":
+        power = float(row)
+    elif sweep == "round":
+        round_s = float(row)
+    elif sweep == "tau" and row != "none":
+        sharing = TimeSharing(float(row))
+    elif sweep == "adaptivity":
+        change = limited(row)
+    elif sweep == "profiling":
+        growth = ORACLE_GROWTH if row == "oracle" else SIA_ARTIFACT.growth
+        semantics = replace(SIA_ARTIFACT, profiling=row, growth=growth, profiling_s=PROFILING_S)
+    setting = Setting("sia", CLUSTER, path, semantics, round_s, jobs, change)
+    return simulate(setting, policy_of(semantics, power, sharing)).summary()
+
+
+def main() -> int:
+    """Run a sweep and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sweep", choices=list(SWEEPS))
+    parser.add_argument("--workloads", type=int, default=1, help="workloads to average over (default 1)")
+    parser.add_argument("--jobs", type=int, default=160, help="only the first so many jobs of each (default 160)")
+    parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    asked = parser.parse_args()
+    trace, paper = SWEEPS[asked.sweep]
+    paths = sorted((data_directory() / "traces" / "sia" / trace).glob("workload-*.csv"))[: asked.workloads]
+    figures = ("avg_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job", "restarts_per_job")
+    rows: dict[str, dict[str, float]] = {}
+    for row in paper:
+        summaries = [run(asked.sweep, row, path, asked.jobs) for path in paths]
+        rows[row] = {name: mean(summaries, name) for name in figures}
+        print(f"{asked.sweep} {row}: {rows[row]['avg_jct_h']:.3f} h", file=sys.stderr)
+    base = rows[next(iter(rows))]["avg_jct_h"]
+    table = [
+        [row, *(found[name] for name in figures), found["avg_jct_h"] / base, paper[row]] for row, found in rows.items()
+    ]
+    show(f"Sia over {asked.sweep}, {trace}", [asked.sweep, *figures, "JCT ratio", "thesis"], table)
+    if asked.json:
+        print(json.dumps({"rows": rows, "ratios": {row: found["avg_jct_h"] / base for row, found in rows.items()}}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,278 @@
+"""The search for an integer point: cheap parts first, then those that solve relaxations, then improvement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.integer.bound import proven_bound, whole_bound
+from copter.integer.clock import Clock
+from copter.integer.dive import dive
+from copter.integer.fixing import by_certainty, by_value, fix_in_order, randomly_rounded
+from copter.integer.local_search import one_opt
+from copter.integer.problem import Domain, IntegerProblem
+from copter.integer.pump import pump
+from copter.integer.relaxation import Relaxation
+from copter.integer.repair import Repair
+from copter.integer.solution import IntegerSolution, IntegerStatus
+from copter.linear_program import LinearProgram
+from copter.settings import Settings
+from copter.solution import Solution, Status
+
+Floats = NDArray[np.float64]
+
+PROVEN = 1e-6  # relative gap at which a point counts as optimal
+ROOT_SHARE = 0.6  # of the time, for the first relaxation
+BLIND_SHARE = 0.05  # of the time, for what needs no relaxation
+REPAIR_SHARE = 0.2
+REPAIR_STEPS = 400_000
+CORE = 3  # columns at rest that the core holds, for every row
+PERTURBATIONS = 100
+ROUNDINGS = 30  # random roundings in a round of improvement
+IDLE_ROUNDS = 3  # rounds of improvement without one before the search ends
+FAILED_ROUNDS = 6  # rounds without any point before it gives up
+
+
+class IntegerSearch:
+    """One search; a seeded generator makes it the same every time, as far as no deadline cuts it short."""
+
+    def __init__(self, lp: LinearProgram, settings: Settings, clock: Clock, seed: int = 0) -> None:
+        self.lp, self.settings, self.clock = lp, settings, clock
+        self.rng = np.random.default_rng(seed)
+        self.problem = IntegerProblem(lp, clock)
+        self.relaxation = Relaxation(self.problem, settings)
+        self.repair = Repair(self.problem, self.relaxation)
+        self.root: Solution | None = None
+        self.bound, self.certified = -np.inf, True  # of the minimisation, without the constant
+
+    def round_only(self) -> IntegerSolution:
+        """Relaxation, rounding with propagation, 1-opt."""
+        if self._begin():
+            self._round(self._guide())
+            one_opt(self.problem, self.relaxation)
+        return self.solution()
+
+    def run(self) -> IntegerSolution:
+        """Everything."""
+        if not self._begin():
+            return self.solution()
+        x = self._guide()
+        self._round(x)
+        core = self._core(x)
+        if core is not None and not dive(self.problem, self.relaxation, core, x, "dive in the core"):
+            core = None
+        if core is None:
+            dive(self.problem, self.relaxation, self.problem.root, x, "dive")
+        rounds = idle = 0
+        while not self.finished():
+            idle = 0 if self._improve(x) else idle + 1
+            rounds += 1
+            if idle >= (FAILED_ROUNDS if self.problem.x is None else IDLE_ROUNDS):
+                break
+        return self.solution()
+
+    def finished(self) -> bool:
+        """Whether the point is proven best, or there is no time."""
+        problem = self.problem
+        if self.clock.expired:
+            return True
+        return problem.x is not None and problem.value - self.bound <= PROVEN * (1.0 + abs(problem.value))
+
+    def _core(self, x: Floats) -> Domain | None:
+        """The columns that the prices do not speak against, the others at rest; None where that would be nearly all.
+
+        Relaxations within it are as many times faster as it is smaller.
+        """
+        problem, root = self.problem, self.problem.root
+        if self.root is None or self.root.status is not Status.OPTIMAL:
+            return None
+        at_rest = problem.is_integer & (x <= root.lower + PROVEN) & (root.lower < root.upper)
+        count = int(at_rest.sum()) - CORE * problem.m
+        if count < problem.n // 4:
+            return None
+        reduced = np.where(at_rest, problem.sign * self.root.reduced_costs, -np.inf)
+        dearest = np.argsort(reduced, kind="stable")[-count:]
+        core = root.copy()
+        core.upper[dearest] = core.lower[dearest]
+        return core if core.propagate_all() else None
+
+    # Parts --------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> bool:
+        """What can be found blind, then the relaxation; False if there is nothing more to do."""
+        problem = self.problem
+        if not problem.feasible:
+            return False
+        if not len(problem.continuous):
+            self._blind(self._cheapest())
+        self._solve_root()
+        if self.root is not None and self.root.status is Status.PRIMAL_INFEASIBLE:
+            problem.feasible = False
+        return problem.feasible and not self.finished()
+
+    def _cheapest(self) -> Floats:
+        """Every column at the bound that its cost asks for, if there is one."""
+        problem, root = self.problem, self.problem.root
+        at = np.where(
+            problem.cost > 0, root.lower, np.where(problem.cost < 0, root.upper, np.clip(0.0, root.lower, root.upper))
+        )
+        return np.where(np.isfinite(at), at, np.clip(0.0, root.lower, root.upper))
+
+    def _blind(self, x: Floats) -> None:
+        """Fix columns at their cheapest bounds as far as rows allow; local search where they do not."""
+        root = self.problem.root
+        fixed = fix_in_order(self.problem, root, x, by_certainty(root, x), restarts=2)
+        if fixed is not None:
+            self.relaxation.complete(fixed, "propagation")
+        if self.problem.x is None:
+            self.repair.run(x, self.rng, BLIND_SHARE, REPAIR_STEPS // 4)
+
+    def _solve_root(self) -> None:
+        from copter.solving import solve
+
+        left = self.clock.left_s
+        if left <= 0.0:
+            return
+        limit = min(self.settings.time_limit_s, max(ROOT_SHARE * left, 1e-3))
+        self.root = solve(self.lp, replace(self.settings, time_limit_s=limit))
+        if self.root.status is Status.INTERRUPTED:
+            self.clock.stop()
+        sign = self.problem.sign
+        if self.root.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
+            return
+        self.bound = proven_bound(self.problem, sign * self.root.y)
+        own = whole_bound(self.problem, sign * (self.root.bound - self.lp.offset))
+        trusted = self.root.bound_is_certified or self.root.status is Status.OPTIMAL
+        if trusted and own - self.bound > PROVEN * (1.0 + abs(own)):
+            self.bound, self.certified = own, self.root.bound_is_certified
+
+    def _guide(self) -> Floats:
+        """The relaxation's point within the propagated bounds, or the nearest to zero."""
+        root = self.problem.root
+        x = np.zeros(self.problem.n)
+        if self.root is not None and self.root.status is not Status.DUAL_INFEASIBLE and np.isfinite(self.root.x).all():
+            x = self.root.x
+        return np.clip(x, root.lower, root.upper)
+
+    def _round(self, x: Floats) -> None:
+        """Rounding with propagation, in two orders."""
+        root = self.problem.root
+        for order in (by_certainty, by_value):
+            fixed = fix_in_order(self.problem, root, x, order(root, x))
+            if fixed is not None:
+                self.relaxation.complete(fixed, "rounding")
+
+    def _improve(self, x: Floats) -> bool:
+        """One round: each part may find a better point than the last one."""
+        problem, before = self.problem, self.problem.value
+        parts: tuple[Callable[[], object], ...] = (
+            lambda: self._repair(x),
+            lambda: problem.x is None and pump(problem, self.relaxation, x, self.rng),
+            lambda: one_opt(problem, self.relaxation),
+            lambda: self._randomly(x),
+            lambda: self._perturb(x),
+            lambda: self._between(x),
+            lambda: self._lean(x),
+            lambda: self._mutate(),
+            lambda: one_opt(problem, self.relaxation),
+        )
+        for part in parts:
+            if self.finished():
+                break
+            part()
+        return problem.value < before
+
+    def _repair(self, x: Floats) -> None:
+        """Local search from the best point, which the cut-off forbids, or from a random rounding."""
+        start = randomly_rounded(self.problem.root, x, self.rng) if self.problem.x is None else self.problem.x
+        self.repair.run(start, self.rng, REPAIR_SHARE, REPAIR_STEPS)
+
+    def _randomly(self, x: Floats) -> None:
+        """Random roundings with propagation below the cut-off."""
+        root = self.problem.root
+        for _ in range(ROUNDINGS):
+            if self.finished():
+                return
+            target = randomly_rounded(root, x, self.rng)
+            order = self.rng.permutation(by_certainty(root, x)) if self.rng.random() < 0.3 else by_certainty(root, x)
+            fixed = fix_in_order(self.problem, root, target, order, restarts=2)
+            if fixed is not None:
+                self.relaxation.complete(fixed, "random rounding")
+
+    def _perturb(self, x: Floats) -> None:
+        """Let go of a random part of the best point and round it anew, below the cut-off."""
+        problem = self.problem
+        for _ in range(PERTURBATIONS):
+            best = problem.x
+            if best is None or self.finished():
+                return
+            freed = self.rng.random(problem.n) < self.rng.uniform(0.02, 0.4)
+            domain = problem.root.copy()
+            kept = np.flatnonzero(~freed & problem.is_integer)
+            domain.lower[kept] = domain.upper[kept] = best[kept]
+            if not domain.propagate_all():
+                continue
+            towards = randomly_rounded(domain, x, self.rng) if self.rng.random() < 0.5 else self._cheapest()
+            fixed = fix_in_order(problem, domain, towards, self.rng.permutation(domain.open()), restarts=1)
+            if fixed is not None:
+                self.relaxation.complete(fixed, "perturbation")
+
+    def _lean(self, x: Floats) -> None:
+        """Dive towards the best point, or towards random roundings while there is none."""
+        best = self.problem.x
+        towards = randomly_rounded(self.problem.root, x, self.rng) if best is None else best
+        dive(self.problem, self.relaxation, self.problem.root.copy(), x, "guided dive", lean=towards)
+
+    def _between(self, x: Floats) -> None:
+        """Fix what the best point and the relaxation agree on, and dive on the rest (RINS)."""
+        if self.problem.x is None:
+            return
+        agreed = np.abs(self.problem.x - x) < 0.1
+        self._neighbourhood(agreed, "neighbourhood of the relaxation")
+
+    def _mutate(self) -> None:
+        """Fix a random half to nine tenths of the best point, and dive on the rest."""
+        if self.problem.x is None:
+            return
+        kept = self.rng.random(self.problem.n) < self.rng.uniform(0.5, 0.9)
+        self._neighbourhood(kept, "neighbourhood of the best point")
+
+    def _neighbourhood(self, kept: NDArray[np.bool_], name: str) -> None:
+        problem = self.problem
+        best = problem.x
+        assert best is not None
+        domain = problem.root.copy()
+        chosen = np.flatnonzero(kept & problem.is_integer)
+        domain.lower[chosen] = domain.upper[chosen] = best[chosen]
+        if not domain.propagate_all() or not len(domain.open()):
+            return
+        relaxed = self.relaxation.solve(domain, share=0.5, guide=True)
+        if relaxed.x is not None and float(problem.cost @ relaxed.x) < problem.row_upper[-1]:
+            dive(problem, self.relaxation, domain, relaxed.x, name)
+
+    # The answer ---------------------------------------------------------------------------------------------------
+
+    def solution(self) -> IntegerSolution:
+        """What is known now."""
+        problem, lp = self.problem, self.lp
+        found = problem.x is not None
+        if not problem.feasible and not found:
+            status, bound = IntegerStatus.PRIMAL_INFEASIBLE, np.inf
+        else:
+            bound = min(self.bound, problem.value)
+            proven = found and problem.value - bound <= PROVEN * (1.0 + abs(problem.value))
+            status = IntegerStatus.OPTIMAL if proven else IntegerStatus.FEASIBLE if found else IntegerStatus.NONE_FOUND
+        return IntegerSolution(
+            status=status,
+            x=problem.x,
+            objective=problem.sign * problem.value + lp.offset if found else float("nan"),
+            bound=problem.sign * bound + lp.offset,
+            bound_is_certified=self.certified,
+            found_by=problem.found_by,
+            relaxation=self.root,
+            relaxations=self.relaxation.solved,
+            solve_time_s=self.clock.elapsed_s,
+        )

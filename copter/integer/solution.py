@@ -1,0 +1,68 @@
+"""What solve_integer returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.solution import Solution
+
+Floats = NDArray[np.float64]
+
+
+class IntegerStatus(str, Enum):
+    """How a search for an integer point ended."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    NONE_FOUND = "none_found"
+    PRIMAL_INFEASIBLE = "primal_infeasible"
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerSolution:
+    """A feasible integer point, or word that none was found.
+
+    Attributes
+    ----------
+    status : IntegerStatus
+        OPTIMAL where the bound proves it, FEASIBLE, NONE_FOUND (there may be one), PRIMAL_INFEASIBLE (there is none:
+        the relaxation's verified ray, or rows that contradict the bounds).
+    x : ndarray (n,) or None
+        Integer columns are whole numbers exactly.
+    objective : float
+        c'x + offset; NaN without a point.
+    bound : float
+        No integer point is better. Infinite if nothing is known.
+    bound_is_certified : bool
+        False where it rests on the relaxation's optimality rather than on prices alone (M1).
+    gap : float
+        |objective - bound| / (1 + |objective| + |bound|); NaN without a point or a bound.
+    found_by : str
+        The part of the search that found the point.
+    relaxation : Solution or None
+        Of the program without integrality; None where no time was left for it.
+    relaxations : int
+        LPs solved after the first one.
+    solve_time_s : float
+    """
+
+    status: IntegerStatus
+    x: Floats | None
+    objective: float
+    bound: float
+    bound_is_certified: bool
+    found_by: str
+    relaxation: Solution | None
+    relaxations: int
+    solve_time_s: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between objective and bound."""
+        if self.x is None or not np.isfinite(self.bound):
+            return float("nan")
+        return abs(self.objective - self.bound) / (1.0 + abs(self.objective) + abs(self.bound))

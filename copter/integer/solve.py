@@ -1,0 +1,68 @@
+"""solve_integer: one mixed-integer program, once."""
+
+from __future__ import annotations
+
+from copter.errors import InvalidDataError, SettingsError
+from copter.integer.clock import Clock
+from copter.integer.exact import solve_exactly
+from copter.integer.search import IntegerSearch
+from copter.integer.solution import IntegerSolution
+from copter.linear_program import LinearProgram
+from copter.settings import Settings
+
+SHIMS = ("rounding", "dive", "exact")
+
+
+def solve_integer(
+    lp: LinearProgram,
+    shim: str = "dive",
+    deadline_s: float | None = None,
+    settings: Settings | None = None,
+    seed: int = 0,
+) -> IntegerSolution:
+    """Find a good point of a mixed-integer program, with a bound on how much better another one could be.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+        Its `integrality` is kept.
+    shim : {"rounding", "dive", "exact"}
+        The relaxation rounded with propagation and 1-opt; the whole search (dives, local search, feasibility pump,
+        neighbourhoods); or HiGHS's branch and bound, which needs the extra `highs`.
+    deadline_s : float, optional
+        Wall-clock seconds. Without one the search ends when several rounds have improved nothing.
+    settings : Settings, optional
+        Of the relaxations.
+    seed : int
+        Of the random parts.
+
+    Returns
+    -------
+    IntegerSolution
+        A point that satisfies every row to 1e-6 of 1 + |side|, or word that none was found; a bound; the true gap.
+
+    Raises
+    ------
+    InvalidDataError, SettingsError
+        For an unknown shim, or a deadline that is not above zero.
+    CopterError
+        If `shim="exact"` and highspy is not installed.
+
+    Notes
+    -----
+    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8. A search by heuristics: where proofs
+    of optimality matter, use "exact".
+    """
+    if shim not in SHIMS:
+        raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
+    if deadline_s is not None and not deadline_s > 0:
+        raise SettingsError(f"deadline_s is {deadline_s}, must be > 0 (None for no deadline)")
+    clock = Clock(float("inf") if deadline_s is None else float(deadline_s))
+    settings = settings or Settings()
+    if shim == "exact":
+        return solve_exactly(lp, settings, clock)
+    search = IntegerSearch(lp, settings, clock, seed)
+    try:
+        return search.round_only() if shim == "rounding" else search.run()
+    except KeyboardInterrupt:
+        return search.solution()

@@ -1,0 +1,156 @@
+"""A simplex certificate for a solution: its point handed to HiGHS, which ends at an optimal basis (M10)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError, DimensionError
+from copter.interop.highs_lp import highs_lp, require_highspy
+from copter.linear_program import LinearProgram
+from copter.solution import Solution, Status
+
+Floats = NDArray[np.float64]
+
+AT_BOUND = 1e-6  # of 1 + |bound|
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """An optimal basis, as HiGHS found it from a solution.
+
+    Attributes
+    ----------
+    optimal : bool
+        Whether HiGHS ended at an optimal basis.
+    status : str
+        HiGHS's word for how it ended.
+    x, y : ndarray (n,), (m,)
+        The basis's vertex and prices, in the signs of copter.
+    objective : float
+        With the offset.
+    col_basic, row_basic : ndarray of bool
+        Which columns and rows are basic: as many as there are rows.
+    iterations : int
+        Simplex and crossover iterations that it took.
+    seconds : float
+    """
+
+    optimal: bool
+    status: str
+    x: Floats
+    y: Floats
+    objective: float
+    col_basic: NDArray[np.bool_]
+    row_basic: NDArray[np.bool_]
+    iterations: int
+    seconds: float
+
+
+def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: float | None = None) -> Certificate:
+    """Turn a solution of an LP into an optimal basis of HiGHS's simplex.
+
+    Where both x and y are near optimal HiGHS's crossover starts from them; for a point that is not, the simplex starts
+    from a basis made of what is strictly between its bounds.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+        Integrality is ignored.
+    solution : Solution
+        Of this program; one with a status other than OPTIMAL is a start all the same.
+    time_limit_s : float, optional
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    DimensionError
+        If the solution is of another program.
+    CopterError
+        If highspy is not installed, or the solution has no point (infeasible or unbounded).
+    """
+    highspy = require_highspy("certify_with_highs")
+    if solution.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
+        raise CopterError(f"a solution that is {solution.status.value} has no basis: its certificate is Solution.ray")
+    x, y = solution.x, solution.y
+    if (len(y), len(x)) != lp.shape:
+        raise DimensionError(f"the solution is of a program of {len(y)} x {len(x)}, this one is {lp.shape}")
+    started = time.perf_counter()
+    solver = crossed_over(highspy, lp, x, y, time_limit_s) if solution.status is Status.OPTIMAL else None
+    if solver is None:
+        solver = loaded(highspy, lp, time_limit_s)
+        solver.setBasis(basis_of(highspy, lp, x, lp.A @ x))
+        solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        solver.run()
+    return certificate_of(highspy, solver, time.perf_counter() - started)
+
+
+def loaded(highspy: Any, lp: LinearProgram, time_limit_s: float | None) -> Any:
+    """HiGHS with the program."""
+    solver = highspy.Highs()
+    solver.silent()
+    if time_limit_s is not None:
+        solver.setOptionValue("time_limit", float(time_limit_s))
+    solver.passModel(highs_lp(lp))
+    return solver
+
+
+def crossed_over(highspy: Any, lp: LinearProgram, x: Floats, y: Floats, time_limit_s: float | None) -> Any | None:
+    """HiGHS after its crossover from a point, or None where that gives up (it does on programs without tight rows)."""
+    solver = loaded(highspy, lp, time_limit_s)
+    point = highspy.HighsSolution()
+    point.col_value, point.col_dual = x.tolist(), (lp.c - lp.A.T @ y).tolist()
+    point.row_value, point.row_dual = (lp.A @ x).tolist(), y.tolist()
+    point.value_valid = point.dual_valid = True
+    try:
+        solver.crossover(point)
+    except RuntimeError:
+        return None
+    return solver
+
+
+def basis_of(highspy: Any, lp: LinearProgram, x: Floats, activity: Floats) -> Any:
+    """A basis whose members are the columns and rows strictly between their bounds; HiGHS mends it where it is none."""
+    basis = highspy.HighsBasis()
+    basis.col_status = [getattr(highspy.HighsBasisStatus, name) for name in places(x, lp.col_lower, lp.col_upper)]
+    basis.row_status = [
+        getattr(highspy.HighsBasisStatus, name) for name in places(activity, lp.row_lower, lp.row_upper)
+    ]
+    basis.valid = basis.alien = True
+    return basis
+
+
+def places(value: Floats, lower: Floats, upper: Floats) -> list[str]:
+    """Where each variable is: at a bound, or basic."""
+    with np.errstate(invalid="ignore"):
+        low = value - lower <= AT_BOUND * (1.0 + np.abs(lower))
+        high = upper - value <= AT_BOUND * (1.0 + np.abs(upper))
+    low &= np.isfinite(lower)
+    high &= np.isfinite(upper)
+    return [str(place) for place in np.where(low, "kLower", np.where(high, "kUpper", "kBasic"))]
+
+
+def certificate_of(highspy: Any, solver: Any, seconds: float) -> Certificate:
+    """What HiGHS ended with."""
+    status, info, point, basis = solver.getModelStatus(), solver.getInfo(), solver.getSolution(), solver.getBasis()
+    basic = highspy.HighsBasisStatus.kBasic
+    counts = (info.simplex_iteration_count, info.crossover_iteration_count)
+    return Certificate(
+        optimal=status == highspy.HighsModelStatus.kOptimal and bool(basis.valid),
+        status=solver.modelStatusToString(status),
+        x=np.array(point.col_value),
+        y=np.array(point.row_dual),
+        objective=float(info.objective_function_value),
+        col_basic=np.array([place == basic for place in basis.col_status], dtype=np.bool_),
+        row_basic=np.array([place == basic for place in basis.row_status], dtype=np.bool_),
+        iterations=int(sum(max(count, 0) for count in counts)),
+        seconds=seconds,
+    )

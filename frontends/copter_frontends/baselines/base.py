@@ -1,0 +1,318 @@
+"""What the baselines share: jobs, nodes, pins, the service that jobs have had, and a plan's bookkeeping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.vocabulary import (
+    Allocation,
+    Cluster,
+    DuplicateJobError,
+    InvalidJobError,
+    Job,
+    Plan,
+    PlanStatus,
+    UnknownJobError,
+)
+
+CanRun = Callable[[Job, str, int], bool]
+Wanted = dict[str, tuple[str, int]]
+FACTS = frozenset({"progress", "restarts", "max_profiled_gpus", "hints"})
+
+
+@dataclass(slots=True)
+class Service:
+    """What a job has had so far.
+
+    Attributes
+    ----------
+    executed_s, waiting_s : float
+        Seconds with GPUs, as seen at the plans, and seconds without since the job last had some (or was submitted).
+    gpu_s : float
+        GPUs times seconds held: the attained service of least-attained-service policies.
+    progress : float
+        Fraction of the job that is done, as far as the policy was told.
+    """
+
+    executed_s: float = 0.0
+    waiting_s: float = 0.0
+    gpu_s: float = 0.0
+    progress: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a policy decided for a round, before nodes.
+
+    Attributes
+    ----------
+    wanted : dict of job id to (GPU type, GPUs)
+        Within each type's capacity, pinned jobs left out.
+    objective, bound, fractional_jobs, prices, status
+        As in :class:`~copter_frontends.vocabulary.Plan`; the objective is the GPUs in use where None is given.
+    timings : mapping of str to float
+        Seconds of the stages ``solve`` and ``shim``.
+    """
+
+    wanted: Wanted
+    objective: float | None = None
+    bound: float | None = None
+    fractional_jobs: int = 0
+    prices: Mapping[str, float] = field(default_factory=dict)
+    status: PlanStatus = PlanStatus.FEASIBLE
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+def requested_gpus(job: Job) -> int:
+    """GPUs of a rigid job: what its user asked for, within the range that it runs on."""
+    if job.gpus is not None:
+        return job.gpus
+    wanted = max(job.requested_gpus, job.min_gpus)
+    return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
+
+
+def anywhere(job: Job, gpu_type: str, gpus: int) -> bool:
+    """The test whether a job runs at all where nothing is known of that."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class RunsWith:
+    """The test whether a job runs at all, of how fast it runs (a value, so that policies can be saved)."""
+
+    throughputs: Throughputs
+
+    def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether the throughput is above zero."""
+        return self.throughputs.rate(job, gpu_type, gpus) > 0
+
+
+class BaselinePolicy:
+    """A scheduling policy but for its rule, which a subclass gives as :meth:`choose`.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    round_s : float
+        Seconds between plans.
+    can_run : callable (job, GPU type, GPUs) -> bool, optional
+        Says where a job can run at all; by default anywhere.
+
+    Attributes
+    ----------
+    jobs : dict of job id to Job
+        In the order of the calls of :meth:`add_job`.
+    held, pins : dict of job id to Allocation
+        What jobs have now, and what they must keep.
+    service : dict of job id to Service
+    """
+
+    def __init__(self, cluster: Cluster, round_s: float, can_run: CanRun | None = None) -> None:
+        self.round_s = round_s
+        self.nodes = NodeInventory(cluster)
+        self.jobs: dict[str, Job] = {}
+        self.held: dict[str, Allocation] = {}
+        self.pins: dict[str, Allocation] = {}
+        self.service: dict[str, Service] = {}
+        self._can_run: CanRun = can_run or anywhere
+        self._order: dict[str, tuple[float, int]] = {}
+        self._arrivals = 0
+        self._planned: dict[str, Allocation] = {}
+        self._last_plan_s: float | None = None
+
+    # The rule -----------------------------------------------------------------------------------------------------
+
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """Say which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
+        raise NotImplementedError
+
+    def sizes(self, job: Job) -> Iterable[int]:
+        """GPUs that a job may be given; one of them must run somewhere for the job to be accepted."""
+        return (requested_gpus(job),)
+
+    def queue(self) -> list[str]:
+        """Ids of the jobs by submission, ties in the order of arrival."""
+        return sorted(self.jobs, key=self._order.__getitem__)
+
+    def room(self) -> dict[str, int]:
+        """GPUs of each type that no pinned job has."""
+        left = {kind: self.nodes.capacity(kind) for kind in self.nodes.types}
+        for pin in self.pins.values():
+            left[pin.gpu_type] -= pin.gpus
+        return left
+
+    def can_run(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether a job runs at all on so many GPUs of a type."""
+        return self._can_run(job, gpu_type, gpus)
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> None:
+        """Queue a job. DuplicateJobError if the id is known, InvalidJobError if it fits nowhere in the cluster."""
+        if job.id in self.jobs:
+            raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
+        sizes = list(self.sizes(job))
+        if not any(self.fits_empty(job, kind, gpus) for kind in self.nodes.types for gpus in sizes):
+            there = ", ".join(f"{kind}: {self.nodes.capacity(kind)}" for kind in self.nodes.types)
+            wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
+            raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
+        self.jobs[job.id] = job
+        self.service[job.id] = Service()
+        self._order[job.id] = (job.submit_s, self._arrivals)
+        self._arrivals += 1
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """Take in ``progress``; check the id and the names of what else changed."""
+        self.job(job_id)
+        unknown = sorted(set(what_changed) - FACTS)
+        if unknown:
+            raise TypeError(
+                f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(FACTS))}"
+            )
+        if "progress" in what_changed:
+            self.service[job_id].progress = float(what_changed["progress"])
+
+    def remove_job(self, job_id: str) -> None:
+        """Forget a job and free its GPUs. UnknownJobError if the id is not known."""
+        self.job(job_id)
+        self.release(job_id)
+        self.pins.pop(job_id, None)
+        self._planned.pop(job_id, None)
+        del self.jobs[job_id], self._order[job_id], self.service[job_id]
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Add `count` GPUs of a known type as whole nodes, named or not."""
+        self.nodes.add(gpu_type, count, nodes)
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Take `count` GPUs of a type away as whole nodes: those named, or else the emptiest, newest first.
+
+        Jobs on them go back to their place in the queue. CapacityInUseError if a pinned job is on one, or if there are
+        not so many GPUs.
+        """
+        gone = set(self.nodes.choose(gpu_type, count, nodes, {n for pin in self.pins.values() for n, _ in pin.nodes}))
+        for job_id in [j for j, held in self.held.items() if any(node in gone for node, _ in held.nodes)]:
+            self.release(job_id)
+        self.nodes.drop(gpu_type, gone)
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on exactly this allocation until unpinned with None.
+
+        CapacityInUseError if pinned jobs use the GPUs, or, in a policy that does not preempt, any jobs do;
+        InvalidClusterError if they are not there.
+        """
+        self.job(job_id)
+        if allocation is None:
+            self.pins.pop(job_id, None)
+            return
+        self.nodes.check(job_id, allocation)
+        before = self.held.get(job_id)
+        self.release(job_id)
+        try:
+            self.make_room(job_id, allocation)
+        except Exception:
+            if before is not None:
+                self.hold(job_id, before)
+            raise
+        self.hold(job_id, allocation)
+        self.pins[job_id] = allocation
+
+    def make_room(self, job_id: str, allocation: Allocation) -> None:
+        """Free the GPUs of an allocation by stopping jobs that are not pinned; CapacityInUseError if pins hold them."""
+        wanted = dict(allocation.nodes)
+        pinned = [j for j, pin in self.pins.items() if j != job_id and any(n in wanted for n, _ in pin.nodes)]
+        self.nodes.require_free(job_id, allocation, [self.pins[j] for j in pinned])
+        for other in [j for j, held in self.held.items() if any(n in wanted for n, _ in held.nodes)]:
+            if other not in self.pins and self.nodes.short_of(allocation):
+                self.release(other)
+
+    # The round ----------------------------------------------------------------------------------------------------
+
+    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
+        """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose."""
+        self._serve(now_s)
+        begun = perf_counter()
+        kept = {j: held for j, held in self.held.items() if j not in self.pins and not self.jobs[j].preemptible}
+        self.pins.update(kept)
+        try:
+            choice = self.choose(now_s, deadline_s)
+            chosen = perf_counter()
+            self.settle(choice.wanted)
+        finally:
+            for job_id in kept:
+                del self.pins[job_id]
+        before, now = self._planned, dict(self.held)
+        self._planned = dict(now)
+        value = float(sum(held.gpus for held in now.values())) if choice.objective is None else choice.objective
+        bound = value if choice.bound is None else choice.bound
+        stages = {"solve": chosen - begun, "shim": 0.0, **choice.timings}
+        return Plan(
+            allocations=now,
+            start=tuple(j for j in now if j not in before),
+            stop=tuple(j for j in before if j not in now),
+            move=tuple(j for j, held in now.items() if j in before and before[j] != held),
+            objective=value,
+            bound=bound,
+            gap=max(bound - value, 0.0) / (1.0 + abs(bound)),
+            prices=choice.prices,
+            fractional_jobs=choice.fractional_jobs,
+            status=choice.status,
+            timings={**stages, "place": perf_counter() - chosen},
+        )
+
+    def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
+        """Give the wanted jobs nodes: unchanged ones keep theirs, then larger ones first, split only where they must.
+
+        Jobs that are neither wanted nor pinned lose their GPUs.
+        """
+        for job_id, held in list(self.held.items()):
+            if job_id not in self.pins and wanted.get(job_id) != (held.gpu_type, held.gpus):
+                self.release(job_id)
+        pending = [(job_id, *want) for job_id, want in wanted.items() if job_id not in self.held]
+        for job_id, gpu_type, gpus in sorted(pending, key=lambda job: -job[2]):
+            shares = self.nodes.find(gpu_type, gpus, split=True)
+            if shares is not None:
+                self.hold(job_id, Allocation(gpu_type, gpus, shares))
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def job(self, job_id: str) -> Job:
+        """A job by its id; UnknownJobError."""
+        try:
+            return self.jobs[job_id]
+        except KeyError:
+            raise UnknownJobError(f"job {job_id!r} is not known: never added, or removed already") from None
+
+    def fits_empty(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether a job would fit on a type if nothing else ran."""
+        return gpus <= self.nodes.capacity(gpu_type) and self._can_run(job, gpu_type, gpus)
+
+    def hold(self, job_id: str, allocation: Allocation) -> None:
+        """Give a job GPUs that are free."""
+        self.nodes.take(allocation)
+        self.held[job_id] = allocation
+
+    def release(self, job_id: str) -> None:
+        """Take a job's GPUs back, if it has any."""
+        held = self.held.pop(job_id, None)
+        if held is not None:
+            self.nodes.give(held)
+
+    def _serve(self, now_s: float) -> None:
+        """Write down what jobs have had since the last plan."""
+        elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
+        self._last_plan_s = now_s
+        for job_id, had in self.service.items():
+            held = self.held.get(job_id) if job_id in self._planned else None
+            if held is not None:
+                had.executed_s += elapsed_s
+                had.waiting_s = 0.0
+                had.gpu_s += held.gpus * elapsed_s
+            elif self.jobs[job_id].submit_s < now_s:
+                had.waiting_s += min(elapsed_s, now_s - self.jobs[job_id].submit_s)

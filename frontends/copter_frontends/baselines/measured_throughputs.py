@@ -1,0 +1,67 @@
+"""Throughputs of rigid jobs from measured steps, as the Gavel port in Sia's public simulator has them (B36)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from copter.errors import InvalidDataError
+from copter_frontends.goodput.batch_kernel import EPSILON
+from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.vocabulary import Cluster, Job
+
+UNMEASURED = 0.1  # iterations per second on a type where the job's size was not measured
+
+
+class MeasuredThroughputs:
+    """Iterations per second of jobs of fixed batch size, on whole nodes and the rest (a :class:`.Throughputs`).
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Gives the GPUs of a node of each type. Read once.
+    profiles : mapping of application to ProfiledApplication
+    """
+
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, ProfiledApplication]) -> None:
+        self._per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
+        self._profiles = profiles
+        self._known: dict[tuple[str, int, str, int], float] = {}
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Iterations of the job's whole batch per second, whatever its progress."""
+        key = (job.application, self._batch(job), gpu_type, gpus)
+        if key not in self._known:
+            self._known[key] = self._measured(*key)
+        return self._known[key]
+
+    def work(self, job: Job) -> float:
+        """Scale-invariant iterations at the initial batch size, as if every iteration counted one."""
+        application = self._profiles[job.application]
+        if job.work_samples is not None:
+            return job.work_samples / application.init_batch_size
+        return float(application.epoch_ends[-1])
+
+    def _batch(self, job: Job) -> int:
+        known = job.batch_size if job.batch_size is not None else job.max_batch_size
+        return self._profiles[job.application].init_batch_size if known is None else known
+
+    def _measured(self, name: str, batch: int, gpu_type: str, gpus: int) -> float:
+        application = self._profiles[name]
+        steps, size = application.steps.get(gpu_type), self._per_node[gpu_type]
+        if steps is None:
+            return 0.0
+        placement = (*[size] * (gpus // size), *([gpus % size] if gpus % size else []))
+        share = math.ceil(batch / gpus - EPSILON)
+        accumulation = math.ceil(share / steps.max_local - EPSILON) - 1
+        if gpus == 1:
+            accumulation = max(1, accumulation)
+        local = math.ceil(share / (accumulation + 1) - EPSILON)
+        local = min(local, application.max_batch_size // (gpus * (accumulation + 1)))
+        if local < steps.min_local:
+            return UNMEASURED
+        try:
+            step_s, sync_s = steps.step(placement, local)
+        except InvalidDataError:
+            return UNMEASURED
+        return 1.0 / (step_s + (step_s - sync_s) * accumulation)

@@ -1,0 +1,226 @@
+"""POP-k: a problem split into k problems of equal parts of the cluster (Narayanan et al., SOSP '21)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from copter.errors import SettingsError
+from copter_frontends.vocabulary import (
+    Allocation,
+    CapacityInUseError,
+    Cluster,
+    DuplicateJobError,
+    InvalidClusterError,
+    InvalidJobError,
+    Job,
+    Plan,
+    PlanStatus,
+    SchedulingPolicy,
+    UnknownJobError,
+)
+
+MakePart = Callable[[Cluster], SchedulingPolicy]
+
+
+class PopPolicy:
+    """Any policy, run on parts of the cluster, each with its own jobs (docs/baselines.md, B28-B30).
+
+    Whole nodes are dealt out in turn, type by type, the deal going on where the last type ended, so that remainders
+    spread over the parts and no GPU is left out. A job goes to a part by a seeded hash of its id, and to the next one
+    in its own seeded order where it fits in none of that part's types. There are never more parts than nodes.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    make : callable (cluster) -> SchedulingPolicy
+        Makes the policy of a part.
+    parts : int
+    seed : int
+
+    Raises
+    ------
+    SettingsError
+        If there are no parts.
+    """
+
+    def __init__(self, cluster: Cluster, make: MakePart, parts: int = 16, seed: int = 0) -> None:
+        if parts < 1:
+            raise SettingsError(f"parts is {parts}, must be >= 1")
+        if cluster.gpus == 0:
+            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
+        self.cluster, self.seed = cluster.copy(), seed
+        shares = deal(cluster, min(parts, len(cluster.nodes)))
+        self.parts = [make(_part_of(cluster, names)) for names in shares]
+        self.round_s = self.parts[0].round_s
+        self._part_of_node = {name: at for at, names in enumerate(shares) for name in names}
+        self._part_of: dict[str, int] = {}
+        self._jobs: dict[str, Job] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+        self._pins: dict[str, Allocation] = {}
+        self._planned: dict[str, Allocation] = {}
+
+    @property
+    def variables(self) -> int:
+        """Columns of all parts' programmes together."""
+        return sum(int(getattr(part, "variables", 0)) for part in self.parts)
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> None:
+        """Give a job to a part. DuplicateJobError if the id is known, InvalidJobError if it fits in no part."""
+        if job.id in self._jobs:
+            raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
+        order = np.random.default_rng((self.seed, zlib.crc32(job.id.encode()))).permutation(len(self.parts)).tolist()
+        for tried, at in enumerate(order):
+            try:
+                self.parts[at].add_job(job)
+            except InvalidJobError:
+                if tried + 1 == len(order):
+                    raise
+                continue
+            self._part_of[job.id], self._jobs[job.id], self._facts[job.id] = at, job, {}
+            return
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """Tell the job's part."""
+        self.parts[self._part(job_id)].update_job(job_id, **what_changed)
+        self._facts[job_id].update(what_changed)
+
+    def remove_job(self, job_id: str) -> None:
+        """Forget a job; UnknownJobError."""
+        self.parts[self._part(job_id)].remove_job(job_id)
+        for table in (self._part_of, self._jobs, self._facts):
+            del table[job_id]
+        self._pins.pop(job_id, None)
+        self._planned.pop(job_id, None)
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Add `count` GPUs as whole nodes, each to the part with the fewest nodes of the type."""
+        for node in self.cluster.add_whole_nodes(gpu_type, count, nodes):
+            held = [0] * len(self.parts)
+            for other in self.cluster.nodes_of(gpu_type):
+                if other.id in self._part_of_node:
+                    held[self._part_of_node[other.id]] += 1
+            at = held.index(min(held))
+            self.parts[at].add_resources(gpu_type, node.gpus, [node.id])
+            self._part_of_node[node.id] = at
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Take `count` GPUs of a type away as whole nodes (the newest, unless named); jobs on them are re-planned."""
+        doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
+        for job_id, pin in self._pins.items():
+            if any(node in doomed for node, _ in pin.nodes):
+                raise CapacityInUseError(
+                    f"cannot remove {gpu_type!r} nodes: job {job_id!r} is pinned to one; unpin it first"
+                )
+        by_part: dict[int, list[str]] = {}
+        for name in sorted(doomed):
+            by_part.setdefault(self._part_of_node.pop(name), []).append(name)
+        self.cluster.remove_nodes(doomed)
+        size = self.cluster.type_of(gpu_type).gpus_per_node
+        for at, names in by_part.items():
+            self.parts[at].remove_resources(gpu_type, size * len(names), names)
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on exactly this allocation, in the part that has its nodes, until unpinned with None.
+
+        Raises
+        ------
+        InvalidClusterError
+            If the nodes are not all in one part.
+        """
+        at = self._part(job_id)
+        if allocation is None:
+            self.parts[at].pin(job_id, None)
+            self._pins.pop(job_id, None)
+            return
+        owners = {self._part_of_node.get(node) for node, _ in allocation.nodes}
+        if len(owners) != 1 or None in owners:
+            raise InvalidClusterError(
+                f"cannot pin job {job_id!r}: no part of the cluster has all nodes of {allocation}"
+            )
+        owner = owners.pop()
+        assert owner is not None
+        if owner != at:
+            self._hand_over(job_id, at, owner)
+        self.parts[owner].pin(job_id, allocation)
+        self._pins[job_id] = allocation
+
+    # The round ----------------------------------------------------------------------------------------------------
+
+    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
+        """Plan every part and put the plans together.
+
+        The parts are independent and would run in parallel: the timings are the largest over the parts. The bound is
+        on plans that keep to the split.
+        """
+        plans = [part.plan(now_s, deadline_s) for part in self.parts]
+        objective, bound = sum(plan.objective for plan in plans), sum(plan.bound for plan in plans)
+        now = {job_id: held for plan in plans for job_id, held in plan.allocations.items()}
+        before, self._planned = self._planned, now
+        stages = dict.fromkeys(stage for plan in plans for stage in plan.timings)
+        optimal = all(plan.status is PlanStatus.OPTIMAL for plan in plans) and len(plans) == 1
+        return Plan(
+            allocations=now,
+            start=tuple(job_id for job_id in now if job_id not in before),
+            stop=tuple(job_id for job_id in before if job_id not in now),
+            move=tuple(job_id for job_id, held in now.items() if job_id in before and before[job_id] != held),
+            objective=objective,
+            bound=bound,
+            gap=max(bound - objective, 0.0) / (1.0 + abs(bound)),
+            prices=self._prices(plans),
+            fractional_jobs=sum(plan.fractional_jobs for plan in plans),
+            skipped={job_id: why for plan in plans for job_id, why in plan.skipped.items()},
+            status=PlanStatus.OPTIMAL if optimal else PlanStatus.FEASIBLE,
+            timings={stage: max(plan.timings.get(stage, 0.0) for plan in plans) for stage in stages},
+        )
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _part(self, job_id: str) -> int:
+        try:
+            return self._part_of[job_id]
+        except KeyError:
+            raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
+
+    def _hand_over(self, job_id: str, before: int, after: int) -> None:
+        """Move a job to another part, with what is known of it."""
+        self.parts[after].add_job(self._jobs[job_id])
+        self.parts[before].remove_job(job_id)
+        self._part_of[job_id] = after
+        if self._facts[job_id]:
+            self.parts[after].update_job(job_id, **self._facts[job_id])
+
+    def _prices(self, plans: list[Plan]) -> dict[str, float]:
+        """Mean of the parts' prices, weighed by their GPUs of the type."""
+        found = {}
+        for kind in self.cluster.types:
+            gpus = [0] * len(plans)
+            for node in self.cluster.nodes_of(kind):
+                gpus[self._part_of_node[node.id]] += node.gpus
+            total = sum(gpus)
+            priced = sum(count * plan.prices.get(kind, 0.0) for count, plan in zip(gpus, plans, strict=True))
+            found[kind] = priced / total if total else 0.0
+        return found
+
+
+def deal(cluster: Cluster, parts: int) -> list[list[str]]:
+    """Ids of the nodes of each part: dealt out in turn, type by type, going on where the last type ended."""
+    shares: list[list[str]] = [[] for _ in range(parts)]
+    dealt = 0
+    for kind in cluster.types:
+        for node in cluster.nodes_of(kind):
+            shares[dealt % parts].append(node.id)
+            dealt += 1
+    return shares
+
+
+def _part_of(cluster: Cluster, names: list[str]) -> Cluster:
+    part, kept = cluster.copy(), set(names)
+    part.remove_nodes([name for name in cluster.nodes if name not in kept])
+    return part

@@ -1,0 +1,44 @@
+"""Policies that rank the jobs anew every round and give GPUs down the list (docs/baselines.md, B12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from copter_frontends.baselines.base import BaselinePolicy, Choice, requested_gpus
+from copter_frontends.vocabulary import Job
+
+
+class PriorityPolicy(BaselinePolicy):
+    """Preemptive scheduling of rigid jobs by rank; a subclass says the rank.
+
+    Jobs get the GPUs that they request, best rank first; one that does not fit is passed over. By default a job stays
+    on its type while that has room and goes to the type with the most GPUs left otherwise.
+    """
+
+    def ranking(self, now_s: float) -> Iterable[str]:
+        """Ids of the jobs, first come first served."""
+        raise NotImplementedError
+
+    def kinds(self, job: Job, left: Mapping[str, int]) -> Iterable[str]:
+        """GPU types in the order in which the job tries them."""
+        held = self.held.get(job.id)
+        return sorted(left, key=lambda kind: (held is None or held.gpu_type != kind, -left[kind]))
+
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """Go down the ranking."""
+        return Choice(self.down_the_list(self.ranking(now_s)))
+
+    def down_the_list(self, ranking: Iterable[str]) -> dict[str, tuple[str, int]]:
+        """Give GPUs to the jobs of a ranking that have no pin."""
+        left, chosen = self.room(), {}
+        for job_id in ranking:
+            if job_id in self.pins:
+                continue
+            job = self.jobs[job_id]
+            gpus = requested_gpus(job)
+            for kind in self.kinds(job, left):
+                if gpus <= left[kind] and self.can_run(job, kind, gpus):
+                    left[kind] -= gpus
+                    chosen[job_id] = (kind, gpus)
+                    break
+        return chosen

@@ -1,0 +1,123 @@
+"""Baselines by name, over a goodput model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from copter import Settings
+from copter_frontends.baselines.base import RunsWith
+from copter_frontends.baselines.cold_highs import ColdSiaPolicy
+from copter_frontends.baselines.fifo import FifoPolicy
+from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
+from copter_frontends.baselines.measured_throughputs import MeasuredThroughputs
+from copter_frontends.baselines.pollux import PolluxPolicy
+from copter_frontends.baselines.pop import PopPolicy
+from copter_frontends.baselines.shockwave import ShockwavePolicy
+from copter_frontends.baselines.srtf import SrtfPolicy
+from copter_frontends.baselines.themis import ThemisPolicy
+from copter_frontends.baselines.throughputs import GoodputThroughputs
+from copter_frontends.baselines.tiresias import TiresiasPolicy
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.sia import SiaPolicy
+from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+
+Make = Callable[[Cluster, GoodputModel, str, int | None], SchedulingPolicy]
+
+
+def _gavel(objective: GavelObjective) -> Make:
+    def make(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+        rates = GoodputThroughputs(cluster, model, "iterations")
+        return GavelPolicy(cluster, rates, objective, settings=Settings(threads=threads or 0))
+
+    return make
+
+
+def _goodput(cluster: Cluster, model: GoodputModel) -> GoodputThroughputs:
+    return GoodputThroughputs(cluster, model)
+
+
+def _tiresias(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return TiresiasPolicy(cluster, can_run=RunsWith(_goodput(cluster, model)))
+
+
+def _srtf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return SrtfPolicy(cluster, _goodput(cluster, model))
+
+
+def _yarn(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return FifoPolicy(cluster, backfill=False, can_run=RunsWith(_goodput(cluster, model)))
+
+
+def _themis(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return ThemisPolicy(cluster, _goodput(cluster, model))
+
+
+def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return ShockwavePolicy(cluster, _goodput(cluster, model))
+
+
+def _pollux(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return PolluxPolicy(cluster, _goodput(cluster, model))
+
+
+def _lp_star(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return ColdSiaPolicy(cluster, threads=threads or 0, goodput=model, mode=_mode(mode))
+
+
+def _milp(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return ColdSiaPolicy(cluster, integer=True, threads=threads or 0, goodput=model, mode=_mode(mode))
+
+
+def pop(part: Make, parts: int) -> Make:
+    """POP over another policy of this kind."""
+
+    def make(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+        return PopPolicy(cluster, lambda piece: part(piece, model, mode, threads), parts)
+
+    return make
+
+
+def _sia(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return SiaPolicy(cluster, model, mode=_mode(mode), settings=Settings(threads=threads or 0))
+
+
+def _mode(word: str) -> Literal["full", "capped"]:
+    return "capped" if word == "capped" else "full"
+
+
+def gavel_of_the_artifact(
+    cluster: Cluster,
+    profiles: Mapping[str, ProfiledApplication],
+    objective: GavelObjective = GavelObjective.MAX_SUM_THROUGHPUT,
+    threads: int | None = None,
+) -> GavelPolicy:
+    """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B36)."""
+    rates = MeasuredThroughputs(cluster, profiles)
+    settings = Settings(threads=threads or 0)
+    return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
+
+
+OBJECTIVES = {
+    "gavel": GavelObjective.MAX_SUM_THROUGHPUT,
+    "gavel-max-min-fairness": GavelObjective.MAX_MIN_FAIRNESS,
+    "gavel-makespan": GavelObjective.MAKESPAN,
+    "gavel-finish-time-fairness": GavelObjective.FINISH_TIME_FAIRNESS,
+}
+"""Gavel's objectives by the policy's name."""
+
+BASELINES: dict[str, Make] = {
+    **{name: _gavel(objective) for name, objective in OBJECTIVES.items()},
+    "tiresias": _tiresias,
+    "srtf": _srtf,
+    "yarn-cs": _yarn,
+    "themis": _themis,
+    "shockwave": _shockwave,
+    "pollux": _pollux,
+    "lp-star": _lp_star,
+    "milp": _milp,
+    "pop-16": pop(_milp, 16),
+    "pop-16-copter": pop(_sia, 16),
+}
+"""(cluster, goodput model, mode, threads) -> policy, by the name that the command line has for it."""

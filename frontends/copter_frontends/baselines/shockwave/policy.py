@@ -1,0 +1,136 @@
+"""Shockwave as a scheduling policy: plan a window of rounds, follow it, plan anew when the jobs change."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from copter.errors import SettingsError
+from copter_frontends.baselines.base import Choice, requested_gpus
+from copter_frontends.baselines.fair_share import FairnessPolicy
+from copter_frontends.baselines.shockwave.window import Window, WindowJob, plan_window
+from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.vocabulary import Cluster, Job
+
+DEADLINE_SHARE = 0.8  # of a plan's deadline that the solver may use
+
+
+class ShockwavePolicy(FairnessPolicy):
+    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21).
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    throughputs : Throughputs
+    rounds : int
+        Rounds of a window.
+    k : float
+        Weight of the longest remaining time, in windows, against the mean utility.
+    fairness_power : float
+        lambda: where not every job can be fair, utilities are weighed by rho to this power.
+    rho_limit : float
+        Largest finish-time fairness that the fairness rows allow.
+    relative_gap, time_limit_s : float
+        When HiGHS may stop.
+    round_s : float
+
+    Raises
+    ------
+    SettingsError
+        If a parameter is out of range.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        throughputs: Throughputs,
+        rounds: int = 20,
+        k: float = 0.1,
+        fairness_power: float = 10.0,
+        rho_limit: float = 1.0,
+        relative_gap: float = 1e-3,
+        time_limit_s: float = 15.0,
+        round_s: float = 360.0,
+    ) -> None:
+        super().__init__(cluster, throughputs, round_s)
+        for name, value in (("rounds", rounds), ("rho_limit", rho_limit), ("time_limit_s", time_limit_s)):
+            if not value > 0:
+                raise SettingsError(f"{name} is {value}, must be > 0")
+        for name, value in (("k", k), ("fairness_power", fairness_power), ("relative_gap", relative_gap)):
+            if not value >= 0:
+                raise SettingsError(f"{name} is {value}, must be >= 0")
+        self.rounds, self.k, self.fairness_power, self.rho_limit = rounds, k, fairness_power, rho_limit
+        self.relative_gap, self.time_limit_s = relative_gap, time_limit_s
+        self._window: Window | None = None
+        self._rows: dict[str, int] = {}
+        self._window_s: float | None = None  # when it was planned
+
+    def add_job(self, job: Job) -> None:
+        """As :meth:`.BaselinePolicy.add_job`; the window is planned anew."""
+        super().add_job(job)
+        self._window_s = None
+
+    def remove_job(self, job_id: str) -> None:
+        """As :meth:`.BaselinePolicy.remove_job`; the window is planned anew."""
+        super().remove_job(job_id)
+        self._window_s = None
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
+        """As :meth:`.BaselinePolicy.add_resources`; the window is planned anew."""
+        super().add_resources(gpu_type, count, nodes)
+        self._window_s = None
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
+        """As :meth:`.BaselinePolicy.remove_resources`; the window is planned anew."""
+        super().remove_resources(gpu_type, count, nodes)
+        self._window_s = None
+
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """The jobs of the window's present round, larger ones first, and then others by rho where GPUs are left."""
+        begun = perf_counter()
+        self.count_contention()
+        at = self._round_of(now_s)
+        if at is None:
+            self._plan_window(now_s, min(self.time_limit_s, DEADLINE_SHARE * deadline_s))
+            at = 0
+        solved = perf_counter()
+        window = self._window
+        by_rho = sorted(self.queue(), key=lambda j: -self.rho(self.jobs[j], now_s))
+        planned = [j for j in by_rho if window is not None and j in self._rows and window.runs[self._rows[j], at]]
+        planned.sort(key=lambda j: -requested_gpus(self.jobs[j]))
+        known = set(planned)
+        wanted = self.down_the_list([*planned, *(j for j in by_rho if j not in known)])
+        return Choice(
+            wanted,
+            objective=window.objective if window is not None else 0.0,
+            bound=window.bound if window is not None else 0.0,
+            timings={"solve": solved - begun, "shim": perf_counter() - solved},
+        )
+
+    def _round_of(self, now_s: float) -> int | None:
+        """Round of the window that starts at `now_s`; None if there is none."""
+        if self._window_s is None:
+            return None
+        at = round((now_s - self._window_s) / self.round_s)
+        return at if 0 <= at < self.rounds else None
+
+    def _plan_window(self, now_s: float, time_limit_s: float) -> None:
+        ids = [j for j in self.queue() if self.best_rate(self.jobs[j]) > 0]
+        gpus = sum(self.nodes.capacity(kind) for kind in self.nodes.types)
+        jobs = [self._window_job(self.jobs[j], now_s) for j in ids]
+        self._window = plan_window(jobs, gpus, self.rounds, self.k, self.relative_gap, time_limit_s)
+        self._rows = {job_id: row for row, job_id in enumerate(ids)}
+        self._window_s = now_s
+
+    def _window_job(self, job: Job, now_s: float) -> WindowJob:
+        left_s = self.work_left(job) / self.best_rate(job)
+        slack_s = self.rho_limit * self.fair_s(job) - max(now_s - job.submit_s, 0.0) - left_s
+        return WindowJob(
+            gpus=requested_gpus(job),
+            progress=self.service[job.id].progress,
+            step=self.best_rate(job) * self.round_s / self.throughputs.work(job),
+            rounds_left=left_s / self.round_s,
+            most_delay=slack_s / self.round_s,
+            weight=min(max(self.rho(job, now_s), 1e-3), 10.0) ** self.fairness_power,
+        )

@@ -1,0 +1,158 @@
+"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/baselines.md, B18-B20)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+
+Floats = NDArray[np.float64]
+
+BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # of the piecewise-linear logarithm
+LEAST = 1e-6  # log 0 is log of this
+EARLIER = 1e-6  # worth of running a round earlier, so that idle rounds come last
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJob:
+    """What the window needs to know of a job.
+
+    Attributes
+    ----------
+    gpus : int
+    progress : float
+        Fraction done, 0 to 1.
+    step : float
+        Progress of one round.
+    rounds_left : float
+        Rounds that it would take alone.
+    most_delay : float
+        Rounds that it can wait in the window and still finish fairly.
+    weight : float
+        Of its utility where the fairness rows have to be left out.
+    """
+
+    gpus: int
+    progress: float
+    step: float
+    rounds_left: float
+    most_delay: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A planned window: runs (jobs, rounds), the objective, a bound on it, and whether the fairness rows hold."""
+
+    runs: NDArray[np.bool_]
+    objective: float
+    bound: float
+    fair: bool
+
+
+def plan_window(
+    jobs: Sequence[WindowJob], gpus: int, rounds: int, k: float, relative_gap: float, time_limit_s: float
+) -> Window | None:
+    """Plan the window with the fairness rows, or with weights instead where they cannot hold; None without a plan.
+
+    Parameters
+    ----------
+    jobs : sequence of WindowJob
+    gpus : int
+        GPUs of the cluster, all types together.
+    rounds : int
+    k : float
+        Weight of the longest remaining time against the mean utility.
+    relative_gap, time_limit_s : float
+        When HiGHS may stop; the time is for both attempts.
+    """
+    if not jobs:
+        return Window(np.zeros((0, rounds), dtype=bool), 0.0, 0.0, True)
+    if all(_least_rounds(job, rounds) <= _most_rounds(job, rounds) for job in jobs):
+        found = _solve(jobs, gpus, rounds, k, True, relative_gap, time_limit_s / 2)
+        if found is not None:
+            return found
+    return _solve(jobs, gpus, rounds, k, False, relative_gap, time_limit_s / 2)
+
+
+def log_lines() -> tuple[Floats, Floats]:
+    """Slope and value at zero of the lines whose minimum is the piecewise-linear logarithm on [0, 1]."""
+    heights = np.log(np.maximum(BASES, LEAST))
+    slopes = np.diff(heights) / np.diff(BASES)
+    return slopes, heights[:-1] - slopes * BASES[:-1]
+
+
+def _most_rounds(job: WindowJob, rounds: int) -> int:
+    """Rounds of the window that the job can use."""
+    return int(min(rounds, np.ceil(job.rounds_left - 1e-9)))
+
+
+def _least_rounds(job: WindowJob, rounds: int) -> int:
+    """Rounds of the window that the job needs to finish fairly."""
+    return int(max(0, np.ceil(_most_rounds(job, rounds) - job.most_delay - 1e-9)))
+
+
+def _solve(
+    jobs: Sequence[WindowJob], gpus: int, rounds: int, k: float, fair: bool, relative_gap: float, time_limit_s: float
+) -> Window | None:
+    """Columns: x by job and round, utility by job, and the longest remaining time, in windows."""
+    n = len(jobs)
+    cells = n * rounds
+    columns = cells + n + 1
+    weights = np.ones(n) if fair else np.array([job.weight for job in jobs])
+    cost = np.zeros(columns)
+    cost[:cells] = np.tile(EARLIER * np.arange(rounds) / cells, n)
+    cost[cells : cells + n] = -weights / (weights.max() * n * rounds)
+    cost[-1] = k
+    rows, lower, upper = _rows(jobs, gpus, rounds, fair)
+    integrality = np.zeros(columns)
+    integrality[:cells] = 1
+    bounds = Bounds(
+        np.concatenate([np.zeros(cells), np.full(n, np.log(LEAST)), [0.0]]),
+        np.concatenate([np.ones(cells), np.zeros(n), [np.inf]]),
+    )
+    found: OptimizeResult = milp(
+        cost,
+        constraints=LinearConstraint(rows, lower, upper),
+        bounds=bounds,
+        integrality=integrality,
+        options={"time_limit": time_limit_s, "mip_rel_gap": relative_gap},
+    )
+    if found.x is None:
+        return None
+    bound = -float(found.mip_dual_bound) if found.mip_dual_bound is not None else -float(found.fun)
+    runs = found.x[:cells].reshape(n, rounds) > 0.5
+    return Window(runs, -float(found.fun), max(bound, -float(found.fun)), fair)
+
+
+def _rows(jobs: Sequence[WindowJob], gpus: int, rounds: int, fair: bool) -> tuple[sparse.csr_array, Floats, Floats]:
+    """Capacity by round; rounds by job; utility under every line; remaining time under its largest."""
+    n = len(jobs)
+    demand = np.array([job.gpus for job in jobs], dtype=np.float64)
+    step = np.array([job.step for job in jobs])
+    done = np.array([job.progress for job in jobs])
+    left = np.array([job.rounds_left for job in jobs])
+    each_round = sparse.kron(demand[None, :], sparse.identity(rounds))
+    each_job = sparse.kron(sparse.identity(n), np.ones((1, rounds)))
+    slopes, heights = log_lines()
+    blocks = [
+        [each_round, None, None],
+        [each_job, None, None],
+        *([-sparse.diags(slope * step) @ each_job, sparse.identity(n), None] for slope in slopes),
+        [each_job / rounds, None, np.ones((n, 1))],
+    ]
+    infinite = np.full(n, np.inf)
+    least = np.array([_least_rounds(job, rounds) if fair else 0 for job in jobs], dtype=np.float64)
+    most = np.array([_most_rounds(job, rounds) for job in jobs], dtype=np.float64)
+    lower = [np.zeros(rounds), least, *(-infinite for _ in slopes), left / rounds]
+    upper = [
+        np.full(rounds, float(gpus)),
+        most,
+        *(height + slope * done for slope, height in zip(slopes, heights, strict=True)),
+        infinite,
+    ]
+    return sparse.csr_array(sparse.block_array(blocks)), np.concatenate(lower), np.concatenate(upper)

@@ -1,0 +1,59 @@
+"""Shortest remaining time first (docs/baselines.md, B15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from copter_frontends.baselines.base import RunsWith, requested_gpus
+from copter_frontends.baselines.priority import PriorityPolicy
+from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.vocabulary import Cluster, Job
+
+
+class SpeedAwarePolicy(PriorityPolicy):
+    """A ranking policy that knows how fast jobs run, and puts them on the fastest type that has room.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    throughputs : Throughputs
+    round_s : float
+    """
+
+    def __init__(self, cluster: Cluster, throughputs: Throughputs, round_s: float = 60.0) -> None:
+        super().__init__(cluster, round_s, RunsWith(throughputs))
+        self.throughputs = throughputs
+
+    def rate(self, job: Job, kind: str) -> float:
+        """Units per second on the GPUs that the job requests, at its present progress."""
+        gpus = requested_gpus(job)
+        return self.throughputs.rate(job, kind, gpus, self.service[job.id].progress)
+
+    def best_rate(self, job: Job) -> float:
+        """Units per second on the fastest type that the job fits on; 0 if there is none any more."""
+        gpus = requested_gpus(job)
+        return max((self.rate(job, k) for k in self.nodes.types if gpus <= self.nodes.capacity(k)), default=0.0)
+
+    def work_left(self, job: Job) -> float:
+        """Units of work that the job still has to do."""
+        return self.throughputs.work(job) * (1.0 - self.service[job.id].progress)
+
+    def kinds(self, job: Job, left: Mapping[str, int]) -> list[str]:
+        """The fastest type first; among equally fast ones the one that the job has."""
+        held = self.held.get(job.id)
+        return sorted(left, key=lambda kind: (-self.rate(job, kind), held is None or held.gpu_type != kind))
+
+
+class SrtfPolicy(SpeedAwarePolicy):
+    """Shortest remaining time first: the job that would end first on its fastest type goes first, preemptively."""
+
+    def ranking(self, now_s: float) -> list[str]:
+        """Jobs by remaining seconds on their fastest type."""
+
+        def remaining_s(job_id: str) -> float:
+            job = self.jobs[job_id]
+            rate = self.best_rate(job)
+            return self.work_left(job) / rate if rate > 0 else float("inf")
+
+        return sorted(self.queue(), key=remaining_s)

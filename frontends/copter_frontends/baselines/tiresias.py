@@ -1,0 +1,84 @@
+"""Tiresias: discretised two-dimensional least attained service (Gu et al., NSDI '19; docs/baselines.md, B13-B14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isfinite
+
+from copter.errors import SettingsError
+from copter_frontends.baselines.base import CanRun
+from copter_frontends.baselines.priority import PriorityPolicy
+from copter_frontends.vocabulary import Cluster, Job
+
+TWO_QUEUES_GPU_S = (16 * 3600.0,)
+"""Threshold of the two-queue variant in AdaptDL's port, GPU-seconds."""
+
+THREE_QUEUES_GPU_S = (3250.0, 7200.0)
+"""Thresholds of the public simulator's three queues, GPU-seconds."""
+
+
+class TiresiasPolicy(PriorityPolicy):
+    """Queues by attained service in GPU-seconds, first come first served within each; it knows nothing of speeds.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    thresholds_gpu_s : sequence of float
+        A job moves to the next queue when its GPUs times seconds reach these; one threshold makes two queues.
+    promote_knob : float
+        A job that has waited this many times as long as it has run goes back to the first queue and counts from zero; 0
+        never promotes.
+    round_s : float
+    can_run : callable, optional
+        As for :class:`.BaselinePolicy`.
+
+    Raises
+    ------
+    SettingsError
+        If the thresholds do not increase, or the knob is negative.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        thresholds_gpu_s: Sequence[float] = TWO_QUEUES_GPU_S,
+        promote_knob: float = 0.0,
+        round_s: float = 60.0,
+        can_run: CanRun | None = None,
+    ) -> None:
+        super().__init__(cluster, round_s, can_run)
+        self.thresholds_gpu_s = tuple(thresholds_gpu_s)
+        if any(limit <= 0 for limit in self.thresholds_gpu_s) or any(
+            after <= before for before, after in pairwise(self.thresholds_gpu_s)
+        ):
+            raise SettingsError(f"thresholds_gpu_s is {self.thresholds_gpu_s}; they must be > 0 and increase")
+        if not (isfinite(promote_knob) and promote_knob >= 0):
+            raise SettingsError(f"promote_knob is {promote_knob}, must be finite and >= 0")
+        self.promote_knob = promote_knob
+        self._queue_of: dict[str, int] = {}
+
+    def add_job(self, job: Job) -> None:
+        """As :meth:`.BaselinePolicy.add_job`; the job starts in the first queue."""
+        super().add_job(job)
+        self._queue_of[job.id] = 0
+
+    def remove_job(self, job_id: str) -> None:
+        """As :meth:`.BaselinePolicy.remove_job`."""
+        super().remove_job(job_id)
+        del self._queue_of[job_id]
+
+    def queue_of(self, job_id: str) -> int:
+        """Queue that a job is in, 0 for the first, as of the last plan."""
+        self.job(job_id)
+        return self._queue_of[job_id]
+
+    def ranking(self, now_s: float) -> list[str]:
+        """Move jobs between the queues, then list them queue by queue."""
+        for job_id, had in self.service.items():
+            waited = job_id not in self.held and had.executed_s > 0 and self.promote_knob > 0
+            if waited and had.waiting_s >= self.promote_knob * had.executed_s:
+                had.executed_s = had.gpu_s = had.waiting_s = 0.0
+            self._queue_of[job_id] = sum(had.gpu_s >= limit for limit in self.thresholds_gpu_s)
+        return sorted(self.queue(), key=self._queue_of.__getitem__)

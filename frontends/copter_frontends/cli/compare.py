@@ -1,0 +1,75 @@
+"""``copter compare``: the same jobs through several policies, side by side."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from copter_frontends.cli.output import print_json
+from copter_frontends.cli.simulate import POLICY_NAMES, SimulateOptions, run_simulation, simulate
+
+OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit")
+"""Options of ``copter simulate`` that ``copter compare`` has not: the policy, and another solver beside it."""
+
+
+def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    """The names of a list, each known and named once; BadParameter otherwise."""
+    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    unknown = [name for name in names if name not in POLICY_NAMES]
+    if unknown:
+        raise click.BadParameter(f"unknown policy {unknown[0]!r}; there are {', '.join(POLICY_NAMES)}")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice or not names:
+        raise click.BadParameter(f"{twice[0]!r} is named twice" if twice else "name at least one policy")
+    return names
+
+
+def _shared_options() -> list[click.Parameter]:
+    """The options of ``copter simulate`` that mean the same here; the very objects, so that they stay the same."""
+    return [parameter for parameter in simulate.params if parameter.name not in OWN_TO_SIMULATE]
+
+
+def _defaults_of_the_others() -> dict[str, Any]:
+    """What `simulate` would have been given of the options that are its own."""
+    given = simulate.make_context("simulate", [POLICY_NAMES[0]]).params
+    return {name: given[name] for name in OWN_TO_SIMULATE}
+
+
+def _run(policies: tuple[str, ...], **options: Any) -> None:
+    """Simulate the same jobs under several policies and set the figures side by side."""
+    asked = [SimulateOptions(**{**_defaults_of_the_others(), **options, "policy": name}) for name in policies]
+    asked[0].check()
+    summaries = []
+    for each in asked:
+        out = None if each.out is None else os.path.join(each.out, each.policy)
+        summaries.append(run_simulation(replace(each, out=out)))
+    if asked[0].as_json:
+        print_json({"policies": summaries})
+        return
+    from rich.console import Console
+
+    from copter_frontends.report.table import print_side_by_side
+
+    print_side_by_side(summaries, Console())
+
+
+compare = click.Command(
+    "compare",
+    callback=_run,
+    params=[
+        click.Option(
+            ["--policies"],
+            callback=_names,
+            required=True,
+            metavar="NAME,NAME,...",
+            help="Policies by name, separated by commas.",
+        ),
+        *_shared_options(),
+    ],
+    help=_run.__doc__,
+    epilog="With --out DIR each policy's report is in a folder of its name in DIR.",
+)
+"""The command; each run is as ``copter simulate`` with the same options."""

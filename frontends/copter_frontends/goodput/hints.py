@@ -1,0 +1,32 @@
+"""What a running job tells its scheduler of itself (thesis 3.3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from copter_frontends.goodput.throughput import ThroughputParameters
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingHints:
+    """A job's own throughput models and gradient noise, as it has seen them.
+
+    Parameters
+    ----------
+    parameters : mapping of GPU type to ThroughputParameters
+        Of the types that it has been seen on.
+    max_gpus : mapping of GPU type to int
+        Most GPUs of each type that it has been seen on.
+    noise_scale : float
+        Gradient noise scale at its present batch size and progress, samples.
+    """
+
+    parameters: Mapping[str, ThroughputParameters]
+    max_gpus: Mapping[str, int]
+    noise_scale: float
+
+    @property
+    def several(self) -> tuple[str, ...]:
+        """Types on which it has been seen with more than one GPU."""
+        return tuple(kind for kind, most in self.max_gpus.items() if most > 1)

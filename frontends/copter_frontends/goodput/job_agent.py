@@ -1,0 +1,148 @@
+"""The agent that runs with a job: it measures, fits, and tunes the batch (docs/goodput.md, G12 and G13)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from copter_frontends.goodput.batch_kernel import EPSILON, best_batches
+from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.goodput.refitting import Observation, refit
+from copter_frontends.goodput.throughput import ThroughputParameters
+
+MOST_NOISE = 1e18  # samples; stands for a gradient without signal
+
+
+class FitCache:
+    """Fits by what was seen: jobs of one application often see the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Observation, ...], ThroughputParameters] = {}
+
+    def fit(self, seen: Sequence[Observation]) -> ThroughputParameters:
+        """The fit of these observations."""
+        key = tuple(sorted(seen))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = refit(key)
+        return found
+
+
+class JobAgent:
+    """What a job has seen of itself, and the batch that it runs with.
+
+    Parameters
+    ----------
+    application : ProfiledApplication
+        How it truly runs; the agent learns of it only what it observes.
+    fits : FitCache
+    max_batch_size : int
+        Largest total batch that it tunes to.
+    fixed_batch : int, optional
+        A total batch that may not be changed (strong scaling).
+
+    Attributes
+    ----------
+    local, accumulation : int
+        Samples per GPU and gradient, and gradients summed before the one that is synchronised.
+    """
+
+    def __init__(
+        self, application: ProfiledApplication, fits: FitCache, max_batch_size: int, fixed_batch: int | None = None
+    ) -> None:
+        self.application = application
+        self.max_batch_size = max_batch_size
+        self.fixed_batch = fixed_batch
+        self.local = self.accumulation = 0
+        self.noise_scale: float | None = None
+        self._fits = fits
+        self._seen: dict[str, dict[tuple[int, int, int], tuple[float, float]]] = {}
+        self._parameters: dict[str, ThroughputParameters] = {}
+
+    def seed(self, gpu_type: str, observations: Sequence[Observation]) -> None:
+        """Take in steps that were profiled before the job runs."""
+        seen = self._seen.setdefault(gpu_type, {})
+        seen.update({(n, k, m): (step, sync) for n, k, m, step, sync in observations})
+        if seen:
+            self._fit(gpu_type)
+
+    def seed_noise(self) -> None:
+        """Take in the noise scale at the start of training."""
+        self.noise_scale = noise_of(self.application, self.application.init_batch_size, 0)
+
+    def observe(
+        self, gpu_type: str, placement: Sequence[int], step_s: float, sync_s: float, noise_scale: float
+    ) -> None:
+        """Take in a step of the present batch, and the noise scale that was measured with it."""
+        self.noise_scale = noise_scale
+        seen = self._seen.setdefault(gpu_type, {})
+        key = (len(placement), sum(placement), self.local)
+        if key not in seen:
+            seen[key] = (step_s, sync_s)
+            self._fit(gpu_type)
+
+    def tune(self, gpu_type: str, placement: Sequence[int]) -> None:
+        """Choose the batch for an allocation: the best by what is known of this type, the smallest if nothing is."""
+        steps, gpus = self.application.steps[gpu_type], sum(placement)
+        most = steps.most_local(placement)
+        known = self._parameters.get(gpu_type)
+        if self.fixed_batch is not None:
+            self._split(self.fixed_batch, gpus, most)
+        elif known is None or self.noise_scale is None:
+            self._split(max(self.application.init_batch_size, steps.min_local * gpus), gpus, most)
+        else:
+            self._optimise(known, (steps.min_local, most), len(placement), gpus)
+        self.local = min(self.local, steps.most_local_of(gpus) or self.local)
+        whole = gpus * (self.accumulation + 1)
+        self.local = max(1, min(self.local, self.max_batch_size // whole))
+
+    def hints(self) -> TrainingHints | None:
+        """What the scheduler is told; None before anything was seen."""
+        if self.noise_scale is None or not self._parameters:
+            return None
+        most = {kind: max(gpus for _, gpus, _ in seen) for kind, seen in self._seen.items() if seen}
+        return TrainingHints(dict(self._parameters), most, self.noise_scale)
+
+    def _fit(self, gpu_type: str) -> None:
+        seen = self._seen[gpu_type]
+        self._parameters[gpu_type] = self._fits.fit([(*place, *times) for place, times in seen.items()])
+
+    def _split(self, batch: int, gpus: int, most: int) -> None:
+        """Spread a total batch over GPUs and accumulation steps (G7 of one batch)."""
+        share = math.ceil(batch / gpus - EPSILON)
+        self.accumulation = math.ceil(share / most - EPSILON) - 1
+        if gpus == 1 and batch > self.application.init_batch_size:
+            self.accumulation = max(1, self.accumulation)
+        self.local = math.ceil(share / (self.accumulation + 1) - EPSILON)
+
+    def _optimise(self, known: ThroughputParameters, limits: tuple[int, int], nodes: int, gpus: int) -> None:
+        goodput, local, accumulation = np.empty(1), np.empty(1, np.int64), np.empty(1, np.int64)
+        best_batches(
+            known.as_array()[None, :],
+            np.array([limits], dtype=np.int64),
+            np.array([nodes]),
+            np.array([gpus]),
+            np.zeros(1, dtype=np.int64),
+            self.application.init_batch_size,
+            self.max_batch_size,
+            True,
+            0,
+            np.ones(1),
+            np.array([self.noise_scale]),
+            goodput,
+            local,
+            accumulation,
+        )
+        if local[0]:
+            self.local, self.accumulation = int(local[0]), int(accumulation[0])
+        else:
+            self._split(max(self.application.init_batch_size, limits[0] * gpus), gpus, limits[1])
+
+
+def noise_of(application: ProfiledApplication, batch: int, epoch: int) -> float:
+    """Noise scale in samples at a total batch in an epoch: M0 times the gradient's variance over its squared norm."""
+    squared, variance = application.gradient(batch, epoch)
+    return min(application.init_batch_size * variance / squared, MOST_NOISE) if squared > 0 else MOST_NOISE

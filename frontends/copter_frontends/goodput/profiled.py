@@ -1,0 +1,131 @@
+"""What a job's true training is made of: measured steps where there are measurements, fitted constants elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.goodput.applications import APPLICATIONS, Application, GpuProfile
+from copter_frontends.goodput.fitted_constants import EPOCHS
+from copter_frontends.goodput.refitting import Observation
+from copter_frontends.goodput.throughput import compute_time_s, step_time_s
+
+PROFILED_SHARES = 6  # local batches that a profiler of fitted steps tries, in geometric progression
+
+
+class ProfiledSteps(Protocol):
+    """Steps of one application on one GPU type."""
+
+    min_local: int
+    max_local: int
+
+    @property
+    def one_gpu_rate(self) -> float:
+        """Samples per second on one GPU at the largest local batch: the xput(1) of equation (3.1)."""
+
+    def observations(self, nodes: int, gpus: int) -> list[Observation]:
+        """Points of at most so many nodes and GPUs that a profiler sees."""
+
+    def most_local(self, placement: Sequence[int]) -> int:
+        """Largest local batch of a placement (GPUs on each node)."""
+
+    def most_local_of(self, gpus: int) -> int | None:
+        """Largest local batch on so many GPUs; None if it is not known."""
+
+    def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:
+        """Seconds of a whole step, and of its exposed synchronisation."""
+
+
+@dataclass(frozen=True)
+class ProfiledApplication:
+    """One application as it truly trains.
+
+    Attributes
+    ----------
+    application : Application
+        Its constants: batch limits, restart times, slowdown.
+    epoch_ends : array (epochs,)
+        Progress, in scale-invariant iterations, at the end of each epoch.
+    batches : array (b,)
+        Total batch sizes whose gradients are known, ascending.
+    gradients : array (b, epochs, 2)
+        Squared norm and variance of the gradient.
+    steps : mapping of GPU type to ProfiledSteps
+    """
+
+    application: Application
+    epoch_ends: NDArray[np.float64]
+    batches: NDArray[np.float64]
+    gradients: NDArray[np.float64]
+    steps: Mapping[str, ProfiledSteps]
+
+    @property
+    def init_batch_size(self) -> int:
+        """M0, samples."""
+        return self.application.init_batch_size
+
+    @property
+    def max_batch_size(self) -> int:
+        """Largest total batch, samples."""
+        return self.application.max_batch_size
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of a full run."""
+        return len(self.epoch_ends)
+
+    def gradient(self, batch: int, epoch: int) -> tuple[float, float]:
+        """(squared norm, variance) at a total batch in an epoch, linear between the known batches around it (G13)."""
+        known = self.gradients[:, epoch]
+        return float(np.interp(batch, self.batches, known[:, 0])), float(np.interp(batch, self.batches, known[:, 1]))
+
+
+class FittedSteps:
+    """Steps as the fitted constants give them (a :class:`ProfiledSteps`)."""
+
+    def __init__(self, profile: GpuProfile) -> None:
+        self._parameters = profile.parameters
+        self.min_local, self.max_local = profile.min_local_batch_size, profile.max_local_batch_size
+
+    @property
+    def one_gpu_rate(self) -> float:
+        """Samples per second on one GPU at the largest local batch."""
+        return self.max_local / self.step((1,), self.max_local)[0]
+
+    def observations(self, nodes: int, gpus: int) -> list[Observation]:
+        """Points on one node and on several, at local batches in geometric progression."""
+        shares = np.unique(np.geomspace(self.min_local, self.max_local, PROFILED_SHARES).astype(int))
+        places = [(1, 2**k) for k in range(gpus.bit_length()) if 2**k <= gpus]
+        places += [(n, 4 * n) for n in range(2, nodes + 1) if 4 * n <= gpus]
+        return [(n, k, int(m), *self.step((k // n,) * n, int(m))) for n, k in places for m in shares]
+
+    def most_local(self, placement: Sequence[int]) -> int:
+        """The GPU's limit, whatever the placement."""
+        return self.max_local
+
+    def most_local_of(self, gpus: int) -> int | None:
+        """The GPU's limit."""
+        return self.max_local
+
+    def step(self, placement: Sequence[int], local: int) -> tuple[float, float]:
+        """Equations G1 to G3; what synchronisation adds to the compute time is its exposed part."""
+        step = float(step_time_s(self._parameters, len(placement), sum(placement), local))
+        return step, step - float(compute_time_s(self._parameters, local))
+
+
+def fitted_profiles(applications: Mapping[str, Application] = APPLICATIONS) -> dict[str, ProfiledApplication]:
+    """The applications as the fitted constants give them: epochs of equal length, the noise scale of each's middle."""
+    found = {}
+    for name, application in applications.items():
+        epochs = EPOCHS.get(name, 40)
+        ends = np.arange(1, epochs + 1) / epochs * application.work_samples / application.init_batch_size
+        middles = [application.noise_scales_at((epoch + 0.5) / epochs) for epoch in range(epochs)]
+        variance = np.array([scales for _, scales in middles]).T / application.init_batch_size
+        gradients = np.stack([np.ones_like(variance), variance], axis=2)
+        steps = {kind: FittedSteps(profile) for kind, profile in application.gpus.items()}
+        found[name] = ProfiledApplication(application, ends, middles[0][0], gradients, steps)
+    return found

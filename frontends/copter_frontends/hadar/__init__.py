@@ -1,0 +1,33 @@
+"""Hadar: tasks of one job on mixed GPU types, priced by a linear program or by the paper's online algorithm."""
+
+from copter_frontends.hadar.estimator import Measuring, ThroughputEstimator, Unmeasured
+from copter_frontends.hadar.formulation import HadarFormulation
+from copter_frontends.hadar.online import OnlineRule
+from copter_frontends.hadar.policy import HadarPolicy
+from copter_frontends.hadar.posted_prices import PriceFunction
+from copter_frontends.hadar.shim import HadarShim
+from copter_frontends.hadar.utility import (
+    AverageJct,
+    CompletionUtility,
+    EffectiveThroughput,
+    FinishTimeFairness,
+    Makespan,
+    utility_named,
+)
+
+__all__ = [
+    "AverageJct",
+    "CompletionUtility",
+    "EffectiveThroughput",
+    "FinishTimeFairness",
+    "HadarFormulation",
+    "HadarPolicy",
+    "HadarShim",
+    "Makespan",
+    "Measuring",
+    "OnlineRule",
+    "PriceFunction",
+    "ThroughputEstimator",
+    "Unmeasured",
+    "utility_named",
+]

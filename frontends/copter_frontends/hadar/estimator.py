@@ -1,0 +1,120 @@
+"""Throughputs that nobody has given or measured yet, guessed from those that are known (H16)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SettingsError
+from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.hadar.job_book import Floats, JobBook
+from copter_frontends.vocabulary import Allocation, Job, Plan
+
+if TYPE_CHECKING:
+    from copter_frontends.hadar.policy import HadarPolicy
+
+SWEEPS = 10  # of the alternating fit
+UNKNOWN_S = 3600.0  # a job of which nothing is known is taken to last so long on a type of ordinary speed
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputEstimator:
+    """log X_j^r = a_j + b_r, fitted to what is known, times an optimism that makes untried types worth a try (H16).
+
+    Parameters
+    ----------
+    optimism : float
+        At least 1. A type that a job has not run on is taken to be this much faster than the fit says, so that types
+        near the best known one are tried in the job's first rounds, and then known.
+    """
+
+    optimism: float = 1.1
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.optimism < np.inf:
+            raise SettingsError(f"optimism is {self.optimism}, must be finite and >= 1")
+
+    def complete(self, book: JobBook) -> None:
+        """Write estimates where no rate is known; nothing happens where all are."""
+        if bool(book.known.all()):
+            return
+        seen = book.known & (book.rates > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            per_gpu = np.log(np.where(seen, book.rates, 1.0) / book.gpus[:, None])
+        speed = self._type_speeds(per_gpu, seen)
+        counted = seen.sum(axis=1)
+        own = np.where(seen, per_gpu - speed, 0.0).sum(axis=1) / np.maximum(counted, 1)
+        blank = counted == 0
+        own[blank] = np.log(np.maximum(book.total[blank], 1e-300) / (UNKNOWN_S * book.gpus[blank]))
+        guess = self.optimism * book.gpus[:, None] * np.exp(own[:, None] + speed)
+        book.rates[~book.known] = guess[~book.known]
+
+    @staticmethod
+    def _type_speeds(per_gpu: Floats, seen: NDArray[np.bool_]) -> Floats:
+        """b_r, zero on average over the types; of a type that no job has been seen on, zero."""
+        speed = np.zeros(per_gpu.shape[1])
+        for _ in range(SWEEPS):
+            own = np.where(seen, per_gpu - speed, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+            several = seen & (seen.sum(axis=1) > 1)[:, None]  # a job seen on one type says nothing of the others
+            count = several.sum(axis=0)
+            found = np.where(several, per_gpu - own[:, None], 0.0).sum(axis=0) / np.maximum(count, 1)
+            speed = np.where(count > 0, found, 0.0)
+        return np.asarray(speed)
+
+
+class Unmeasured:
+    """Throughputs that a policy does not know beforehand: NaN but for the types that the user has given.
+
+    Parameters
+    ----------
+    source : Throughputs
+        Knows them all; asked for the work of jobs, and for rates on the types in `given`.
+    given : collection of str
+        Types whose rates are known beforehand.
+    """
+
+    def __init__(self, source: Throughputs, given: tuple[str, ...] = ()) -> None:
+        self.source, self.given = source, frozenset(given)
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Units per second, or NaN where it is still to be measured."""
+        return self.source.rate(job, gpu_type, gpus, progress) if gpu_type in self.given else float("nan")
+
+    def work(self, job: Job) -> float:
+        """All of a job's work."""
+        return self.source.work(job)
+
+
+class Measuring:
+    """A Hadar policy that is told, before each plan, how fast its jobs ran since the last one (a SchedulingPolicy).
+
+    Only the type that limited a job's speed is measured by a round. What is not here is the policy's own.
+
+    Parameters
+    ----------
+    policy : HadarPolicy
+    truth : Throughputs
+        Stands for the clock: what jobs really do.
+    """
+
+    def __init__(self, policy: HadarPolicy, truth: Throughputs) -> None:
+        self.policy, self.truth = policy, truth
+        self._ran: dict[str, Allocation] = {}
+
+    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
+        """As :meth:`.HadarPolicy.plan`, the last round's measurements first."""
+        book = self.policy.book
+        for job_id, allocation in self._ran.items():
+            if job_id in book.index:
+                row = book.row(job_id)
+                rate = self.truth.rate(book.jobs[row], allocation.gpu_type, int(book.gpus[row]))
+                self.policy.update_job(job_id, rates={allocation.gpu_type: rate})
+        plan = self.policy.plan(now_s, deadline_s)
+        self._ran = dict(plan.allocations)
+        return plan
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)

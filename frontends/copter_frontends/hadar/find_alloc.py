@@ -1,0 +1,106 @@
+"""FIND_ALLOC: the allocation of best payoff for one job at posted prices (Algorithm 2, lines 22-34; H18)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.hadar.job_book import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """GPUs on servers, (servers numbers, GPUs on each), what they are worth to the job and what they cost."""
+
+    servers: NDArray[np.intp]
+    gpus: Ints
+    worth: float
+    cost: float
+
+    @property
+    def payoff(self) -> float:
+        """Worth less cost: mu_j if positive."""
+        return self.worth - self.cost
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What FIND_ALLOC has to know of a job: GPUs, rate and worth by type, the share lost when spread, what it has.
+
+    `pure` and `mixed` are (types,); `held` an Offer at cost zero, or None.
+    """
+
+    gpus: int
+    rate: Floats
+    pure: Floats
+    mixed: Floats
+    apart: float
+    held: Offer | None
+
+
+def find_alloc(wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats) -> Offer | None:
+    """The allocation of largest payoff, or None where none has a positive one.
+
+    Parameters
+    ----------
+    wish : Wish
+    kind, size, free : int64 arrays (servers,)
+        Type, GPUs and free GPUs of each server.
+    price : float64 array (servers,)
+        Posted price of a GPU.
+    """
+    offers = []
+    held = wish.held
+    if held is not None and bool((held.gpus <= free[held.servers]).all()):
+        offers.append(Offer(held.servers, held.gpus, held.worth, float(price[held.servers] @ held.gpus)))
+    runs = wish.rate[kind] > 0
+    order = np.lexsort((free, price))  # cheapest first; of equals, the fullest
+    order = order[(runs & (free > 0))[order]]
+    for r in np.flatnonzero(wish.rate > 0).tolist():
+        together = _together(wish.gpus, r, kind[order], size[order], free[order])
+        if together is not None:
+            offers.append(_offer(order, together, wish.pure[r], price))
+        eligible = wish.rate[kind[order]] >= wish.rate[r]
+        apart = _cheapest(wish.gpus, free[order], eligible)
+        if apart is not None:
+            one_type = len(np.unique(kind[order[apart > 0]])) == 1
+            worth = wish.pure[r] * wish.apart if one_type else wish.mixed[r]
+            offers.append(_offer(order, apart, worth, price))
+    best = max(offers, key=lambda offer: offer.payoff, default=None)
+    return best if best is not None and best.payoff > 0 else None
+
+
+def _together(gpus: int, r: int, kind: Ints, size: Ints, free: Ints) -> Ints | None:
+    """GPUs of one type on as few servers as can be, the cheapest (servers are in order of price); None if none fit."""
+    here = np.flatnonzero(kind == r)
+    if len(here) == 0:
+        return None
+    whole, rest = divmod(gpus, int(size[here[0]]))
+    found = np.zeros(len(kind), dtype=np.int64)
+    empty = here[free[here] == size[here]][:whole]
+    if len(empty) < whole:
+        return None
+    found[empty] = size[empty]
+    if rest:
+        fits = here[(free[here] >= rest) & (found[here] == 0)]
+        if len(fits) == 0:
+            return None
+        found[fits[0]] = rest
+    return found
+
+
+def _cheapest(gpus: int, free: Ints, eligible: NDArray[np.bool_]) -> Ints | None:
+    """The cheapest GPUs wherever they are (servers are in order of price); None if there are too few."""
+    room = np.where(eligible, free, 0)
+    before = np.concatenate(([0], np.cumsum(room)[:-1]))
+    if len(room) == 0 or int(room.sum()) < gpus:
+        return None
+    return np.asarray(np.clip(gpus - before, 0, room))
+
+
+def _offer(order: NDArray[np.intp], taken: Ints, worth: float, price: Floats) -> Offer:
+    used = np.flatnonzero(taken)
+    servers = order[used]
+    return Offer(servers, taken[used], float(worth), float(price[servers] @ taken[used]))

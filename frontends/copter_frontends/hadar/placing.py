@@ -1,0 +1,103 @@
+"""Carrying a draft out: who keeps its servers, who gets new ones, and what that makes the plan worth (H15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from copter_frontends.hadar.formulation import HadarFormulation, bundle_values
+from copter_frontends.hadar.job_book import Ints
+from copter_frontends.hadar.servers import Servers
+from copter_frontends.hadar.shim import Draft
+from copter_frontends.vocabulary import Allocation
+
+
+class Placement:
+    """One round's placement, which can be taken back as a whole.
+
+    Parameters
+    ----------
+    servers : Servers
+        Changed in place.
+    formulation : HadarFormulation
+    held : mapping of job id to Allocation
+        What jobs have now.
+
+    Attributes
+    ----------
+    now : dict of job id to Allocation
+        What they have afterwards.
+    """
+
+    def __init__(self, servers: Servers, formulation: HadarFormulation, held: Mapping[str, Allocation]) -> None:
+        self.servers, self.formulation = servers, formulation
+        self.before = dict(held)
+        self.now = dict(held)
+
+    def undo(self) -> None:
+        """Give everybody back what it had."""
+        for job_id, allocation in self.now.items():
+            if self.before.get(job_id) is not allocation:
+                self.servers.give(allocation)
+        for job_id, allocation in self.before.items():
+            if self.now.get(job_id) is not allocation:
+                self.servers.take(allocation)
+        self.now = dict(self.before)
+
+    def carry_out(self, draft: Draft, spread_cost: float, wanted: Mapping[int, Allocation] | None = None) -> float:
+        """Place a draft's bundles and return what the plan is worth with the servers that there were.
+
+        Parameters
+        ----------
+        draft : Draft
+            Its bundles are changed where a job does better on another type than spread out on this one.
+        spread_cost : float
+        wanted : mapping of row to Allocation, optional
+            Servers that have been chosen already, free once the jobs that do not keep theirs have left.
+        """
+        book, values = self.formulation.book, draft.values
+        stays = (draft.bundles == book.held).all(axis=1)
+        for job_id, allocation in list(self.now.items()):
+            row = book.row(job_id)
+            if not stays[row] or (wanted is not None and wanted.get(row) != allocation):
+                self.servers.give(allocation)
+                del self.now[job_id]
+        rows = np.flatnonzero(draft.bundles.any(axis=1))
+        pending = [row for row in rows.tolist() if book.jobs[row].id not in self.now]
+        lost = 0.0
+        for row in sorted(pending, key=lambda row: (-int(book.gpus[row]), book.jobs[row].id)):
+            allocation = self._servers_for(draft, row, spread_cost) if wanted is None else wanted[row]
+            self.servers.take(allocation)
+            self.now[book.jobs[row].id] = allocation
+            if not allocation.mixture and self.servers.is_spread(allocation):
+                kind = self.servers.types.index(allocation.gpu_type)
+                lost += spread_cost * float(values.pure[row, kind])
+        self.servers.held_by = self.now
+        worth = float(bundle_values(book, values, draft.bundles).sum())
+        return worth - lost - self.formulation.posted_cost(draft.bundles.sum(axis=0))
+
+    def _servers_for(self, draft: Draft, row: int, spread_cost: float) -> Allocation:
+        """Servers for a bundle; where it would be spread out, another type that would not be and is worth more."""
+        rates = draft.values.rate[row]
+        bundle = draft.bundles[row]
+        found = self.servers.find(bundle, rates)
+        if not self.servers.is_spread(found) or spread_cost == 0:
+            return found
+        pure = draft.values.pure[row]
+        kind = self.servers.types.index(found.gpu_type)
+        spread = float(draft.values.mixed[row, kind]) if found.mixture else (1 - spread_cost) * float(pure[kind])
+        gpus = int(draft.book.gpus[row])
+        for q in np.argsort(-pure, kind="stable").tolist():
+            if pure[q] <= spread:
+                break
+            if draft.left[q] < gpus or q == kind:
+                continue
+            other: Ints = np.zeros_like(bundle)
+            other[q] = gpus
+            instead = self.servers.find(other, rates)
+            if not self.servers.is_spread(instead):
+                draft.left += bundle - other
+                draft.bundles[row] = other
+                return instead
+        return found

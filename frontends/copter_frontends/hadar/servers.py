@@ -1,0 +1,111 @@
+"""Servers for bundles: as few servers as can be, and no job moves whose GPUs did not change (H15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.hadar.job_book import Ints
+from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError
+
+
+class Servers:
+    """The nodes of a cluster and what is free on them, for bundles of several GPU types.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+
+    Attributes
+    ----------
+    held_by : mapping of job id to Allocation
+        What jobs have, as their policy says.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.nodes = NodeInventory(cluster)
+        self.types = self.nodes.types
+        self.held_by: Mapping[str, Allocation] = {}
+
+    def take(self, allocation: Allocation) -> None:
+        """Take GPUs that are free."""
+        for part in self.parts(allocation):
+            self.nodes.take(part)
+
+    def give(self, allocation: Allocation) -> None:
+        """Give GPUs back; nodes that are gone are passed over."""
+        for part in self.parts(allocation):
+            self.nodes.give(part)
+
+    def parts(self, allocation: Allocation) -> list[Allocation]:
+        """An allocation type by type."""
+        if not allocation.mixture:
+            return [allocation]
+        return [
+            Allocation(name, gpus, tuple(share for share in allocation.nodes if self.nodes.has(name, share[0])))
+            for name, gpus in allocation.mixture
+        ]
+
+    def checked_parts(self, job_id: str, allocation: Allocation) -> list[Allocation]:
+        """An allocation type by type; InvalidClusterError, InvalidJobError unless its nodes are there and add up."""
+        parts = self.parts(allocation)
+        for part in parts:
+            self.nodes.check(job_id, part)
+        if sum(part.gpus for part in parts) != allocation.gpus:
+            raise InvalidJobError(f"cannot pin job {job_id!r}: the types of {allocation} do not add up to its GPUs")
+        return parts
+
+    def find(self, bundle: Ints, rates: Sequence[float]) -> Allocation:
+        """Servers for a bundle that the types' free GPUs allow: each type's part on as few servers as can be.
+
+        Parameters
+        ----------
+        bundle : int64 array (types,)
+        rates : sequence of float (types,)
+            The job's, which say which type limits it.
+        """
+        shares: dict[str, int] = {}
+        used = np.flatnonzero(bundle).tolist()
+        for q in used:
+            found = self.nodes.find(self.types[q], int(bundle[q]), split=True)
+            assert found is not None, "a bundle was asked for that the free GPUs do not allow"
+            if len(used) == 1:
+                return Allocation(self.types[q], int(bundle[q]), found)
+            shares.update(found)
+        return self.allocation(shares, rates)
+
+    def allocation(self, shares: Mapping[str, int], rates: Sequence[float]) -> Allocation:
+        """An allocation of GPUs on nodes, {node: GPUs}, to a job with these rates by type."""
+        by_type: dict[str, int] = {}
+        for name in self.types:
+            mine = sum(gpus for node, gpus in shares.items() if self.nodes.has(name, node))
+            if mine:
+                by_type[name] = mine
+        slowest = min(by_type, key=lambda name: rates[self.types.index(name)])
+        mixture = tuple(by_type.items()) if len(by_type) > 1 else ()
+        return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
+
+    def is_spread(self, allocation: Allocation) -> bool:
+        """Whether an allocation is on more servers than so many GPUs of one type need be."""
+        if allocation.mixture:
+            return True
+        return len(allocation.nodes) > -(-allocation.gpus // self.nodes.node_gpus(allocation.gpu_type))
+
+    def bundle(self, allocation: Allocation) -> Ints:
+        """GPUs of each type of an allocation, (types,)."""
+        found = np.zeros(len(self.types), dtype=np.int64)
+        for name, gpus in allocation.by_type.items():
+            found[self.types.index(name)] = gpus
+        return found
+
+    def capacity(self) -> Ints:
+        """GPUs of each type, (types,)."""
+        return np.array([self.nodes.capacity(name) for name in self.types], dtype=np.int64)
+
+    def jobs_on(self, nodes: Iterable[str], held: Mapping[str, Allocation]) -> list[str]:
+        """Ids of the jobs with a GPU on any of these nodes."""
+        gone = set(nodes)
+        return [job_id for job_id, allocation in held.items() if any(node in gone for node, _ in allocation.nodes)]

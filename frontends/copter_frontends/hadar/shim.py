@@ -1,0 +1,311 @@
+"""From the LP's shares to whole bundles: round, fill, settle doubts, never worse than keeping (H11 to H14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from copter_frontends.hadar.formulation import HadarFormulation, Shares
+from copter_frontends.hadar.job_book import Floats, Ints
+from copter_frontends.hadar.round_values import RoundValues, eligible_gpus
+from copter_frontends.hadar.threshold_form import Choices, ThresholdForm
+
+Bools = NDArray[np.bool_]
+
+WHOLE = 1 - 1e-6  # a share at least this large is taken as it is
+SUPPORT = 1e-9  # a share below this does not count
+
+
+@dataclass(frozen=True, slots=True)
+class HadarShim:
+    """Knobs of the rounding.
+
+    Parameters
+    ----------
+    core_gap : float
+        Relative gap to the bound above which the jobs in doubt are settled by a small MILP.
+    core_jobs : int
+        Most jobs in that MILP: those whose best option leads the next by least, at the LP's prices.
+    mixing_jobs : int
+        With at most so many jobs in it all of them may get mixtures; otherwise those that the LP splits.
+    core_nodes : int
+        Most nodes of its branch and bound; counted, not timed, so that plans are the same on every machine.
+    core_gap_goal : float
+        Relative gap at which it stops.
+    """
+
+    core_gap: float = 4e-3
+    core_jobs: int = 96
+    mixing_jobs: int = 24
+    core_nodes: int = 64
+    core_gap_goal: float = 1e-4
+
+    def __call__(
+        self, formulation: HadarFormulation, shares: Shares, prices: Floats, bound: float, time_limit_s: float
+    ) -> tuple[Draft, int]:
+        """Make whole bundles of the LP's answer.
+
+        Returns
+        -------
+        Draft
+            The best of the rounded answer, its settled form, and what all jobs have now, each filled up.
+        int
+            Jobs that the LP's answer splits.
+        """
+        draft = Draft(formulation, prices)
+        fractional = draft.round(shares)
+        draft.fill()
+        best = draft
+        kept = Draft(formulation, prices)
+        kept.keep()
+        if kept.value() > best.value():
+            kept.fill()
+            best = kept
+        if bound - best.value() > self.core_gap * abs(bound) and formulation.posted is None:
+            settled = self._settled(formulation, shares, prices, bound, best, time_limit_s)
+            if settled.value() > best.value():
+                best = settled
+        return best, fractional
+
+    def _settled(
+        self,
+        formulation: HadarFormulation,
+        shares: Shares,
+        prices: Floats,
+        bound: float,
+        best: Draft,
+        time_limit_s: float,
+    ) -> Draft:
+        """The LP's answer with the jobs in doubt chosen anew, all at once (H13)."""
+        draft = Draft(formulation, prices)
+        regret = draft.regret(shares, prices)
+        movable = np.flatnonzero(~formulation.book.pinned)
+        order = movable[np.argsort(regret[movable], kind="stable")]
+        core = order[: self.core_jobs]
+        core = core[regret[core] <= bound - best.value() + 1e-9 * abs(bound)]
+        draft.round(shares, np.setdiff1d(np.arange(len(regret)), core))
+        may_mix = (regret[core] == 0) | (len(core) <= self.mixing_jobs)
+        form = ThresholdForm(draft.choices(core), draft.left, may_mix)
+        if form.whole and len(core):
+            program = form.linear_program()
+            found = milp(
+                -program.c / max(float(program.c.max()), 1e-300),
+                integrality=program.integrality,
+                bounds=Bounds(program.col_lower, program.col_upper),
+                constraints=LinearConstraint(program.A, program.row_lower, program.row_upper),
+                options={
+                    "node_limit": self.core_nodes,
+                    "mip_rel_gap": self.core_gap_goal,
+                    "time_limit": max(time_limit_s, 1e-3),
+                },
+            )
+            if found.x is not None:
+                for row, bundle in zip(core.tolist(), form.bundles(found.x), strict=True):
+                    draft.take(row, bundle)
+        draft.fill()
+        return draft
+
+
+class Draft:
+    """A plan in the making: GPUs of each type for every job, and what is left."""
+
+    def __init__(self, formulation: HadarFormulation, prices: Floats) -> None:
+        assert formulation.values is not None
+        self.formulation = formulation
+        self.book = formulation.book
+        self.values: RoundValues = formulation.values
+        self.prices = prices
+        self.left: Ints = formulation.capacity.copy()
+        self.bundles: Ints = np.zeros((len(self.book), len(formulation.types)), dtype=np.int64)
+        self.idle: Bools = np.ones(len(self.book), dtype=bool)
+        self.refused: set[tuple[int, bytes]] = set()
+
+    # Building blocks ----------------------------------------------------------------------------------------------
+
+    def take(self, row: int, bundle: Ints) -> bool:
+        """Give a job GPUs if they are left."""
+        if not bundle.any() or bool((bundle > self.left).any()):
+            return False
+        self.left -= bundle
+        self.bundles[row] = bundle
+        self.idle[row] = False
+        return True
+
+    def give_back(self, row: int) -> None:
+        """Take a job's GPUs back, and do not offer it the same again."""
+        self.refused.add((row, self.bundles[row].tobytes()))
+        self.left += self.bundles[row]
+        self.bundles[row] = 0
+        self.idle[row] = True
+
+    def value(self) -> float:
+        """Value of the plan."""
+        return self.formulation.objective_of(self.bundles)
+
+    def choices(self, rows: NDArray[np.intp]) -> Choices:
+        """Some jobs' options."""
+        v = self.values
+        return Choices(
+            self.book.gpus[rows], v.rate[rows], v.pure[rows], v.mixed[rows], v.own[rows], self.book.held[rows]
+        )
+
+    # Stages -------------------------------------------------------------------------------------------------------
+
+    def round(self, shares: Shares, rows: NDArray[np.intp] | None = None) -> int:
+        """Pinned jobs, then whole shares, then split jobs by the best bundle that is left; how many were split."""
+        book = self.book
+        for row in np.flatnonzero(book.pinned).tolist():
+            self.take(row, book.held[row])
+        among = np.zeros(len(book), dtype=bool)
+        among[slice(None) if rows is None else rows] = True
+        among &= ~book.pinned
+        best = shares.x.argmax(axis=1) if shares.x.size else np.zeros(len(book), dtype=np.int64)
+        top = shares.x.max(axis=1, initial=0.0)
+        for row in np.flatnonzero(among & (shares.own >= WHOLE)).tolist():
+            self.take(row, book.held[row])
+        whole = np.flatnonzero(among & (top >= WHOLE) & self.idle)
+        self._take_pure(whole, best[whole])
+        total = shares.x.sum(axis=1) + shares.own
+        split = np.flatnonzero(among & self.idle & (total > SUPPORT))
+        worth = np.where(shares.x > SUPPORT, self.values.column, 0.0).max(axis=1, initial=0.0)
+        for row in sorted(split.tolist(), key=lambda row: (-total[row], -worth[row])):
+            self._take_best(row)
+        return len(split)
+
+    def keep(self) -> None:
+        """What every job has, as far as it is still there and worth anything; pinned jobs first."""
+        book = self.book
+        for row in np.flatnonzero(book.pinned).tolist():
+            self.take(row, book.held[row])
+        rows = np.flatnonzero(~book.pinned & (self.values.own > 0))
+        wanted = book.held[rows].sum(axis=0)
+        if bool((wanted <= self.left).all()):
+            self.left -= wanted
+            self.bundles[rows] = book.held[rows]
+            self.idle[rows] = False
+            return
+        for row in rows.tolist():
+            self.take(row, book.held[row])
+
+    def fill(self) -> None:
+        """Give idle jobs bundles from what is left, most worth per GPU first (H12)."""
+        book, values = self.book, self.values
+        rows = np.flatnonzero(self.idle & ~book.pinned & (values.worth.max(axis=1, initial=-1.0) > 0))
+        while len(rows) and self.left.any():
+            offer, kind = self._offers(rows)
+            rows, offer, kind = rows[offer > 0], offer[offer > 0], kind[offer > 0]
+            progress = False
+            for at in np.argsort(-offer / book.gpus[rows], kind="stable").tolist():
+                row, q = int(rows[at]), int(kind[at])
+                if book.gpus[row] > (self.left.sum() if q < 0 else self.left[q]):
+                    continue
+                found = self._best_bundle(row)
+                # What has been taken since may have left it less than was offered: then it waits for the next sweep.
+                if found is not None and not (progress and found[1] < offer[at] * (1 - 1e-12)):
+                    progress |= self.take(row, found[0])
+            rows = rows[self.idle[rows]]
+            if not progress:
+                return
+
+    def regret(self, shares: Shares, prices: Floats) -> Floats:
+        """What it costs at the LP's prices to give a job its next best option; split jobs have none (H13)."""
+        book = self.book
+        cost = book.gpus[:, None] * prices[None, :]
+        options = np.concatenate(
+            [
+                self.values.column - cost,
+                np.where(self.values.own > 0, self.values.own - book.held @ prices, -np.inf)[:, None],
+                np.zeros((len(book), 1)),
+            ],
+            axis=1,
+        )
+        own_is_pure = (book.held == book.gpus[:, None]).any(axis=1)
+        options[own_is_pure, -2] = -np.inf  # it is one of the columns already
+        top = -np.sort(-options, axis=1)[:, :2]
+        gap = np.asarray(top[:, 0] - top[:, 1])
+        largest = np.maximum(shares.x.max(axis=1, initial=0.0), shares.own)
+        gap[(largest > SUPPORT) & (largest < WHOLE)] = 0.0
+        return gap
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _take_pure(self, rows: NDArray[np.intp], kinds: NDArray[np.intp]) -> None:
+        gpus = self.book.gpus[rows]
+        wanted = np.bincount(kinds, weights=gpus, minlength=len(self.left)).astype(np.int64)
+        allowed = (wanted <= self.left).all()
+        if allowed:
+            self.left -= wanted
+            self.bundles[rows, kinds] = gpus
+            self.idle[rows] = False
+            return
+        for row, kind in zip(rows.tolist(), kinds.tolist(), strict=True):
+            bundle = np.zeros(len(self.left), dtype=np.int64)
+            bundle[kind] = self.book.gpus[row]
+            self.take(row, bundle)
+
+    def _offers(self, rows: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
+        """Worth of the best that the GPUs left allow each job (not positive: nothing); its type, -1 for no one type."""
+        values, gpus = self.values, self.book.gpus[rows][:, None]
+        pure = np.where(self.left >= gpus, values.pure[rows], -1.0)
+        mixed = np.where(eligible_gpus(values.rate[rows], self.left) >= gpus, values.mixed[rows], -1.0)
+        own = np.where((self.book.held[rows] <= self.left).all(axis=1), values.own[rows], -1.0)
+        several = np.maximum(mixed.max(axis=1, initial=-1.0), own)
+        best = pure.max(axis=1, initial=-1.0)
+        return np.asarray(np.maximum(best, several)), np.where(best >= several, pure.argmax(axis=1), -1)
+
+    def _take_best(self, row: int) -> bool:
+        found = self._best_bundle(row)
+        return found is not None and self.take(row, found[0])
+
+    def _best_bundle(self, row: int) -> tuple[Ints, float] | None:
+        """Best bundle for a job from what is left, and its worth; cheapest types first where several will do (H11)."""
+        gpus = int(self.book.gpus[row])
+        best: tuple[Ints, float, float] | None = None
+        for bundle in self._bundles(row, gpus):
+            if (row, bundle.tobytes()) in self.refused or not bundle.any() or bool((bundle > self.left).any()):
+                continue
+            worth = self._worth(row, bundle)
+            key = worth - 1e-9 * float(bundle @ self.prices)
+            if worth > 0 and (best is None or key > best[2]) and self._pays(bundle, worth):
+                best = (bundle, worth, key)
+        return None if best is None else best[:2]
+
+    def _pays(self, bundle: Ints, worth: float) -> bool:
+        """Whether a bundle is worth more than its GPUs cost at the posted prices."""
+        formulation = self.formulation
+        if formulation.posted is None:
+            return True
+        used = formulation.capacity - self.left
+        return worth > formulation.posted_cost(used + bundle) - formulation.posted_cost(used)
+
+    def _bundles(self, row: int, gpus: int) -> list[Ints]:
+        """What a job has, W_j GPUs of each type, and for each threshold the cheapest mixture that is left."""
+        rate, kinds = self.values.rate[row], len(self.left)
+        found: list[Ints] = [self.book.held[row]]
+        for q in np.flatnonzero((rate > 0) & (self.left >= gpus)).tolist():
+            bundle = np.zeros(kinds, dtype=np.int64)
+            bundle[q] = gpus
+            found.append(bundle)
+        cheapest = np.argsort(self.prices, kind="stable")
+        for r in np.flatnonzero((rate > 0) & (self.left > 0)).tolist():
+            bundle, missing = np.zeros(kinds, dtype=np.int64), gpus
+            for q in cheapest.tolist():
+                if rate[q] >= rate[r] and missing:
+                    bundle[q] = min(int(self.left[q]), missing)
+                    missing -= int(bundle[q])
+            if missing == 0:
+                found.append(bundle)
+        return found
+
+    def _worth(self, row: int, bundle: Ints) -> float:
+        values = self.values
+        if np.array_equal(bundle, self.book.held[row]):
+            return float(values.own[row])
+        used = np.flatnonzero(bundle)
+        slowest = int(used[np.argmin(values.rate[row, used])])
+        if values.rate[row, slowest] <= 0:
+            return -1.0
+        return float((values.pure if len(used) == 1 else values.mixed)[row, slowest])

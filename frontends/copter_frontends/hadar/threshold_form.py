@@ -1,0 +1,118 @@
+"""The threshold form of a round: a whole number for each (job, slowest type used), GPUs as they come (H8).
+
+It is what the compact LP of :mod:`copter_frontends.hadar.formulation` relaxes. The shim solves it over the few jobs
+that the LP leaves in doubt; tests solve it over all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter import LinearProgram
+from copter_frontends.hadar.job_book import Floats, Ints
+
+Matrix = sp.csc_array
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Some jobs' options: what :class:`~copter_frontends.hadar.round_values.RoundValues` says of them.
+
+    `gpus` (n,), `rate`, `pure`, `mixed` (n, types), `own` (n,) and `held` (n, types); see there.
+    """
+
+    gpus: Ints
+    rate: Floats
+    pure: Floats
+    mixed: Floats
+    own: Floats
+    held: Ints
+
+
+class ThresholdForm:
+    """max sum P_jq p_jq + sum M_jr z_jr + sum K_j k_j over jobs that take one option or none (H8).
+
+    p_jq: W_j GPUs of type q. z_jr: a mixture with r its slowest type, of n_jrq GPUs of the types q that are at least
+    as fast. k_j: what the job has. Given whole p, z and k the GPUs n are a transportation problem, so that they are
+    whole at a vertex by themselves.
+
+    Parameters
+    ----------
+    choices : Choices
+    left : int64 array (types,)
+        GPUs of each type.
+    mixtures : bool array (n,), optional
+        Jobs that may get GPUs of several types that they do not have yet, by default all; the others make the program
+        much smaller.
+    """
+
+    def __init__(self, choices: Choices, left: Ints, mixtures: NDArray[np.bool_] | None = None) -> None:
+        self.choices, self.left = choices, left
+        n = len(choices.rate)
+        self.pure = np.argwhere((choices.pure > 0) & (choices.gpus[:, None] <= left))
+        own = (choices.own > 0) & (choices.held <= left).all(axis=1) & ~self._is_pure()
+        self.own = np.flatnonzero(own)
+        may_mix = np.ones(n, dtype=bool) if mixtures is None else mixtures
+        self.mixed = np.argwhere((choices.mixed > 0) & (left > 0) & may_mix[:, None])
+        eligible = choices.rate[self.mixed[:, 0]] >= choices.rate[self.mixed[:, 0], self.mixed[:, 1]][:, None]
+        eligible &= left > 0
+        room = (eligible * left).sum(axis=1) >= choices.gpus[self.mixed[:, 0]]
+        several = eligible.sum(axis=1) > 1
+        self.mixed, eligible = self.mixed[room & several], eligible[room & several]
+        self.parts = np.argwhere(eligible)  # (threshold, type)
+        self.whole = len(self.pure) + len(self.mixed) + len(self.own)  # columns that must be whole come first
+        self.jobs = n
+
+    def _is_pure(self) -> NDArray[np.bool_]:
+        held, gpus = self.choices.held, self.choices.gpus
+        return np.asarray((held.sum(axis=1) == gpus) & (held.max(axis=1, initial=0) == gpus))
+
+    def linear_program(self, whole: bool = True) -> LinearProgram:
+        """The program, as a maximisation; `whole` asks for whole p, z and k."""
+        c = self.choices
+        pure, mixed, own, parts = self.pure, self.mixed, self.own, self.parts
+        n_pure, n_mixed, n_own, n_parts = len(pure), len(mixed), len(own), len(parts)
+        kinds, columns = len(self.left), self.whole + n_parts
+        cost = np.concatenate(
+            [c.pure[pure[:, 0], pure[:, 1]], c.mixed[mixed[:, 0], mixed[:, 1]], c.own[own], np.zeros(n_parts)]
+        )
+        at_mixed, at_own, at_part = n_pure, n_pure + n_mixed, self.whole
+        owner = np.concatenate([pure[:, 0], mixed[:, 0], own])
+        use = [  # rows: one a job, then one a threshold, then one a type
+            (owner, np.arange(self.whole), np.ones(self.whole)),
+            (self.jobs + np.arange(n_mixed), at_mixed + np.arange(n_mixed), -c.gpus[mixed[:, 0]].astype(np.float64)),
+            (self.jobs + parts[:, 0], at_part + np.arange(n_parts), np.ones(n_parts)),
+            (self.jobs + n_mixed + pure[:, 1], np.arange(n_pure), c.gpus[pure[:, 0]].astype(np.float64)),
+            (self.jobs + n_mixed + parts[:, 1], at_part + np.arange(n_parts), np.ones(n_parts)),
+            (
+                self.jobs + n_mixed + np.tile(np.arange(kinds), n_own),
+                np.repeat(at_own + np.arange(n_own), kinds),
+                c.held[own].ravel().astype(np.float64),
+            ),
+        ]
+        row, column, value = (np.concatenate(each) for each in zip(*use, strict=True))
+        rows = self.jobs + n_mixed + kinds
+        upper = np.concatenate([np.ones(self.jobs), np.zeros(n_mixed), self.left.astype(np.float64)])
+        lower = np.concatenate([np.full(self.jobs, -np.inf), np.zeros(n_mixed), np.full(kinds, -np.inf)])
+        top = np.concatenate([np.ones(self.whole), self.left[parts[:, 1]].astype(np.float64)])
+        integrality = np.full(columns, whole)
+        matrix = sp.csc_array((value, (row, column)), shape=(rows, columns))
+        return LinearProgram(cost, matrix, lower, upper, np.zeros(columns), top, integrality.astype(np.int64), "max")
+
+    def bundles(self, x: Floats) -> Ints:
+        """GPUs of each type for each job, (jobs, types), of a whole point."""
+        c = self.choices
+        found = np.zeros((self.jobs, len(self.left)), dtype=np.int64)
+        taken = np.flatnonzero(x[: len(self.pure)] > 0.5)
+        found[self.pure[taken, 0], self.pure[taken, 1]] = c.gpus[self.pure[taken, 0]]
+        own = self.own[x[len(self.pure) + len(self.mixed) : self.whole] > 0.5]
+        found[own] = c.held[own]
+        amount = np.rint(x[self.whole :]).astype(np.int64)
+        chosen = x[len(self.pure) : len(self.pure) + len(self.mixed)] > 0.5
+        kept = chosen[self.parts[:, 0]] & (amount > 0)
+        np.add.at(found, (self.mixed[self.parts[kept, 0], 0], self.parts[kept, 1]), amount[kept])
+        return found

@@ -1,0 +1,186 @@
+"""Utilities: what finishing a job at a given time is worth (the paper's U_j, section III-A; docs/hadar.md, H2).
+
+Every utility is a function of the completion time that is nowhere negative and nowhere increasing. It may also look at
+the state of the job, which is how makespan and finish-time fairness, which are no sums over jobs, get their weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SettingsError
+
+Floats = NDArray[np.float64]
+
+HORIZON_S = float("inf")  # completion times are taken to be small beside it
+SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times at which a utility of one's own is looked at beforehand
+
+
+@dataclass(frozen=True, slots=True)
+class JobStates:
+    """What a utility may know of the jobs; arrays (n, 1), so that they go with completion times (n, types).
+
+    Attributes
+    ----------
+    total : iterations of the whole job.
+    gpus : GPUs that it runs on.
+    age_s : seconds since submission.
+    remaining_s : seconds that the rest takes on its fastest type.
+    isolated_s : seconds that the whole job would take on its share of the cluster, one part in n, n the number of jobs.
+    """
+
+    total: Floats
+    gpus: Floats
+    age_s: Floats
+    remaining_s: Floats
+    isolated_s: Floats
+
+
+class Utility(Protocol):
+    """U_j(f_j - a_j)."""
+
+    def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
+        """Worth of completing after so many seconds from submission, (n, types); >= 0, never rising in the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveThroughput:
+    """E_j N_j / (f_j - a_j): iterations per second over the job's lifetime, the paper's own example.
+
+    Parameters
+    ----------
+    normalised : bool
+        Divide by the job's rate on its fastest type, so that jobs whose iterations are short do not count more.
+    """
+
+    normalised: bool = False
+
+    def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
+        work = jobs.isolated_s if self.normalised else jobs.total
+        return np.asarray(work / np.maximum(completion_s, 1e-9))
+
+
+@dataclass(frozen=True, slots=True)
+class AverageJct:
+    """1 / (1 + t / H): linear in the completion time t as long as it is small beside H (min sum (f_j - a_j) / J).
+
+    Parameters
+    ----------
+    horizon_s : float
+        H. In the limit, the default, every job is worth 1 on completion, 1 / T a round: shortest remaining time first.
+    power : float
+        p; completion is worth tau^(1 - p), tau the time left at best in hours. Below 1 long jobs get more of the fast
+        GPUs, which is better where few jobs wait; 0 is total normalised progress.
+    """
+
+    horizon_s: float = HORIZON_S
+    power: float = 1.0
+
+    def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
+        worth = (np.maximum(jobs.remaining_s, 1.0) / 3600.0) ** (1.0 - self.power)
+        return np.asarray(worth / (1.0 + completion_s / self.horizon_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Makespan:
+    """Worth W tau^(1 + p) on completion, tau the time that the rest takes at best: long jobs first (min max f_j).
+
+    Parameters
+    ----------
+    power : float
+        p, how much more a GPU-second of a job with a long rest counts; 0 is total normalised throughput.
+    """
+
+    power: float = 1.0
+    horizon_s: float = HORIZON_S
+
+    def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
+        longest = max(float(jobs.remaining_s.max(initial=0.0)), 1e-9)
+        urgency = (jobs.remaining_s / longest) ** self.power
+        worth = jobs.gpus * jobs.remaining_s * urgency
+        return np.asarray(worth / (1.0 + completion_s / self.horizon_s))
+
+
+@dataclass(frozen=True, slots=True)
+class FinishTimeFairness:
+    """rho^p / t_isolated, rho = (age + rest at best) / t_isolated: jobs that are late beside their share come first.
+
+    With p = 0 the sum of the jobs' ratios is what is made small; the larger p, the more only the largest ratio counts
+    (min max (f_j - a_j) / (f_j^isolated - a_j)).
+    """
+
+    power: float = 1.0
+    horizon_s: float = HORIZON_S
+
+    def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
+        isolated = np.maximum(jobs.isolated_s, 1e-9)
+        ratio = (jobs.age_s + jobs.remaining_s) / isolated
+        return np.asarray(ratio**self.power / isolated / (1.0 + completion_s / self.horizon_s))
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionUtility:
+    """A utility of one's own: any function of the completion time, the same for all jobs.
+
+    Parameters
+    ----------
+    function : callable
+        Takes seconds from submission to completion (array) and gives their worth (array of the same shape).
+
+    Raises
+    ------
+    SettingsError
+        If it is negative, rises, or is not finite somewhere between 1 and 10^8 seconds.
+    """
+
+    function: Callable[[Floats], Floats]
+
+    def __post_init__(self) -> None:
+        worth = np.asarray(self.function(SAMPLED_S), dtype=np.float64)
+        if worth.shape != SAMPLED_S.shape or not bool(np.isfinite(worth).all()):
+            raise SettingsError("the utility must give one finite number for every completion time")
+        if bool(np.any(worth < 0)):
+            at = int(np.argmin(worth))
+            raise SettingsError(
+                f"the utility is {worth[at]:g} for a completion time of {SAMPLED_S[at]:g} s; it must be >= 0 everywhere"
+            )
+        rises = np.flatnonzero(np.diff(worth) > 1e-12 * (1 + np.abs(worth[:-1])))
+        if len(rises):
+            at = int(rises[0])
+            raise SettingsError(
+                f"the utility rises from {worth[at]:g} to {worth[at + 1]:g} between completion times of "
+                f"{SAMPLED_S[at]:g} and {SAMPLED_S[at + 1]:g} s; finishing later must not be worth more"
+            )
+
+    def __call__(self, completion_s: Floats, jobs: JobStates) -> Floats:
+        return np.asarray(self.function(completion_s), dtype=np.float64)
+
+
+UTILITIES: dict[str, Callable[[], Utility]] = {
+    "throughput": EffectiveThroughput,
+    "jct": AverageJct,
+    "makespan": Makespan,
+    "ftf": FinishTimeFairness,
+}
+"""The paper's objectives by name."""
+
+
+def utility_named(name: str) -> Utility:
+    """One of the paper's objectives; SettingsError for another name."""
+    try:
+        return UTILITIES[name]()
+    except KeyError:
+        raise SettingsError(f"unknown utility {name!r}; there are {', '.join(UTILITIES)}") from None
+
+
+def positive(name: str, value: float) -> float:
+    """The value; SettingsError unless it is finite and > 0."""
+    if not (isfinite(value) and value > 0):
+        raise SettingsError(f"{name} is {value}, must be finite and > 0")
+    return value

@@ -1,0 +1,145 @@
+"""What a simulation and a policy take for granted, as one value with named presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from copter.errors import SettingsError
+
+Profiling = Literal["oracle", "bootstrap", "projected", "none"]
+Training = Literal["exact", "agent"]
+Charge = Literal["allocation", "type_and_count"]
+
+PROFILED_NODES: Mapping[str, int] = MappingProxyType({"v100": 5, "t4": 16, "a100": 2, "quad": 1, "rtx": 3})
+"""Nodes of each type on which the public artifact measured its applications."""
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """The conventions in which schedulers' papers and their public simulators differ.
+
+    Parameters
+    ----------
+    name : str
+        Of the preset, or of what was made from one.
+    training : {"exact", "agent"}
+        How jobs run. *exact*: at the goodput model's best rate, phase by phase, progress and completions exact.
+        *agent*: as the public Sia simulator has it: measured steps, one epoch at a time, the batch chosen anew each
+        round and epoch from what the job has seen of itself, times in whole seconds.
+    profiling : {"oracle", "bootstrap", "projected", "none"}
+        What the policy knows of a job's throughput. *oracle*: everything. *bootstrap*: one GPU of each type is profiled
+        before the job joins; other sizes follow equation (3.1) until they have run. *projected*: nothing before the
+        first run (a new job gets one GPU of any type, all alike), afterwards equation (3.1). *none*: nothing but what
+        has run, type by type. The last three need *agent* training.
+    profiling_s : float
+        Seconds that bootstrap profiling takes, on one GPU of every type; the job waits and is charged for them.
+    charge : {"allocation", "type_and_count"}
+        Whether any change of nodes restarts a job, or only one of GPU type or count.
+    batch_limit : {"both", "policy"}
+        Whether a job's own `max_batch_size` holds for the policy's estimate and the job, or for the estimate only while
+        the job itself tunes up to its application's limit.
+    projection_order : tuple of GPU type
+        The first type in this order that a job has run on is the A of equation (3.1); others follow as in the cluster.
+    max_gpus : int or None
+        Most GPUs of a job; None: no limit but the mode's.
+    max_nodes : mapping of GPU type to int
+        Most nodes of a type that a job may have; types that are absent have no limit.
+    growth : int or None
+        A job may get at most so many times the most GPUs that it has run on (1 before its first run); None: no limit.
+    decimals : int or None
+        Decimals to which (r G)^p is rounded; None: not rounded.
+    clip : float
+        Largest value of (r G)^p.
+    keep_positive : bool
+        Whether every configuration that a job can run on is worth at least a little (S4), so that none idles while
+        GPUs do. False: the values are as the formula gives them.
+    prefer_types : tuple of GPU type
+        Ties between types go to the earlier ones, by far less than a rounded digit. Empty: ties are the solver's.
+    prefer_stay : bool
+        Whether ties go to what a job has, by a little more.
+    prefer_few : bool
+        Whether ties between sizes go to fewer GPUs, by as little.
+    exact_integer : bool
+        Whether a plan is the integer optimum (by HiGHS, within its gap of 1e-4) and not the LP's, rounded.
+
+    Raises
+    ------
+    SettingsError
+        For an impossible value, or profiling that the training cannot supply.
+    """
+
+    name: str = "default"
+    training: Training = "exact"
+    profiling: Profiling = "oracle"
+    profiling_s: float = 0.0
+    charge: Charge = "allocation"
+    batch_limit: Literal["both", "policy"] = "both"
+    projection_order: tuple[str, ...] = ()
+    max_gpus: int | None = None
+    max_nodes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    growth: int | None = None
+    decimals: int | None = None
+    clip: float = float("inf")
+    keep_positive: bool = True
+    prefer_types: tuple[str, ...] = ()
+    prefer_stay: bool = False
+    prefer_few: bool = False
+    exact_integer: bool = False
+
+    def __post_init__(self) -> None:
+        self._one_of("training", self.training, ("exact", "agent"))
+        self._one_of("profiling", self.profiling, ("oracle", "bootstrap", "projected", "none"))
+        self._one_of("charge", self.charge, ("allocation", "type_and_count"))
+        self._one_of("batch_limit", self.batch_limit, ("both", "policy"))
+        if self.training == "exact" and self.profiling != "oracle":
+            raise SettingsError(
+                f"profiling is {self.profiling!r}, which needs training='agent': "
+                "jobs that train exactly report nothing of what they see"
+            )
+        if not 0 <= self.profiling_s < float("inf"):
+            raise SettingsError(f"profiling_s is {self.profiling_s}, must be finite and >= 0 seconds")
+        for what, value in (("max_gpus", self.max_gpus), ("growth", self.growth)):
+            if value is not None and value < 1:
+                raise SettingsError(f"{what} is {value}, must be 1 or more, or None for no limit")
+        if self.decimals is not None and not 0 <= self.decimals <= 12:
+            raise SettingsError(f"decimals is {self.decimals}, must be 0 to 12, or None")
+        if not self.clip > 0:
+            raise SettingsError(f"clip is {self.clip}, must be > 0")
+
+    @staticmethod
+    def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+        if value not in known:
+            raise SettingsError(f"{what} is {value!r}, must be one of {', '.join(known)}")
+
+    @property
+    def limits_gpus(self) -> bool:
+        """Whether what a job may have changes as it runs."""
+        return self.growth is not None
+
+
+DEFAULT = Semantics()
+"""Jobs train exactly, the policy knows their goodput, every move of nodes restarts."""
+
+SIA_ARTIFACT = Semantics(
+    name="sia-artifact",
+    training="agent",
+    profiling="projected",
+    charge="type_and_count",
+    batch_limit="policy",
+    projection_order=("t4", "a100", "rtx"),
+    max_gpus=64,
+    max_nodes=PROFILED_NODES,
+    growth=2,
+    decimals=2,
+    clip=3000.0,
+    keep_positive=False,
+    prefer_stay=True,
+    prefer_few=True,
+)
+"""As the public simulator of the Sia artifact (siasosp23/artifacts, commit aaf7a0d)."""
+
+PRESETS: Mapping[str, Semantics] = MappingProxyType({s.name: s for s in (DEFAULT, SIA_ARTIFACT)})
+"""Presets by the name that the command line has for them."""

@@ -1,0 +1,132 @@
+"""Goodput of a job as its scheduler can estimate it from the job's own hints (thesis 3.3.2, equation 3.1; S9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.goodput.batch_kernel import best_batches
+from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.semantics import Semantics
+from copter_frontends.vocabulary import Configuration, Job
+
+Floats = NDArray[np.float64]
+
+
+class HintedGoodput:
+    """Estimates rows of goodput, and what a job may have next.
+
+    Parameters
+    ----------
+    configurations : sequence of Configuration
+    gpus_per_node : mapping of GPU type to int
+        In the order of the cluster's types.
+    profiles : mapping of str to ProfiledApplication
+        Only their batch limits and one-GPU rates are used.
+    semantics : Semantics
+    """
+
+    def __init__(
+        self,
+        configurations: Sequence[Configuration],
+        gpus_per_node: Mapping[str, int],
+        profiles: Mapping[str, ProfiledApplication],
+        semantics: Semantics,
+    ) -> None:
+        self.semantics, self.profiles = semantics, profiles
+        self.types = tuple(gpus_per_node)
+        index = {kind: i for i, kind in enumerate(self.types)}
+        self.gpus: NDArray[np.int64] = np.array([c.gpus for c in configurations], dtype=np.int64)
+        self.kind: NDArray[np.int64] = np.array([index[c.gpu_type] for c in configurations], dtype=np.int64)
+        self.own_nodes: NDArray[np.int64] = np.array([c.nodes for c in configurations], dtype=np.int64)
+        self.nodes_on = {kind: -(-self.gpus // per_node) for kind, per_node in gpus_per_node.items()}
+        order = [kind for kind in semantics.projection_order if kind in index]
+        self.order = (*order, *(kind for kind in self.types if kind not in order))
+
+    def row(self, job: Job, hints: TrainingHints | None) -> Floats:
+        """Estimated goodput in each configuration; 0 where the job cannot run or may not go yet.
+
+        Before any hint every type's smallest configuration counts 1 and no other is open.
+        """
+        if hints is None:
+            return np.ones(len(self.gpus)) if job.gpus else np.where(self.gpus == job.min_gpus, 1.0, 0.0)
+        estimate = np.zeros(len(self.gpus))
+        known = self.profiles[job.application]
+        if job.gpus is not None:
+            hints = replace(hints, max_gpus={kind: max(job.gpus, n) for kind, n in hints.max_gpus.items()})
+        for k, kind in enumerate(self.types):
+            mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))
+            if kind in known.steps and len(mine):
+                self._fill(estimate, mine, kind, job, hints)
+        return estimate
+
+    def _most(self, job: Job, hints: TrainingHints, kind: str) -> int:
+        """Most GPUs of a type that a job may have next (the growth limit, its batch over the smallest local batch)."""
+        known, growth = self.profiles[job.application], self.semantics.growth
+        shared = self.semantics.profiling != "none"
+        most = 0
+        for other in self.types if shared else (kind,):
+            if other not in known.steps:
+                continue
+            room = known.max_batch_size // known.steps[other].min_local
+            grown = room if growth is None else max(growth * hints.max_gpus.get(other, 0), 1)
+            most = max(most, min(grown, room))
+        return most
+
+    def _fill(self, estimate: Floats, mine: NDArray[np.int64], kind: str, job: Job, hints: TrainingHints) -> None:
+        steps, seen = self.profiles[job.application].steps, hints.parameters
+        source = kind
+        if kind not in seen:
+            if self.semantics.profiling == "none":
+                estimate[mine[self.gpus[mine] == job.min_gpus]] = self._least_seen(job, hints)
+                return
+            source = next(other for other in self.order if other in seen)
+        own = self._goodput(job, hints, source, mine, self.own_nodes if source == kind else self.nodes_on[source])
+        estimate[mine] = own * (steps[kind].one_gpu_rate / steps[source].one_gpu_rate)
+        several = hints.several
+        if self.semantics.profiling != "bootstrap" or kind in several or not several:
+            return
+        source = next(other for other in self.order if other in several)
+        wide = mine[self.gpus[mine] > 1]
+        if len(wide):
+            ratio = steps[kind].one_gpu_rate / steps[source].one_gpu_rate
+            estimate[wide] = ratio * self._goodput(job, hints, source, wide, self.nodes_on[source])
+
+    def _least_seen(self, job: Job, hints: TrainingHints) -> float:
+        """The least goodput on the types that the job has run on: what an unknown type counts for."""
+        least = np.inf
+        for k, kind in enumerate(self.types):
+            mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))
+            if kind in hints.parameters and len(mine):
+                found = self._goodput(job, hints, kind, mine, self.own_nodes)
+                least = min(least, float(found[found > 0].min(initial=np.inf)))
+        return least if np.isfinite(least) else 1.0
+
+    def _goodput(
+        self, job: Job, hints: TrainingHints, kind: str, mine: NDArray[np.int64], nodes: NDArray[np.int64]
+    ) -> Floats:
+        known = self.profiles[job.application]
+        limits, count = known.steps[kind], len(mine)
+        cap = known.max_batch_size if job.max_batch_size is None else min(job.max_batch_size, known.max_batch_size)
+        goodput, local, accumulation = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+        best_batches(
+            hints.parameters[kind].as_array()[None, :],
+            np.array([[limits.min_local, limits.max_local]], dtype=np.int64),
+            nodes[mine],
+            self.gpus[mine] if job.gpus is None else np.full(count, job.gpus),
+            np.zeros(count, dtype=np.int64),
+            known.init_batch_size,
+            cap,
+            True,
+            job.batch_size or 0,
+            np.ones(1),
+            np.array([hints.noise_scale]),
+            goodput,
+            local,
+            accumulation,
+        )
+        return goodput

@@ -1,0 +1,148 @@
+"""Training as the public Sia simulator has it: measured steps, an agent that fits and tunes, whole seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from copter_frontends.goodput.job_agent import FitCache, JobAgent, noise_of
+from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.semantics import Semantics
+from copter_frontends.simulator.job_table import Ints, JobTable
+from copter_frontends.vocabulary import Allocation
+
+ORACLE_NODES, ORACLE_GPUS = 16, 64  # what a job's oracle has profiled
+
+
+class AgentTraining:
+    """Jobs that train with an agent beside them (a :class:`~copter_frontends.simulator.training.Training`).
+
+    Progress is in scale-invariant iterations, epoch by epoch. Within an epoch and batch the rate is constant: gain of
+    the batch over the time of its step and accumulation steps, divided by the slowdown. The batch is chosen anew when
+    an allocation begins, at the end of each epoch and at the end of each round. The end of an epoch, and so of a job,
+    is rounded to a whole second.
+
+    Parameters
+    ----------
+    table : JobTable
+    profiles : mapping of str to ProfiledApplication
+    semantics : Semantics
+    """
+
+    def __init__(self, table: JobTable, profiles: Mapping[str, ProfiledApplication], semantics: Semantics) -> None:
+        self._table, self._profiles, self._semantics = table, profiles, semantics
+        self._fits = FitCache()
+        self._agents: dict[int, JobAgent] = {}
+        self._where: dict[int, tuple[str, tuple[int, ...]]] = {}
+        self._seeds: dict[tuple[str, str], list[Any]] = {}
+        self._profiling = semantics.profiling == "bootstrap"
+        for row, job in enumerate(table.jobs):
+            if job.work_samples is None:
+                application = profiles[job.application]
+                table.work_samples[row] = float(application.epoch_ends[-1]) * application.init_batch_size
+
+    def arrive(self, row: int) -> Mapping[str, Any]:
+        """Give the job its agent, and the agent what is profiled beforehand."""
+        job = self._table.jobs[row]
+        application = self._profiles[job.application]
+        most = application.max_batch_size
+        if self._semantics.batch_limit == "both" and job.max_batch_size is not None:
+            most = min(most, job.max_batch_size)
+        agent = self._agents[row] = JobAgent(application, self._fits, most, job.batch_size)
+        places = {"oracle": (ORACLE_NODES, ORACLE_GPUS), "bootstrap": (1, 1)}.get(self._semantics.profiling)
+        if places is not None:
+            for kind, steps in application.steps.items():
+                key = (job.application, kind)
+                if key not in self._seeds:
+                    self._seeds[key] = steps.observations(*places)
+                agent.seed(kind, self._seeds[key])
+            agent.seed_noise()
+        if self._profiling:
+            self._table.gpu_seconds[row] += self._semantics.profiling_s * len(application.steps)
+        return self.news(row)
+
+    def begin(self, row: int, allocation: Allocation) -> None:
+        """Choose the batch for the new allocation."""
+        placement = used_of(allocation, self._table.jobs[row].gpus)
+        self._where[row] = (allocation.gpu_type, placement)
+        self._agents[row].tune(allocation.gpu_type, placement)
+
+    def halt(self, row: int) -> None:
+        """The job has no GPUs any more."""
+        self._where.pop(row, None)
+
+    def leave(self, row: int) -> None:
+        """Let the job's agent go."""
+        self.halt(row)
+        self._agents.pop(row, None)
+
+    def fall_back(self, row: int) -> None:
+        """To the end of the last whole epoch."""
+        application = self._agents[row].application
+        epoch = min(int(self._table.phase[row]), application.epochs)
+        done = float(application.epoch_ends[epoch - 1]) if epoch else 0.0
+        self._table.progress[row] = done * application.init_batch_size / float(self._table.work_samples[row])
+
+    def news(self, row: int) -> Mapping[str, Any]:
+        """How far the job is, and what its agent knows."""
+        hints = self._agents[row].hints()
+        told: dict[str, Any] = {"progress": min(1.0, float(self._table.progress[row]))}
+        return told if hints is None else {**told, "hints": hints}
+
+    def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
+        """Train the running jobs from `begin_s` to `end_s`, one by one."""
+        changed: list[int] = []
+        completed: list[int] = []
+        for row in running.tolist():
+            clock = max(begin_s, float(self._table.resume_s[row]))
+            if clock >= end_s:
+                continue
+            (completed if self._train(row, clock, end_s) else changed).append(row)
+        return np.array(changed, dtype=np.int64), np.array(completed, dtype=np.int64)
+
+    def _train(self, row: int, clock: float, end_s: float) -> bool:
+        """Train one job; whether it completed."""
+        table, agent = self._table, self._agents[row]
+        kind, placement = self._where[row]
+        application = agent.application
+        work = float(table.work_samples[row]) / application.init_batch_size
+        done = float(table.progress[row]) * work
+        while clock < end_s:
+            epoch = int(table.phase[row])
+            rate = self._rate(agent, kind, placement, min(epoch, application.epochs - 1))
+            goal = min(float(application.epoch_ends[epoch]), work) if epoch < application.epochs else work
+            if done + rate * (end_s - clock) < goal:
+                done += rate * (end_s - clock)
+                clock = end_s
+            else:
+                clock += round((goal - done) / rate)
+                done = goal
+                table.phase[row] += 1
+                if goal >= work:
+                    table.completion_s[row], table.progress[row] = clock, 1.0
+                    return True
+            agent.tune(kind, placement)
+        table.progress[row] = done / work
+        return False
+
+    def _rate(self, agent: JobAgent, kind: str, placement: Sequence[int], epoch: int) -> float:
+        """Scale-invariant iterations a second with the present batch; the agent sees the step (G14)."""
+        application = agent.application
+        batch = sum(placement) * agent.local * (agent.accumulation + 1)
+        noise = noise_of(application, batch, epoch)
+        first = application.init_batch_size
+        gain = batch / first * (noise + first) / (noise + batch)
+        step_s, sync_s = application.steps[kind].step(placement, agent.local)
+        agent.observe(kind, placement, step_s, sync_s, noise)
+        return gain / (step_s + (step_s - sync_s) * agent.accumulation) / application.application.slowdown
+
+
+def used_of(allocation: Allocation, gpus: int | None) -> tuple[int, ...]:
+    """GPUs on each node that a job trains on: all it holds, or as many as it is fixed to."""
+    left, used = gpus or allocation.gpus, []
+    for _, held in allocation.nodes:
+        used.append(min(held, left))
+        left -= used[-1]
+    return tuple(count for count in used if count)

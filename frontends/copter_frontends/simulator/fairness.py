@@ -1,0 +1,163 @@
+"""How fairly a simulation treated its jobs: finish-time fairness, latency ratios, fragments (B31-B35)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.simulator.alone import AloneTimes, fastest_alone_s, isolated_jct_s
+from copter_frontends.simulator.result import SimulationResult
+from copter_frontends.simulator.round_record import RoundRecord
+from copter_frontends.vocabulary import Allocation, Cluster, Job
+
+Floats = NDArray[np.float64]
+
+CDF_AT = (10, 25, 50, 75, 90, 95, 99, 100)  # percentiles that summaries give
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """One number a completed job.
+
+    Attributes
+    ----------
+    jobs : tuple of job ids
+    values : ndarray (jobs,)
+    """
+
+    jobs: tuple[str, ...]
+    values: Floats
+
+    @property
+    def worst(self) -> float | None:
+        """The largest; None without jobs."""
+        return float(self.values.max()) if len(self.values) else None
+
+    @property
+    def unfair_fraction(self) -> float | None:
+        """Share of the jobs above 1; None without jobs."""
+        return float((self.values > 1.0).mean()) if len(self.values) else None
+
+    def cdf(self) -> tuple[Floats, Floats]:
+        """The values in ascending order and the share of the jobs up to each."""
+        ascending = np.sort(self.values)
+        return ascending, np.arange(1, len(ascending) + 1) / max(len(ascending), 1)
+
+    def summary(self) -> dict[str, Any]:
+        """``worst``, ``unfair_fraction``, ``mean`` and ``cdf`` (percentiles by name)."""
+        some = len(self.values) > 0
+        return {
+            "worst": self.worst,
+            "unfair_fraction": self.unfair_fraction,
+            "mean": float(self.values.mean()) if some else None,
+            "cdf": {f"p{q}": float(np.percentile(self.values, q)) if some else None for q in CDF_AT},
+        }
+
+
+def finish_time_fairness(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Ratios]:
+    """Finish-time fairness rho of every completed job, in the two ways in which it is defined for several GPU types.
+
+    Returns
+    -------
+    dict
+        ``"thesis"``: the mean over types of JCT over isolated JCT (equation 3.6, B32). ``"artifact"``: JCT over the
+        mean isolated JCT, as Sia's public tool has it (B33); it is never the larger one.
+    """
+    capacity = dict(result.rounds[0].gpus_capacity) if result.rounds else {}
+    known = {job.id: job for job in jobs}
+    ids, thesis, artifact = [], [], []
+    contention = mean_contention(result)
+    for job_id, jct_s, others in zip(
+        result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), contention, strict=True
+    ):
+        if not math.isfinite(jct_s) or job_id not in known:
+            continue
+        isolated = {
+            kind: isolated_jct_s(alone, known[job_id], kind, gpus / others) for kind, gpus in capacity.items() if gpus
+        }
+        runs = {kind: seconds for kind, seconds in isolated.items() if math.isfinite(seconds)}
+        if not runs:
+            continue
+        total = sum(capacity[kind] for kind in runs)
+        ids.append(str(job_id))
+        thesis.append(sum(capacity[kind] / total * jct_s / seconds for kind, seconds in runs.items()))
+        artifact.append(jct_s / sum(capacity[kind] / total * seconds for kind, seconds in runs.items()))
+    return {"thesis": Ratios(tuple(ids), np.array(thesis)), "artifact": Ratios(tuple(ids), np.array(artifact))}
+
+
+def mean_contention(result: SimulationResult) -> Floats:
+    """Mean number of jobs in the cluster over the rounds of each job, (jobs,), 1 or more (B31)."""
+    starts = np.array([record.now_s for record in result.rounds])
+    active = np.concatenate([[0.0], np.cumsum([record.active_jobs for record in result.rounds])])
+    submit_s, end_s = (result.jobs[name].astype(np.float64) for name in ("submit_s", "completion_s"))
+    first = np.searchsorted(starts, submit_s, side="left")
+    last = np.searchsorted(starts, np.where(np.isnan(end_s), np.inf, end_s), side="left")
+    first = np.minimum(first, max(len(starts) - 1, 0))
+    last = np.maximum(last, first + 1)
+    last = np.minimum(last, len(starts))
+    mean = (active[last] - active[first]) / np.maximum(last - first, 1)
+    return np.asarray(np.maximum(mean, 1.0))
+
+
+def latency_ratios(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> Ratios:
+    """Waiting over expected running time of every completed job (B34; Hops, equation 6).
+
+    Waiting is the time without GPUs; the running time is expected before the start: on the GPUs that the job asks for,
+    of its fastest type, alone.
+    """
+    capacity = dict(result.rounds[0].gpus_capacity) if result.rounds else {}
+    known = {job.id: job for job in jobs}
+    ids, values = [], []
+    rows = zip(*(result.jobs[name].tolist() for name in ("id", "jct_s", "queue_s")), strict=True)
+    for job_id, jct_s, queue_s in rows:
+        age_s = fastest_alone_s(alone, known[job_id], capacity) if job_id in known else math.inf
+        if math.isfinite(jct_s) and math.isfinite(age_s):
+            ids.append(str(job_id))
+            values.append(queue_s / age_s)
+    return Ratios(tuple(ids), np.array(values))
+
+
+def recent_latency_ratio(result: SimulationResult, ratios: Ratios, now_s: float, hours: float) -> float | None:
+    """Mean latency ratio of the jobs that ended in the hours before `now_s` (Hops, equation 7); None if none did."""
+    ended = dict(zip(result.jobs["id"].tolist(), result.jobs["completion_s"].tolist(), strict=True))
+    recent = [
+        value
+        for job_id, value in zip(ratios.jobs, ratios.values.tolist(), strict=True)
+        if now_s - 3600.0 * hours < ended[job_id] <= now_s
+    ]
+    return float(np.mean(recent)) if recent else None
+
+
+def fragmentation_gpus(rounds: Sequence[RoundRecord]) -> float | None:
+    """GPUs that are idle while jobs wait, on average over the rounds (B35); None without rounds."""
+    if not rounds:
+        return None
+    idle = [sum(r.gpus_capacity.values()) - sum(r.gpus_used.values()) if r.queued_jobs else 0 for r in rounds]
+    return float(np.mean(idle))
+
+
+def partly_used_gpus(allocations: Mapping[str, Allocation], cluster: Cluster) -> int:
+    """Idle GPUs of nodes on which others are in use: the fragments of one plan."""
+    used: dict[str, int] = {}
+    for allocation in allocations.values():
+        for node, gpus in allocation.nodes:
+            used[node] = used.get(node, 0) + gpus
+    return sum(cluster.nodes[node].gpus - gpus for node, gpus in used.items())
+
+
+def fairness_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Any]:
+    """``finish_time_fairness`` (both ways), ``latency_ratio`` (max, mean) and ``fragmentation_gpus``."""
+    listed = list(jobs)
+    latency = latency_ratios(result, listed, alone)
+    both = finish_time_fairness(result, listed, alone)
+    measured = [record for record in result.rounds if not record.warmup]
+    return {
+        "finish_time_fairness": {name: ratios.summary() for name, ratios in both.items()},
+        "latency_ratio": {"max": latency.worst, "mean": float(latency.values.mean()) if latency.jobs else None},
+        "fragmentation_gpus": fragmentation_gpus(measured),
+    }

@@ -1,0 +1,73 @@
+"""How jobs train between two plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from copter_frontends.simulator.execution import advance
+from copter_frontends.simulator.job_table import Ints, JobTable
+from copter_frontends.simulator.rates import RateTable
+from copter_frontends.vocabulary import Allocation
+
+
+class Training(Protocol):
+    """Carries jobs from one plan to the next; a job is a row of the simulation's table."""
+
+    def arrive(self, row: int) -> Mapping[str, Any]:
+        """A job joins; return what its policy is told of it (fields of ``update_job``)."""
+
+    def begin(self, row: int, allocation: Allocation) -> None:
+        """A job's allocation begins or changes."""
+
+    def halt(self, row: int) -> None:
+        """A job loses its GPUs."""
+
+    def leave(self, row: int) -> None:
+        """A job is done with."""
+
+    def fall_back(self, row: int) -> None:
+        """A job's node failed: it goes on from its last checkpoint, the start of its phase."""
+
+    def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
+        """Train the running jobs; return the rows that changed and have not completed, and those that completed."""
+
+    def news(self, row: int) -> Mapping[str, Any]:
+        """What the policy is told of a job that changed (fields of ``update_job``)."""
+
+
+class ExactTraining:
+    """At the goodput model's rates, exact over phases and at completion."""
+
+    def __init__(self, table: JobTable, rates: RateTable) -> None:
+        self._table, self._rates = table, rates
+
+    def arrive(self, row: int) -> Mapping[str, Any]:
+        """Nothing is known that the policy's own model does not say."""
+        return {}
+
+    def begin(self, row: int, allocation: Allocation) -> None:
+        """Look up the job's rate curve."""
+        self._table.curve[row] = self._rates.curve(self._table.jobs[row], allocation)
+
+    def halt(self, row: int) -> None:
+        """The job has no rate any more."""
+        self._table.curve[row] = -1
+
+    def leave(self, row: int) -> None:
+        """Nothing is kept of a job but its row."""
+        self.halt(row)
+
+    def fall_back(self, row: int) -> None:
+        """To the start of the phase."""
+        phase = int(self._table.phase[row])
+        ends = self._rates.phase_ends[self._table.application[row]]
+        self._table.progress[row] = ends[phase - 1] if phase else 0.0
+
+    def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
+        """See :func:`.execution.advance`."""
+        return advance(self._table, self._rates, running, begin_s, end_s)
+
+    def news(self, row: int) -> Mapping[str, Any]:
+        """How far the job is."""
+        return {"progress": float(self._table.progress[row])}

@@ -1,0 +1,86 @@
+"""Shockwave's window on cases worked by hand (docs/baselines.md, B18-B21)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from copter.errors import SettingsError
+from copter_frontends.baselines import ThroughputTable
+from copter_frontends.baselines.shockwave import ShockwavePolicy, Window, WindowJob, plan_window
+from copter_frontends.baselines.shockwave.window import BASES, log_lines
+from copter_frontends.vocabulary import Cluster, Job
+
+
+def job(rounds_left: float, gpus: int = 1, progress: float = 0.0, most_delay: float = 100.0, weight: float = 1.0):
+    return WindowJob(gpus, progress, (1.0 - progress) / rounds_left, rounds_left, most_delay, weight)
+
+
+def plan(*jobs: WindowJob, gpus: int = 1, rounds: int = 2, k: float = 0.1) -> Window:
+    found = plan_window(jobs, gpus, rounds, k, 1e-6, 30.0)
+    assert found is not None
+    assert (np.array([j.gpus for j in jobs]) @ found.runs <= gpus).all()
+    return found
+
+
+def test_the_lines_meet_the_logarithm_at_the_bases():
+    slopes, heights = log_lines()
+    lowest = (slopes[:, None] * BASES + heights[:, None]).min(axis=0)
+    np.testing.assert_allclose(lowest, np.log(np.maximum(BASES, 1e-6)), atol=1e-9)
+
+
+def test_equal_jobs_share_the_window():
+    assert plan(job(1.0), job(1.0)).runs.sum(axis=1).tolist() == [1, 1]
+
+
+def test_the_logarithm_prefers_the_job_that_has_had_nothing():
+    # One round for either: log .5 - log 1e-6 for the new job, log 1 - log .5 for the other.
+    found = plan(job(2.0), job(1.0, progress=0.5), rounds=1, k=0.0)
+    assert found.runs.sum(axis=1).tolist() == [1, 0]
+
+
+def test_the_longest_remaining_time_counts_by_k():
+    # Both have progress, so that log utilities differ little: a large k puts both rounds on the longer job.
+    found = plan(job(8.0, progress=0.5), job(4.0, progress=0.5), k=100.0)
+    assert found.runs.sum(axis=1).tolist() == [2, 0]
+
+
+def test_a_job_that_may_not_wait_runs_at_once():
+    found = plan(job(8.0, progress=0.5), job(2.0, progress=0.9, most_delay=0.0), k=100.0)
+    assert found.fair
+    assert found.runs.sum(axis=1).tolist() == [0, 2]
+
+
+def test_where_not_all_can_be_fair_weights_decide():
+    found = plan(job(2.0, most_delay=0.0, weight=1.0), job(2.0, most_delay=0.0, weight=1e4), k=0.0, rounds=1)
+    assert not found.fair
+    assert found.runs.sum(axis=1).tolist() == [0, 1]
+
+
+def test_a_job_gets_no_more_rounds_than_it_needs_and_they_come_early():
+    found = plan(job(1.5), rounds=5)
+    assert found.runs.tolist() == [[True, True, False, False, False]]
+
+
+def test_the_objective_is_the_mean_log_utility_less_the_longest_time():
+    found = plan(job(2.0, progress=0.2), rounds=1, k=1.0)  # progress 0.6 after it, half of the time is left
+    assert found.objective == pytest.approx(np.log(0.6) - 1.0, abs=1e-5)
+    assert found.bound >= found.objective
+
+
+def test_a_window_is_followed_until_the_jobs_change():
+    table = ThroughputTable({"x": {"a": 1.0}})
+    policy = ShockwavePolicy(Cluster.of({"a": (1, 1)}), table, rounds=4, round_s=60.0)
+    policy.add_job(Job("j", "x", work_samples=120.0))
+    policy.add_job(Job("k", "x", work_samples=120.0))
+    first = [next(iter(policy.plan(60.0 * i).allocations)) for i in range(4)]
+    assert sorted(first) == ["j", "j", "k", "k"]
+    objective = policy.plan(180.0).objective
+    assert policy.plan(180.0).objective == objective
+    policy.remove_job(first[0])
+    assert list(policy.plan(240.0).allocations) == [({"j", "k"} - {first[0]}).pop()]
+
+
+def test_parameters_are_checked():
+    with pytest.raises(SettingsError, match="rounds"):
+        ShockwavePolicy(Cluster.of({"a": (1, 1)}), ThroughputTable({}), rounds=0)

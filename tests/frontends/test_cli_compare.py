@@ -1,0 +1,68 @@
+"""``copter compare``: what it shares with simulate, its table and its JSON object."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from copter_frontends import cli
+from copter_frontends.cli.compare import OWN_TO_SIMULATE, compare
+from copter_frontends.cli.simulate import simulate
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(list(arguments))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+SMALL = ("--cluster", "sia-het", "--hours", "2", "--jobs", "40", "--seed", "3")
+
+
+def test_every_option_of_simulate_is_shared_or_its_own():
+    names = {parameter.name for parameter in simulate.params}
+    assert {parameter.name for parameter in compare.params} == (names - set(OWN_TO_SIMULATE)) | {"policies"}
+
+
+def test_each_policy_gives_what_simulate_gives(capsys):
+    code, out, err = run(capsys, "compare", "--policies", "fifo,gavel,tiresias", *SMALL, "--json")
+    assert code == 0, err
+    found = json.loads(out.splitlines()[-1])["policies"]
+    assert [each["policy"] for each in found] == ["fifo", "gavel", "tiresias"]
+    _, alone, _ = run(capsys, "simulate", "gavel", *SMALL, "--json")
+    one = json.loads(alone.splitlines()[-1])
+    assert set(found[1]) == set(one)
+    for key in ("avg_jct_h", "jobs_completed", "utilisation", "rounds", "jobs_submitted", "highs"):
+        assert found[1][key] == one[key]
+
+
+def test_the_table_has_a_column_for_each_policy(capsys):
+    code, out, _ = run(capsys, "compare", "--policies", "fifo, srtf", *SMALL)
+    assert code == 0
+    assert "fifo" in out
+    assert "srtf" in out
+    assert "average JCT" in out
+
+
+@pytest.mark.parametrize(
+    ("policies", "complaint"), [("fifo,lunch", "lunch"), ("fifo,fifo", "twice"), (",", "at least one")]
+)
+def test_bad_lists_of_policies_are_one_line_and_code_2(capsys, policies: str, complaint: str):
+    code, out, err = run(capsys, "compare", "--policies", policies, *SMALL)
+    assert (code, out) == (2, "")
+    assert complaint in err
+
+
+def test_each_policy_has_its_own_folder(capsys, tmp_path):
+    code, _, err = run(capsys, "compare", "--policies", "fifo,srtf", *SMALL, "--out", str(tmp_path / "out"))
+    assert code == 0, err
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["fifo", "srtf"]
+    assert (tmp_path / "out" / "fifo" / "report.html").exists()
+
+
+def test_a_missing_cluster_is_a_usage_error(capsys):
+    code, _, err = run(capsys, "compare", "--policies", "fifo")
+    assert code == 2
+    assert "--gpus" in err
