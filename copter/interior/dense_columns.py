@@ -1,7 +1,7 @@
 """Columns with very many entries, cut into pieces that are linked by equations (equation I12).
 
-One column with p entries fills p x p of the normal equations. The splitting is that of Vanderbei, "Splitting dense columns
-in sparse linear systems" (1991).
+One column with p entries fills p x p of the normal equations. The splitting is that of Vanderbei, "Splitting dense
+columns in sparse linear systems" (1991).
 """
 
 from __future__ import annotations

@@ -59,11 +59,18 @@ class InteriorSolve:
         self.report: Callback | None = None
         self.vertex = False  # whether the answer shall be a vertex of the optimal face
         self.iterations = iterations
+        self.scale_columns = True
+        self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
         """Solve; where there is no optimum, say why with a ray that the checker has verified."""
         answer = self.refined(self.answer(self.lp, self.callback))
         status, ray = self.verdict(answer)
+        if status is Status.NUMERICAL_ERROR:
+            self.scale_columns = False
+            again = self.refined(self.answer(self.lp, self.callback))
+            answer = again if demerit(again.judged) < demerit(answer.judged) else answer
+            status, ray = self.verdict(answer)
         return self.solution(answer, status, ray)
 
     def verdict(self, answer: Answer) -> tuple[Status, Floats | None]:
@@ -72,6 +79,8 @@ class InteriorSolve:
             return Status.OPTIMAL, None
         if answer.stopped:
             return self.stopped(), None
+        if self.exhausted:
+            return Status.ITERATION_LIMIT, None
         ray = self.infeasibility_ray(answer)
         if ray is not None:
             return Status.PRIMAL_INFEASIBLE, ray
@@ -80,8 +89,6 @@ class InteriorSolve:
             return Status.DUAL_INFEASIBLE, ray
         if self.watch():
             return self.stopped(), None
-        if self.iterations >= self.settings.max_interior_iterations:
-            return Status.ITERATION_LIMIT, None
         return Status.NUMERICAL_ERROR, None
 
     def stopped(self) -> Status:
@@ -97,7 +104,7 @@ class InteriorSolve:
 
     def answer(self, lp: LinearProgram, callback: Callback | None = None) -> Answer:
         """Run the method on a program and bring its best point back to the program's own units."""
-        scaling, matrix = equilibrate(lp)
+        scaling, matrix = equilibrate(lp, self.scale_columns)
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
             A=matrix,
@@ -119,7 +126,8 @@ class InteriorSolve:
             return self.without_rows(lp)
         self.report = callback
         answer = self.attempt(lp, form, original, None)
-        if answer.converged or answer.stopped or self.optimal(answer) or form.matrix.nnz > MOST_AUGMENTED:
+        done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
+        if done or form.matrix.nnz > MOST_AUGMENTED:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
@@ -136,6 +144,7 @@ class InteriorSolve:
             x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
             return Answer(x, y, check(lp, x, y), self.iterations, False, True)
         self.iterations += progress.iterations
+        self.exhausted |= progress.iterations >= limit and not progress.converged
         return self.best_of(lp, form, method.system, progress, original)
 
     def refined(self, answer: Answer) -> Answer:
@@ -143,7 +152,7 @@ class InteriorSolve:
         lp = self.lp
         for _ in range(self.settings.refinements):
             judged = answer.judged
-            if self.optimal(answer) or self.watch() or not demerit(judged) <= WORTH_REFINING:
+            if self.optimal(answer) or self.exhausted or self.watch() or not demerit(judged) <= WORTH_REFINING:
                 break
             primal = magnification(judged.primal_absolute)
             dual = magnification(max(judged.dual_absolute, judged.gap))
