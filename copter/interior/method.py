@@ -81,12 +81,17 @@ class InteriorSolve:
             return self.stopped(), None
         if self.exhausted:
             return Status.ITERATION_LIMIT, None
-        ray = self.infeasibility_ray(answer)
+        within = self.rows_hold(answer)
+        ray = None if within else self.infeasibility_ray(answer)
         if ray is not None:
             return Status.PRIMAL_INFEASIBLE, ray
         ray = self.improving_ray(answer)
         if ray is not None:
             return Status.DUAL_INFEASIBLE, ray
+        # Rows that can hold only to within tolerance leave no optimum to find.
+        ray = self.infeasibility_ray(answer) if within else None
+        if ray is not None:
+            return Status.PRIMAL_INFEASIBLE, ray
         if self.watch():
             return self.stopped(), None
         return Status.NUMERICAL_ERROR, None
@@ -94,6 +99,11 @@ class InteriorSolve:
     def stopped(self) -> Status:
         """Who ended the solve: the caller or the clock."""
         return Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
+
+    def rows_hold(self, answer: Answer) -> bool:
+        """Whether the answer is feasible to within tolerance."""
+        judged, settings = answer.judged, self.settings
+        return judged.primal_absolute <= settings.absolute_tolerance and judged.primal <= settings.tolerance
 
     def optimal(self, answer: Answer) -> bool:
         """Whether the checker finds the answer within tolerance."""
@@ -238,11 +248,6 @@ class InteriorSolve:
 
     def infeasibility_ray(self, answer: Answer) -> Floats | None:
         """Verified row multipliers that prove there is no feasible point, or None."""
-        if (
-            answer.judged.primal_absolute <= self.settings.absolute_tolerance
-            and answer.judged.primal <= self.settings.tolerance
-        ):
-            return None
         for y in self.farkas_candidates(answer):
             ray = cleaned(y)
             for sign in (1.0, -1.0):
