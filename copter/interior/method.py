@@ -132,8 +132,8 @@ class InteriorSolve:
             x = np.clip(form.values(scaled, t) * scaling.column, lp.col_lower, lp.col_upper)
             return x, sign * form.prices(scaled, y) * scaling.row * scaling.cost
 
-        if not form.matrix.shape[0]:
-            return self.without_rows(lp)
+        if not len(form.row) or not len(form.column):
+            return self.by_columns(lp)
         self.report = callback
         answer = self.attempt(lp, form, original, None)
         done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
@@ -224,8 +224,8 @@ class InteriorSolve:
         judged = check(lp, x, y)
         return replace(best, x=x, y=y, judged=judged) if demerit(judged) < demerit(best.judged) else best
 
-    def without_rows(self, lp: LinearProgram) -> Answer:
-        """Every column by itself."""
+    def by_columns(self, lp: LinearProgram) -> Answer:
+        """Every column by itself, where there are no rows to hold or no columns to move."""
         cost = lp.c if lp.sense == "min" else -lp.c
         best = np.where(
             cost > 0, lp.col_lower, np.where(cost < 0, lp.col_upper, np.clip(0.0, lp.col_lower, lp.col_upper))

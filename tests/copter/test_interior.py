@@ -1,0 +1,595 @@
+"""The interior-point method: every kind of program, every ending, and the parts it is made of (docs/interior.md)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import copter.interior.room
+from copter import LinearProgram, Session, Settings, Status, solve
+from copter.interior.dense_columns import dense_columns, without_dense_columns
+from copter.interior.divergence import is_farkas
+from copter.interior.method import InteriorSolve, cleaned
+from copter.interior.normal_equations import NormalEquations
+from copter.interior.point import Point, misfit_of
+from copter.interior.polish import face_of, polished
+from copter.interior.predictor_corrector import PredictorCorrector, longest
+from copter.interior.refinement import error_program, magnification
+from copter.interior.standard_form import StandardForm, standard_form
+from copter.interior.verdicts import elastic, recession
+from copter.testing import assert_optimal, check, faults, is_improving_ray, is_infeasibility_ray, sia_like_model
+from copter.watch import Watch
+from tests.copter.highs import highs
+from tests.copter.problems import ALL, INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
+from tests.copter.random_programs import random_program
+
+INF = np.inf
+PLAIN = Settings(presolve=False)
+WAYS = {
+    "presolved": Settings(),
+    "interior": PLAIN,
+    "accurate": Settings(presolve=False, tolerance=1e-9, absolute_tolerance=1e-9),
+    "proximal": Settings(method="proximal"),
+}
+SHAPED = {
+    f"{kind} {seed}": random_program(kind, seed) for kind in ("bounded", "chain", "covering") for seed in range(3)
+}
+
+every_problem = pytest.mark.parametrize("problem", ALL, ids=str)
+every_way = pytest.mark.parametrize("settings", WAYS.values(), ids=WAYS)
+every_shape = pytest.mark.parametrize("lp", SHAPED.values(), ids=SHAPED)
+
+
+def long_program(m: int = 250, seed: int = 0) -> LinearProgram:
+    """Dense enough that one solve takes seconds."""
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(m, 4 * m))
+    return LinearProgram(rng.random(4 * m), a, a @ rng.random(4 * m))
+
+
+# Every kind of program ------------------------------------------------------------------------------------------------
+
+
+@every_problem
+@every_way
+def test_every_kind_ends_as_worked_out_by_hand(problem: Problem, settings: Settings) -> None:
+    solution = solve(problem.lp, settings)
+    assert solution.status in problem.statuses
+    assert faults(problem.lp, solution, settings.tolerance) == []
+    if solution.status is not Status.OPTIMAL:
+        return
+    assert solution.objective == pytest.approx(problem.objective, rel=3e-6, abs=3e-6)
+    if problem.x is not None:
+        np.testing.assert_allclose(solution.x, problem.x, atol=1e-4, rtol=1e-5)
+    if problem.y is not None:
+        np.testing.assert_allclose(solution.y, problem.y, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("problem", OPTIMAL, ids=str)
+def test_interior_answers_are_nearly_exact(problem: Problem) -> None:
+    """Polishing (I7) leaves rounding only."""
+    judged = assert_optimal(problem.lp, *pair(solve(problem.lp, PLAIN)), tolerance=1e-10)
+    assert judged.objective == pytest.approx(problem.objective, rel=1e-9, abs=1e-9)
+
+
+def pair(solution: copter.Solution) -> tuple[np.ndarray, np.ndarray]:
+    return solution.x, solution.y
+
+
+@every_shape
+def test_maximised_is_the_mirror_of_minimised(lp: LinearProgram) -> None:
+    other = LinearProgram(
+        -lp.c, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper,
+        sense="max" if lp.sense == "min" else "min", offset=-lp.offset,
+    )  # fmt: skip
+    one, two = solve(lp, PLAIN), solve(other, PLAIN)
+    assert one.objective == pytest.approx(-two.objective, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(one.x, two.x, atol=1e-6)
+    np.testing.assert_allclose(one.y, -two.y, atol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [-6, -3, 3, 6])
+@pytest.mark.parametrize("part", ["rows", "columns", "costs", "bounds"])
+def test_units_do_not_matter(part: str, exponent: int) -> None:
+    """Every second row, column, cost or all bounds in other units: the same optimum, in those."""
+    lp, unit = SHAPED["bounded 1"], 10.0**exponent
+    m, n = lp.shape
+    row = np.where(np.arange(m) % 2, unit, 1.0) if part == "rows" else np.ones(m)
+    column = np.where(np.arange(n) % 2, unit, 1.0) if part == "columns" else np.ones(n)
+    cost, size = unit if part == "costs" else 1.0, unit if part == "bounds" else 1.0
+    scaled = LinearProgram(
+        cost * lp.c * column, sp.diags_array(row) @ lp.A @ sp.diags_array(column),
+        size * row * lp.row_lower, size * row * lp.row_upper,
+        size * lp.col_lower / column, size * lp.col_upper / column, sense=lp.sense,
+    )  # fmt: skip
+    best, solution = solve(lp), solve(scaled)
+    assert solution.status is Status.OPTIMAL
+    error = 1e-6 * (1.0 + abs(solution.objective)) + 2e-6 * (np.abs(solution.y).sum() + np.abs(solution.x).sum())
+    assert abs(solution.objective - cost * size * best.objective) <= error
+
+
+@pytest.mark.parametrize("seed", [234, 238, 278, 307, 309])
+def test_coefficients_of_every_size(seed: int) -> None:
+    """Scaled columns hide the bounds of tiny coefficients here: a run with scaled rows only is needed."""
+    lp = random_program("sizes_apart", seed)
+    solution = solve(lp)
+    assert solution.status is Status.OPTIMAL
+    assert faults(lp, solution) == []
+    assert solution.objective == pytest.approx(highs(lp)[1], rel=2e-6)
+
+
+def test_dependent_rows_do_not_throw_the_prices_away() -> None:
+    """An assignment program has one row too many; its prices are fixed up to a shift, and must stay small."""
+    for seed in (1, 3, 8):
+        lp = random_program("assignment", seed)
+        solution = solve(lp, PLAIN)
+        assert solution.status is Status.OPTIMAL
+        assert np.abs(solution.y).max() < 1e3
+        assert solution.objective == pytest.approx(highs(lp)[1], abs=1e-9)
+
+
+def test_a_gap_is_judged_in_the_units_of_the_objective_as_given() -> None:
+    """Costs are scaled by 1e8 here; a gap of 1e-6 in scaled units would be one of 100."""
+    lp = random_program("sizes_apart", 14)
+    solution = solve(lp)
+    assert solution.status is Status.OPTIMAL
+    assert solution.residuals.gap_absolute < 1e-6
+
+
+# Endings --------------------------------------------------------------------------------------------------------------
+
+
+@every_way
+def test_the_clock_ends_a_solve(settings: Settings) -> None:
+    lp = long_program()
+    solution = solve(lp, Settings(presolve=settings.presolve, method=settings.method, time_limit_s=0.02))
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.ray is None
+    assert faults(lp, solution) == []
+
+
+def test_the_clock_ends_a_factorisation() -> None:
+    """Long before the first of them is done."""
+    lp = long_program(1500)
+    calls = []
+    watch = Watch(INF)
+
+    class Impatient(Watch):
+        def __call__(self) -> bool:
+            calls.append(self.elapsed_s)
+            return len(calls) > 2
+
+    solution = InteriorSolve(lp, PLAIN, Impatient(INF)).run()
+    assert solution.status is Status.TIME_LIMIT
+    assert 3 <= len(calls) <= 6
+    assert faults(lp, solution) == []
+    assert not watch()
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 4])
+@pytest.mark.parametrize("presolve", [True, False])
+def test_the_limit_of_iterations_ends_a_solve(iterations: int, presolve: bool) -> None:
+    lp = random_program("covering", 1)
+    solution = solve(lp, Settings(max_interior_iterations=iterations, presolve=presolve))
+    assert solution.status is Status.ITERATION_LIMIT
+    assert solution.iterations == iterations
+    assert faults(lp, solution) == []
+    assert (solution.x >= lp.col_lower).all()
+    assert (solution.x <= lp.col_upper).all()
+
+
+@every_way
+def test_a_callback_ends_a_solve(settings: Settings) -> None:
+    lp, seen = long_program(60), []
+
+    def callback(iterations: int, gap: float, primal: float) -> bool:
+        seen.append((iterations, gap, primal))
+        return len(seen) == 3
+
+    solution = solve(lp, settings, callback)
+    if solution.status is Status.OPTIMAL:  # in fewer passes than three
+        assert len(seen) < 3
+        return
+    assert solution.status is Status.INTERRUPTED
+    assert len(seen) == 3
+    assert [entry[0] for entry in seen] == sorted(entry[0] for entry in seen)
+    assert all(entry[1] >= 0.0 and entry[2] >= 0.0 for entry in seen)
+    assert faults(lp, solution) == []
+    assert solve(lp, settings).status is Status.OPTIMAL
+
+
+def test_a_callback_that_raises_is_heard() -> None:
+    def callback(iterations: int, gap: float, primal: float) -> bool:
+        raise RuntimeError("the caller's own")
+
+    with pytest.raises(RuntimeError, match="the caller's own"):
+        solve(long_program(30), callback=callback)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def interrupt_soon(after_s: float) -> threading.Timer:
+    """Ctrl-C, by another thread."""
+    timer = threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize(
+    "settings", [WAYS["presolved"], WAYS["interior"], WAYS["proximal"]], ids=["presolved", "interior", "proximal"]
+)
+def test_ctrl_c_ends_a_solve_and_the_next_one_works(settings: Settings) -> None:
+    lp = long_program(700)
+    timer = interrupt_soon(0.4)
+    solution = solve(lp, settings)
+    timer.join()
+    assert solution.status is Status.INTERRUPTED
+    assert faults(lp, solution) == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    small = OPTIMAL[0]
+    assert solve(small.lp, settings).objective == pytest.approx(small.objective, rel=1e-5)
+
+
+def test_ctrl_c_ends_a_sessions_solve_and_leaves_it_usable() -> None:
+    model = sia_like_model(400, 512, 4)
+    session = Session(model)
+    stop = threading.Event()
+
+    def press(passes: int, gap: float, primal: float) -> None:
+        if passes == 1 and not stop.is_set():
+            stop.set()
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+
+    stopped = session.solve(callback=press)
+    assert stop.is_set()
+    assert stopped.status is Status.INTERRUPTED
+    model.remove_request("job-3")
+    solution = session.solve()
+    assert solution.status is Status.OPTIMAL
+    assert faults(model.to_linear_program(), solution) == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_raises_and_a_handler_of_the_callers_is_left_alone() -> None:
+    with Watch(INF) as watch:
+        signal.raise_signal(signal.SIGINT)
+        assert watch()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        with Watch(INF) as watch:
+            signal.raise_signal(signal.SIGINT)
+            assert not watch()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+
+
+def test_a_solve_in_another_thread_leaves_signals_alone() -> None:
+    found = []
+    thread = threading.Thread(target=lambda: found.append(solve(OPTIMAL[0].lp)))
+    thread.start()
+    thread.join()
+    assert found[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-7])
+def test_an_answer_that_cannot_be_had_is_no_optimum(size: float) -> None:
+    """At a tolerance that double precision cannot reach the status says so, and the point's figures are true."""
+    lp = random_program("huge_free", 18)
+    settings = Settings(tolerance=1e-18 * size, absolute_tolerance=1e-18 * size)
+    solution = solve(lp, settings)
+    assert solution.status is Status.NUMERICAL_ERROR
+    assert solution.ray is None
+    assert faults(lp, solution) == []
+    assert max(solution.residuals.primal, solution.residuals.gap) < 1e-6
+
+
+# Rays -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("presolve", [True, False])
+@pytest.mark.parametrize("kind", ["infeasible", "neither", "unbounded", "anything", "integers"])
+def test_rays_prove_what_they_say(kind: str, presolve: bool) -> None:
+    endings = set()
+    for seed in range(12):
+        lp = random_program(kind, seed)
+        solution = solve(lp, Settings(presolve=presolve))
+        assert faults(lp, solution) == []
+        endings.add(solution.status)
+    expected = {
+        "infeasible": {Status.PRIMAL_INFEASIBLE},
+        "neither": {Status.PRIMAL_INFEASIBLE},
+        "unbounded": {Status.DUAL_INFEASIBLE},
+    }
+    every = {Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE}
+    assert endings == expected.get(kind, every)
+
+
+@pytest.mark.parametrize("problem", INFEASIBLE, ids=str)
+def test_the_elastic_programs_prices_are_a_farkas_ray(problem: Problem) -> None:
+    """I8: feasible and bounded whatever the program is, and positive where that is infeasible."""
+    program = elastic(problem.lp)
+    status, violation, _, y = highs(program)
+    assert "kOptimal" in str(status)
+    assert violation > 0.0
+    assert is_infeasibility_ray(problem.lp, y)
+    assert solve(program, PLAIN).objective == pytest.approx(violation, rel=1e-6)
+
+
+@pytest.mark.parametrize("problem", OPTIMAL, ids=str)
+def test_the_elastic_programs_value_is_zero_where_there_is_a_point(problem: Problem) -> None:
+    assert solve(elastic(problem.lp), PLAIN).objective == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("problem", UNBOUNDED, ids=str)
+def test_the_recession_programs_answer_is_an_improving_ray(problem: Problem) -> None:
+    """I9."""
+    solution = solve(recession(problem.lp), PLAIN)
+    assert solution.objective < 0.0
+    assert is_improving_ray(problem.lp, solution.x)
+
+
+def test_a_value_of_rounding_size_proves_nothing() -> None:
+    """Twelve rows of an assignment add up to zero: multipliers that are right for any feasible program."""
+    lp = random_program("assignment", 8)
+    y = np.concatenate((np.ones(6), -np.ones(6)))
+    assert not is_infeasibility_ray(lp, y * (1.0 + 1e-16))
+    assert not is_infeasibility_ray(lp, np.nextafter(y, 2.0))
+
+
+def test_what_no_bound_supports_must_be_small_against_the_value() -> None:
+    """x >= 0, 1e-7 x >= 1e-6 has the point 10; the multiplier 1 has value 1e-6 and 1e-7 unsupported."""
+    assert not is_infeasibility_ray(LinearProgram([0.0], [[1e-7]], row_lower=[1e-6]), np.array([1.0]))
+    assert is_infeasibility_ray(LinearProgram([0.0], [[1e-15]], row_lower=[1e-6]), np.array([1.0]))
+    assert not is_improving_ray(LinearProgram([-1e-9, 0], [[1e-7, 1.0]], row_upper=[1.0]), np.array([1e-3, 1.0]))
+    assert is_improving_ray(LinearProgram([-1.0], [[1e-9]], row_upper=[1.0]), np.array([1.0]))
+    assert not is_improving_ray(LinearProgram([-1.0], [[1e-6]], row_upper=[1.0]), np.array([1.0]))
+    for ray in (np.array([np.inf]), np.array([np.nan]), np.array([0.0])):
+        assert not is_infeasibility_ray(LinearProgram([0.0], [[1.0]], row_lower=[1.0]), ray)
+        assert not is_improving_ray(LinearProgram([-1.0], [[1.0]]), ray)
+
+
+def test_a_ray_is_cleaned_of_noise_and_has_its_largest_entry_one() -> None:
+    np.testing.assert_array_equal(cleaned(np.array([1e-12, -4.0, 2.0])), [0.0, -1.0, 0.5])
+    assert cleaned(np.zeros(3)) is None
+    assert cleaned(np.array([np.inf, 1.0])) is None
+    assert cleaned(np.array([np.nan])) is None
+
+
+def test_rows_that_hold_only_to_within_tolerance_end_either_way() -> None:
+    """By 1e-4 infeasible, by 1e-9 optimal or infeasible with a ray, never anything that does not hold."""
+    for gap in 10.0 ** np.arange(-9.0, -3.0):
+        lp = LinearProgram([1.0, 2.0], [[1, 1], [1, 1]], [1.0, -INF], [INF, 1.0 - gap], 0.0, 4.0)
+        solution = solve(lp, PLAIN)
+        allowed = {Status.PRIMAL_INFEASIBLE} if gap > 2e-6 else {Status.PRIMAL_INFEASIBLE, Status.OPTIMAL}
+        assert solution.status in allowed
+        assert faults(lp, solution) == []
+
+
+# Parts ----------------------------------------------------------------------------------------------------------------
+
+
+def form_of(lp: LinearProgram) -> StandardForm:
+    return standard_form(lp)
+
+
+@every_problem
+def test_the_standard_form_says_the_same(problem: Problem) -> None:
+    """I1: any t within its bounds is a point of the program, with the same objective and the same rows."""
+    lp, form = problem.lp, form_of(problem.lp)
+    rng = np.random.default_rng(0)
+    t = np.where(form.free, rng.normal(size=len(form.cost)), rng.random(len(form.cost)) * np.minimum(form.width, 3.0))
+    x = form.values(lp, t)
+    sign = 1.0 if lp.sense == "min" else -1.0
+    assert form.cost @ t + form.constant == pytest.approx(sign * (lp.c @ x + lp.offset))
+    assert (x >= lp.col_lower - 1e-12).all()
+    assert (x <= lp.col_upper + 1e-12).all()
+    activity = (lp.A @ x)[form.row]
+    equation = lp.row_lower[form.row] == lp.row_upper[form.row]
+    slack = form.origin[len(form.column) :] + form.sign[len(form.column) :] * t[len(form.column) :]
+    expected = lp.row_lower[form.row].copy()
+    expected[~equation] = slack
+    np.testing.assert_allclose(form.matrix @ t - form.right, activity - expected, atol=1e-10)
+
+
+@every_shape
+def test_an_optimum_of_the_form_has_no_misfit(lp: LinearProgram) -> None:
+    """I2 and I3 vanish at the answer, and the bound of the form is that of the program."""
+    form = form_of(lp)
+    progress = PredictorCorrector(form, 1e-9, 100, lambda iteration, misfit: False).run()
+    assert progress.converged
+    assert not progress.stopped
+    assert progress.misfit.worst <= 1e-9
+    point = progress.point
+    assert misfit_of(form, point).worst == progress.misfit.worst
+    assert (point.t[~form.free] > 0).all()
+    assert (point.z[~form.free] > 0).all()
+    sign = 1.0 if lp.sense == "min" else -1.0
+    assert sign * (form.cost @ point.t + form.constant) == pytest.approx(highs(lp)[1], rel=1e-7, abs=1e-7)
+
+
+@every_shape
+def test_the_start_is_inside(lp: LinearProgram) -> None:
+    """I6."""
+    form = form_of(lp)
+    method = PredictorCorrector(form, 1e-9, 100, lambda iteration, misfit: False)
+    point = method.starting_point()
+    boxed = np.isfinite(form.width)
+    for part, exists in ((point.t, ~form.free), (point.w, boxed), (point.z, ~form.free), (point.v, boxed)):
+        assert (part[exists] >= 0.99).all()
+
+
+@every_shape
+def test_a_direction_solves_newtons_equations(lp: LinearProgram) -> None:
+    """I4, with what the proximal weight adds."""
+    form = form_of(lp)
+    method = PredictorCorrector(form, 1e-9, 100, lambda iteration, misfit: False)
+    point = method.starting_point()
+    misfit = misfit_of(form, point)
+    bounded, boxed = ~form.free, np.isfinite(form.width)
+    weight = np.where(bounded, 1e-13, 1e-7)
+    theta = 1.0 / (np.where(bounded, point.z / point.t, 0.0) + point.v / point.w + weight)
+    method.factorise(theta)
+    lower, upper = np.where(bounded, 0.1 - point.t * point.z, 0.0), np.where(boxed, 0.1 - point.w * point.v, 0.0)
+    step = method.direction(point, misfit, theta, lower, upper)
+    np.testing.assert_allclose(form.matrix @ step.t, misfit.primal, atol=1e-8)
+    np.testing.assert_allclose(np.where(boxed, step.t + step.w, 0.0), misfit.ends, atol=1e-9)
+    np.testing.assert_allclose(form.matrix.T @ step.y + step.z - step.v, misfit.dual + weight * step.t, atol=1e-6)
+    np.testing.assert_allclose(np.where(bounded, point.z * step.t + point.t * step.z, 0.0), lower, atol=1e-9)
+    np.testing.assert_allclose(np.where(boxed, point.v * step.w + point.w * step.v, 0.0), upper, atol=1e-9)
+
+
+def test_the_longest_step_stays_inside() -> None:
+    assert longest(np.array([1.0, 2.0]), np.array([-4.0, 1.0])) == 0.25
+    assert longest(np.array([1.0]), np.array([0.0])) == INF
+
+
+@every_shape
+def test_polishing_reaches_the_face(lp: LinearProgram) -> None:
+    """I7: from a point good to 1e-5 to one good to 1e-9 or better."""
+    form = form_of(lp)
+    method = PredictorCorrector(form, 1e-5, 100, lambda iteration, misfit: False)
+    progress = method.run()
+    before = check(lp, form.values(lp, progress.point.t), sign_of(lp) * form.prices(lp, progress.point.y))
+    figures = []
+    for t, y in polished(form, method.system, progress.point):
+        judged = check(lp, np.clip(form.values(lp, t), lp.col_lower, lp.col_upper), sign_of(lp) * form.prices(lp, y))
+        figures.append(max(judged.primal, judged.dual, judged.gap))
+        face = face_of(form, progress.point, 1.0)
+        assert ((t >= 0) | form.free).all()
+        assert (t[~face.inside & (face.t == 0)] == 0).all() or len(figures) > 1
+    assert min(figures) < 1e-9
+    assert min(figures) <= max(before.primal, before.dual, before.gap)
+
+
+def sign_of(lp: LinearProgram) -> float:
+    return 1.0 if lp.sense == "min" else -1.0
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-12, 1e-6, 1e-3, 1.0, 7.0])
+def test_magnification_is_a_power_of_two_that_brings_to_about_one(size: float) -> None:
+    factor = magnification(size)
+    assert np.log2(factor) == np.round(np.log2(factor))
+    assert factor <= 1e8
+    assert factor * size <= 1.0
+    assert factor * size > 0.49 or factor > 0.49e8
+
+
+@every_shape
+def test_the_error_program_is_solved_by_the_error(lp: LinearProgram) -> None:
+    """I10: from any pair, its answer leads to the optimum."""
+    rng = np.random.default_rng(3)
+    x = np.clip(rng.normal(size=lp.shape[1]), lp.col_lower, lp.col_upper)
+    y = rng.normal(size=lp.shape[0])
+    error = solve(error_program(lp, x, y, 8.0, 4.0), PLAIN)
+    assert error.status is Status.OPTIMAL
+    assert_optimal(lp, x + error.x / 8.0, y + error.y / 4.0, 1e-6)
+
+
+def test_refinement_gives_digits_that_one_solve_does_not() -> None:
+    """With refinement off the answer is worse, or the same."""
+    figures = []
+    for refinements in (0, 3):
+        settings = Settings(presolve=False, tolerance=1e-12, absolute_tolerance=1e-12, refinements=refinements)
+        worst = 0.0
+        for seed in range(6):
+            lp = random_program("big_numbers", seed)
+            residuals = solve(lp, settings).residuals
+            worst = max(worst, residuals.primal, residuals.dual, residuals.gap)
+        figures.append(worst)
+    assert figures[1] <= figures[0]
+    assert figures[1] < 1e-9
+
+
+def test_prices_that_run_off_along_a_ray_end_the_method() -> None:
+    """x >= 0, x = -1: any large negative price is a Farkas ray; of x = 1 none is."""
+    for right, expected in ((-1.0, True), (1.0, False)):
+        form = form_of(LinearProgram([1.0], [[1.0]], [right], [right]))
+        for price in (-1e6, 1e6):
+            point = Point(np.ones(1), np.ones(1), np.array([price]), np.ones(1), np.zeros(1))
+            assert is_farkas(form, point) == (expected and price < 0)
+
+
+# Dense columns --------------------------------------------------------------------------------------------------------
+
+
+def with_dense_columns(m: int, dense: int, seed: int = 0) -> LinearProgram:
+    """A band and a few full columns: bounded, boxed and free; a known optimum."""
+    rng = np.random.default_rng(seed)
+    band = sp.diags_array([rng.uniform(1, 2, m), rng.uniform(-1, 1, m)], offsets=[0, 1], shape=(m, m))
+    order = rng.permutation(m)
+    a = sp.hstack((sp.csr_array(band)[order], sp.csc_array(rng.uniform(-1, 1, (m, dense)))), format="csc")
+    lower, upper = np.zeros(m + dense), np.full(m + dense, INF)
+    lower[m], upper[-1] = -INF, 0.7
+    x = np.where(rng.random(m + dense) < 0.7, rng.random(m + dense), 0.0)
+    x[m], x[-1] = -0.3, 0.7
+    reduced = np.where(x > 0, 0.0, rng.random(m + dense))
+    reduced[m], reduced[-1] = 0.0, -0.5
+    return LinearProgram(a.T @ rng.normal(size=m) + reduced, a, a @ x, a @ x, lower, upper)
+
+
+def test_dense_columns_are_cut_into_pieces_that_add_up() -> None:
+    """I12: with all pieces equal the equations are the old ones, and the links hold."""
+    form = form_of(with_dense_columns(2000, 3))
+    cut = without_dense_columns(form)
+    np.testing.assert_array_equal(dense_columns(form), [2000, 2001, 2002])
+    m, n = form.matrix.shape
+    extra = cut.matrix.shape[1] - n
+    assert cut.matrix.shape[0] == m + extra
+    assert extra == 3 * (-(-m // 64) - 1)
+    assert np.bincount(cut.matrix.indices).max() <= 66
+    link = cut.matrix[m:].toarray()
+    np.testing.assert_array_equal(np.sort(link, axis=1)[:, [0, -1]], np.tile([-1.0, 1.0], (extra, 1)))
+    t = np.random.default_rng(0).random(n)
+    owner = np.arange(n + extra)
+    for one in range(extra):
+        before, own = np.flatnonzero(link[one] == 1.0)[0], np.flatnonzero(link[one] == -1.0)[0]
+        owner[own] = owner[before]
+    both = t[owner]
+    np.testing.assert_allclose(cut.matrix @ both, np.concatenate((form.matrix @ t, np.zeros(extra))), atol=1e-10)
+    assert cut.cost @ both == pytest.approx(form.cost @ t)
+    np.testing.assert_array_equal(cut.width, form.width[owner])
+    np.testing.assert_array_equal(cut.free, form.free[owner])
+    assert without_dense_columns(cut) is cut
+
+
+@pytest.mark.parametrize("m", [400, 2000])
+def test_programs_with_dense_columns_have_the_same_optimum(m: int) -> None:
+    lp = with_dense_columns(m, 3)
+    solution = solve(lp, PLAIN)
+    assert solution.status is Status.OPTIMAL
+    assert faults(lp, solution) == []
+    assert solution.objective == pytest.approx(highs(lp)[1], rel=1e-7)
+
+
+def test_columns_are_left_whole_where_cutting_gains_nothing() -> None:
+    rng = np.random.default_rng(0)
+    full = form_of(LinearProgram(np.ones(400), rng.random((350, 400)), np.ones(350)))
+    sparse = form_of(long_program(20))
+    assert without_dense_columns(full) is full
+    assert without_dense_columns(sparse) is sparse
+
+
+def test_a_dense_column_does_not_fill_the_factor() -> None:
+    form = form_of(with_dense_columns(3000, 1))
+    assert NormalEquations(without_dense_columns(form).matrix).factor.nonzeros < 0.1 * 3000**2
+
+
+def test_what_does_not_fit_into_memory_goes_to_the_proximal_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copter.interior.room, "memory_bytes", lambda: 1e3)
+    lp = SHAPED["bounded 1"]
+    with pytest.raises(MemoryError, match=r"would take .* GiB"):
+        NormalEquations(form_of(lp).matrix)
+    solution = solve(lp, PLAIN)
+    assert solution.status is Status.OPTIMAL
+    assert solution.pricing_passes > 0
+    assert faults(lp, solution) == []
