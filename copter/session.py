@@ -20,6 +20,7 @@ from copter.encoding import encode
 from copter.errors import SnapshotError
 from copter.files import PathLike
 from copter.guard import Guard
+from copter.interior_start import InteriorStart
 from copter.journal import History, Journal, checked_sync
 from copter.model import Model
 from copter.settings import Settings
@@ -98,7 +99,13 @@ class Session:
                 self._iterate = Iterate(self.settings.sigma)
             with Watch(settings.time_limit_s) as watch:
                 outcome = Solve(
-                    self.model._matrix, self._iterate, settings, callback, self.model._sign * self.model.offset, watch
+                    self.model._matrix,
+                    self._iterate,
+                    settings,
+                    callback,
+                    self.model._sign * self.model.offset,
+                    watch,
+                    InteriorStart(self.model, self._iterate, settings, watch),
                 ).run()
             if outcome.status in DIVERGED:
                 self._restart = f"the last solve ended {outcome.status.value}"

@@ -45,7 +45,8 @@ class Settings:
     purify : bool
         Move to a vertex of the optimal face at the end (a session with integer columns wants this).
     purify_rows : int
-        Leave purification out when more coupling rows than this are tight.
+        Leave purification out when more coupling rows than this are tight; the interior-point method, which models with
+        many rows start by, finds a vertex by itself where there are integer columns.
     keep_slack : float
         A column at rest leaves the working set when its reduced cost exceeds this many times its block's median cost.
     method : {"interior", "proximal"}
@@ -56,6 +57,11 @@ class Settings:
         Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
     refinements : int
         Times that the error of an answer which is not within tolerance is solved for by itself.
+    interior_rows : int
+        A session whose model has more coupling rows than this starts a solve that has something to do by the
+        interior-point method; with fewer rows it is tried where the proximal method stalls.
+    interior_columns : int
+        Models of more columns than this are never handed to the interior-point method.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
@@ -74,12 +80,14 @@ class Settings:
     max_sigma: float = 1e6
     dense_rows: int = 1500
     purify: bool = True
-    purify_rows: int = 256
+    purify_rows: int = 64
     keep_slack: float = 0.05
     method: Literal["interior", "proximal"] = "interior"
     presolve: bool = True
     max_interior_iterations: int = 300
     refinements: int = 3
+    interior_rows: int = 64
+    interior_columns: int = 1_000_000
     threads: int = 0
     time_limit_s: float = float("inf")
 
@@ -89,7 +97,16 @@ class Settings:
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
         for name in ("max_pricing_passes", "max_proximal_steps", "max_newton_steps", "max_interior_iterations"):
             self._require(getattr(self, name) >= 1, name, getattr(self, name), ">= 1")
-        for name in ("descent_sweeps", "dense_rows", "purify_rows", "threads", "refinements", "keep_slack"):
+        for name in (
+            "descent_sweeps",
+            "dense_rows",
+            "purify_rows",
+            "threads",
+            "refinements",
+            "interior_rows",
+            "interior_columns",
+            "keep_slack",
+        ):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
         self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,26 @@ class Outcome:
     ray: Floats | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What another method made of a stalled solve: a status with its ray, or whether it has moved the iterate."""
+
+    status: Status | None = None
+    ray: Floats | None = None
+    moved: bool = False
+
+
+class Restarter(Protocol):
+    """Another method, tried once a solve: at once where `comes_first`, otherwise where this one stalls."""
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether not to try the proximal method before."""
+
+    def __call__(self) -> Start:
+        """Solve, and move the iterate."""
+
+
 class Solve:
     """One solve of the matrix from the iterate's present state."""
 
@@ -57,7 +78,9 @@ class Solve:
         callback: Callable[[int, float, float], bool | None] | None = None,
         offset: float = 0.0,
         watch: Watch | None = None,
+        restarter: Restarter | None = None,
     ) -> None:
+        self.restarter = restarter
         self.watch = watch or Watch(settings.time_limit_s)
         self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
@@ -120,6 +143,8 @@ class Solve:
     def improve(self, residuals: Residuals) -> Status | None:
         """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
         iterate, settings = self.iterate, self.settings
+        if self.restarter is not None and self.restarter.comes_first:
+            return self.start_elsewhere()
         if iterate.cold and residuals.gap > FAR and settings.descent_sweeps and self.grown and self.passes < STALLS:
             iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
             return None
@@ -170,7 +195,19 @@ class Solve:
         if iterate.ws.grow(self.matrix, priced.slot, priced.column):
             return None
         self.fruitless += progress.proximal_steps
+        if self.restarter is not None and self.fruitless >= self.settings.max_proximal_steps:
+            return self.start_elsewhere()
         return Status.NUMERICAL_ERROR if self.fruitless >= STALLS * self.settings.max_proximal_steps else None
+
+    def start_elsewhere(self) -> Status | None:
+        """Let the other method have its one try; a status where it proves that there is no optimum."""
+        restarter, self.restarter = self.restarter, None
+        assert restarter is not None
+        start = restarter()
+        if start.moved:
+            self.best = None
+        self.ray = start.ray
+        return start.status
 
     # The end ------------------------------------------------------------------------------------------------------
 

@@ -136,6 +136,7 @@ SIA_ARTIFACT = Semantics(
     decimals=2,
     clip=3000.0,
     keep_positive=False,
+    prefer_types=("rtx", "t4", "a100"),  # where the public simulator's new jobs are seen to start
     prefer_stay=True,
     prefer_few=True,
 )

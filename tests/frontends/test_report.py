@@ -100,7 +100,7 @@ def test_the_page_is_whole_and_refers_to_nothing_outside(result, tmp_path):
     text = " ".join(parsed.text)
     assert parsed.open == []
     names = [chart.name for chart in charts_of(result, ROWS)]
-    assert names == ["round_time", "gap", "highs", "utilisation", "jobs", "jct", "prices"]
+    assert names == ["round_time", "gap", "highs", "utilisation", "jobs", "activity", "jct", "prices"]
     assert len(parsed.sources) == 2 * len(names)
     assert all(source.startswith("data:image/svg+xml;base64,") for source in parsed.sources)
     for words in ("fifo on 64 GPUs", "copter simulate fifo <&>", "Average JCT", "Rounds solved by HiGHS too"):
@@ -127,6 +127,7 @@ def test_a_run_without_programme_or_ends_has_fewer_plots(result, tmp_path):
         result,
         rounds=tuple(dataclasses.replace(r, gap=0.0, prices={}, variables=0) for r in result.rounds[:3]),
         jobs={name: values[:0] for name, values in result.jobs.items()},
+        spans=(),
     )
     summary = {**summary_of(bare), "highs": None}
     assert [chart.name for chart in charts_of(bare, [])] == ["utilisation", "jobs"]
