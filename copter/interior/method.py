@@ -167,7 +167,7 @@ class InteriorSolve:
             primal = magnification(judged.primal_absolute)
             dual = magnification(max(judged.dual_absolute, judged.gap))
             error = self.answer(error_program(lp, answer.x, answer.y, primal, dual))
-            x = np.clip(answer.x + error.x / primal, lp.col_lower, lp.col_upper)
+            x = np.clip(answer.x + error.x[: lp.shape[1]] / primal, lp.col_lower, lp.col_upper)
             y = answer.y + error.y / dual
             better = replace(answer, x=x, y=y, judged=check(lp, x, y))
             if not demerit(better.judged) < 0.5 * demerit(judged):

@@ -48,8 +48,8 @@ class StandardForm:
     column: NDArray[np.int64]
     sign: Floats
     origin: Floats
-    constant: float
-    unit: float
+    constant: float = 0.0
+    unit: float = 1.0
 
     def values(self, lp: LinearProgram, t: Floats) -> Floats:
         """x of the LP, (n,)."""

@@ -425,7 +425,7 @@ def test_the_start_is_inside(lp: LinearProgram) -> None:
     point = method.starting_point()
     boxed = np.isfinite(form.width)
     for part, exists in ((point.t, ~form.free), (point.w, boxed), (point.z, ~form.free), (point.v, boxed)):
-        assert (part[exists] >= 0.99).all()
+        assert (part[exists] > 0.0).all()
 
 
 @every_shape
@@ -492,7 +492,7 @@ def test_the_error_program_is_solved_by_the_error(lp: LinearProgram) -> None:
     y = rng.normal(size=lp.shape[0])
     error = solve(error_program(lp, x, y, 8.0, 4.0), PLAIN)
     assert error.status is Status.OPTIMAL
-    assert_optimal(lp, x + error.x / 8.0, y + error.y / 4.0, 1e-6)
+    assert_optimal(lp, x + error.x[: lp.shape[1]] / 8.0, y + error.y / 4.0, 1e-6)
 
 
 def test_refinement_gives_digits_that_one_solve_does_not() -> None:
@@ -538,7 +538,7 @@ def with_dense_columns(m: int, dense: int, seed: int = 0) -> LinearProgram:
 
 
 def test_dense_columns_are_cut_into_pieces_that_add_up() -> None:
-    """I12: with all pieces equal the equations are the old ones, and the links hold."""
+    """I13: with all pieces equal the equations are the old ones, and the links hold."""
     form = form_of(with_dense_columns(2000, 3))
     cut = without_dense_columns(form)
     np.testing.assert_array_equal(dense_columns(form), [2000, 2001, 2002])
@@ -585,7 +585,7 @@ def test_a_dense_column_does_not_fill_the_factor() -> None:
 
 
 def test_what_does_not_fit_into_memory_goes_to_the_proximal_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copter.interior.room, "memory_bytes", lambda: 1e3)
+    monkeypatch.setattr(copter.interior.room, "memory_bytes", lambda: 10.0)
     lp = SHAPED["bounded 1"]
     with pytest.raises(MemoryError, match=r"would take .* GiB"):
         NormalEquations(form_of(lp).matrix)
