@@ -180,13 +180,16 @@ def front_rows(const int[::1] start, const int[::1] index, const int[::1] first,
 def normal_matrix(const int[::1] row_start, const int[::1] row_index, const double[::1] row_value,
                   const int[::1] column_start, const int[::1] column_index, const double[::1] column_value,
                   const double[::1] theta, const int[::1] start, const int[::1] index, double[::1] value,
-                  double[::1] work):
-    """Write the lower triangle of A diag(theta) A' into a fixed pattern; `work` is as long as A has rows, zero."""
-    cdef Py_ssize_t m = start.shape[0] - 1, i, p, q
+                  double[::1] work, Py_ssize_t begin, Py_ssize_t end):
+    """Write columns `begin` to `end` of the lower triangle of A diag(theta) A' into a fixed pattern.
+
+    `work` is as long as A has rows, and zero.
+    """
+    cdef Py_ssize_t i, p, q
     cdef int k, r
     cdef double scaled
     with nogil:
-        for i in range(m):
+        for i in range(begin, end):
             for p in range(row_start[i], row_start[i + 1]):
                 k = row_index[p]
                 scaled = row_value[p] * theta[k]

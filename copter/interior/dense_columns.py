@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from copter.interior.normal_equations import normal_pattern
 from copter.interior.ordering import minimum_degree, postordered
 from copter.interior.standard_form import StandardForm
 
@@ -75,8 +76,7 @@ def row_order(columns: sp.csc_array, dense: Ints) -> Ints:
     """Place of every row in the fill-reducing order of what the dense columns leave, (m,)."""
     m, n = columns.shape
     light = columns[:, np.setdiff1d(np.arange(n), dense)]
-    light.data = np.ones(light.nnz)
-    pattern = sp.csc_array(light @ light.T + sp.eye_array(m))
+    pattern = normal_pattern(sp.csr_array(light))
     ordering, _, _ = postordered(pattern, minimum_degree(pattern))
     place = np.empty(m, dtype=np.int64)
     place[ordering] = np.arange(m)
