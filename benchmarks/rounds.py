@@ -16,8 +16,13 @@ from harness import Options, Run
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--family", choices=families.NAMES, default="sia")
-    found.add_argument("--mode", choices=["full", "capped"], default="full", help="of sia: jobs; of hadar: columns")
+    found.add_argument("--family", choices=[*families.NAMES, "hare"], default="sia")
+    found.add_argument(
+        "--mode",
+        choices=["full", "capped"],
+        default="full",
+        help="of sia: jobs; of hadar: columns; of hare: 40 intervals or 23",
+    )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
     found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
     found.add_argument(
@@ -29,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--rounds", type=int, default=20)
     found.add_argument("--seed", type=int, default=0)
     found.add_argument("--threads", type=int, default=0, help="0: all processors")
-    found.add_argument("--tolerance", type=float, default=1e-6, help="of copter")
+    found.add_argument("--tolerance", type=float, help="of copter (default 1e-6, of hare 1e-4)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")
     found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}")
     found.add_argument("--peer-time-limit", type=float, default=120.0, help="seconds of one solve of a peer")
@@ -44,7 +49,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
     unknown = [name for name in names if name not in peers.NAMES]
     if unknown:
         command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(peers.NAMES)}")
-    least = 8 * 7 if arguments.family in ("sia", "hadar") else 10
+    least = 8 * 7 if arguments.family in ("sia", "hadar", "hare") else 10
     if arguments.rounds < 1 or arguments.scale < least or not 0 <= arguments.churn < 1:
         command.error(f"rounds must be >= 1, scale >= {least} and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:
@@ -60,7 +65,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
         peers=names,
         peer_time_limit_s=arguments.peer_time_limit,
         threads=arguments.threads,
-        tolerance=arguments.tolerance,
+        tolerance=arguments.tolerance or (1e-4 if arguments.family == "hare" else 1e-6),
         time_limit_s=arguments.time_limit,
         verbose=arguments.verbose,
     )
@@ -70,7 +75,13 @@ def main() -> None:
     """Parse, run, print."""
     command = parser()
     arguments = command.parse_args()
-    result = Run(options_of(command, arguments)).run()
+    options = options_of(command, arguments)
+    if options.family == "hare":
+        from families.hare import HareRun
+
+        result = HareRun(options).run()
+    else:
+        result = Run(options).run()
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=2))
 
 

@@ -200,14 +200,9 @@ class PredictorCorrector:
 
     def lengths(self, point: Point, direction: Direction) -> tuple[float, float]:
         """Longest primal and dual steps, at most 1, that stay inside."""
-        primal = min(
-            longest(point.t[self.bounded], direction.t[self.bounded]),
-            longest(point.w[self.boxed], direction.w[self.boxed]),
-        )
-        dual = min(
-            longest(point.z[self.bounded], direction.z[self.bounded]),
-            longest(point.v[self.boxed], direction.v[self.boxed]),
-        )
+        t = np.where(self.bounded, direction.t, 0.0) if self.form.free.any() else direction.t
+        primal = min(longest(point.t, t), longest(point.w, direction.w))
+        dual = min(longest(point.z, direction.z), longest(point.v, direction.v))
         return min(1.0, primal), min(1.0, dual)
 
     def mu_after(self, point: Point, direction: Direction, ahead: float, behind: float) -> float:
@@ -235,6 +230,6 @@ def figures(misfit: Misfit) -> Floats:
 
 
 def longest(x: Floats, dx: Floats) -> float:
-    """Largest step with x + step * dx >= 0."""
-    falling = dx < 0
-    return float(np.min(-x[falling] / dx[falling], initial=np.inf))
+    """Largest step with x + step * dx >= 0 where dx < 0; entries that do not exist have dx = 0."""
+    steepest = float(np.min(dx / np.where(dx < 0.0, x, 1.0), initial=0.0, where=dx < 0.0))
+    return -1.0 / steepest if steepest < 0.0 else np.inf

@@ -88,6 +88,12 @@ def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
     return FifoPolicy(cluster, can_run=runs_on(cluster, goodput_model))
 
 
+def _make_hare(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    policy: Any = import_module("copter_frontends.hare.policy")
+    made: SchedulingPolicy = policy.HarePolicy(cluster, goodput_model, threads=threads or 0)
+    return made
+
+
 def _baseline(name: str) -> PolicyEntry:
     """An entry whose policy the baselines' own registry makes."""
 
@@ -111,6 +117,7 @@ def _baseline(name: str) -> PolicyEntry:
 POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
     "hadar": PolicyEntry(_make_hadar, has_lp=True),
+    "hare": PolicyEntry(_make_hare, has_lp=False),
     "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},
 }

@@ -1,0 +1,27 @@
+"""Hare: tasks, rounds and weighted completion time (docs/hare.md)."""
+
+from copter_frontends.hare.checking import faults
+from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.grid import TimeGrid
+from copter_frontends.hare.instance import HareInstance
+from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.relaxation import Relaxation, sufficient_horizon_s
+from copter_frontends.hare.schedule import HareSchedule, middle_order, schedule_in_order
+from copter_frontends.hare.scheduler import HareScheduler
+from copter_frontends.hare.solver import RelaxationSolution, RelaxationSolver
+
+__all__ = [
+    "Chunks",
+    "HareInstance",
+    "HareJob",
+    "HareSchedule",
+    "HareScheduler",
+    "Relaxation",
+    "RelaxationSolution",
+    "RelaxationSolver",
+    "TimeGrid",
+    "faults",
+    "middle_order",
+    "schedule_in_order",
+    "sufficient_horizon_s",
+]

@@ -1,0 +1,77 @@
+"""Chunks of rounds, so that jobs of a million iterations fit (docs/hare.md, HR18)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter_frontends.hare.instance import HareInstance, Ints
+from copter_frontends.vocabulary import InvalidJobError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks:
+    """The rounds of all jobs cut into chunks; a chunk of one round is a round.
+
+    Attributes
+    ----------
+    job, rounds : ndarray (B,) of int
+        Whose chunk it is and how many rounds it holds; a job's chunks stand together, in order.
+    first_round : ndarray (B,) of int
+        Rounds of the job before it.
+    first : ndarray (N + 1,) of int
+        Chunks of job n are ``first[n]`` to ``first[n + 1]``.
+    """
+
+    job: Ints
+    rounds: Ints
+    first_round: Ints
+    first: Ints
+
+    @classmethod
+    def of(cls, instance: HareInstance, max_tasks: int = 1_000_000) -> Chunks:
+        """Cut so that all chunks have together at most `max_tasks` tasks, each about as long as any other.
+
+        Raises
+        ------
+        InvalidJobError
+            If there are more tasks than that in single rounds of all jobs.
+        """
+        least = int(instance.tasks.sum())
+        if least > max_tasks:
+            raise InvalidJobError(f"one round of every job has {least} tasks, more than max_tasks = {max_tasks}")
+        ell = instance.least_round_s()
+        low, high = 0.0, float(np.max(instance.rounds * ell, initial=0.0))
+        size = _size(instance, ell, low)
+        if _tasks(instance, size) > max_tasks:
+            for _ in range(60):
+                middle = 0.5 * (low + high)
+                if _tasks(instance, _size(instance, ell, middle)) > max_tasks:
+                    low = middle
+                else:
+                    high = middle
+            size = _size(instance, ell, high)
+        return cls.cut(instance, size)
+
+    @classmethod
+    def cut(cls, instance: HareInstance, size: Ints) -> Chunks:
+        """Cut job n into chunks of ``size[n]`` rounds, the last one as long as what is left, (N,)."""
+        count = -(-instance.rounds // size)
+        first = np.concatenate(([0], np.cumsum(count))).astype(np.int64)
+        job = np.repeat(np.arange(instance.n_jobs), count)
+        before = (np.arange(len(job)) - first[job]) * size[job]
+        return cls(job, np.minimum(size[job], instance.rounds[job] - before), before, first)
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+def _size(instance: HareInstance, ell: np.ndarray, chunk_s: float) -> Ints:
+    """Rounds a chunk that last about so many seconds at best."""
+    size = np.maximum(np.floor(chunk_s / ell), 1).astype(np.int64)
+    return np.minimum(size, instance.rounds)
+
+
+def _tasks(instance: HareInstance, size: Ints) -> int:
+    return int((-(-instance.rounds // size) * instance.tasks).sum())

@@ -1,0 +1,132 @@
+"""The executors: every GPU runs its sequence of tasks, with switches and with memory (the paper's sections 4 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+
+from copter_frontends.hare.instance import Floats, Ints
+from copter_frontends.hare.schedule import HareSchedule, timed
+from copter_frontends.hare.switching import GPU_MEMORY_MB, Scheme, memory_mb, switch_cost
+
+SLOTS = 16  # models that one GPU can keep at once, at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Execution:
+    """What became of a schedule on the GPUs.
+
+    Attributes
+    ----------
+    schedule : HareSchedule
+        As carried out: the same sequences, later by the switches.
+    switches, hits : ndarray (N,) of int
+        Switches to tasks of each job; those that found its model in memory.
+    switch_s : ndarray (N,)
+        Seconds spent in them.
+    """
+
+    schedule: HareSchedule
+    switches: Ints
+    hits: Ints
+    switch_s: Floats
+
+
+def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[str, float] | None = None) -> Execution:
+    """Run a schedule's sequences.
+
+    Between tasks of different jobs a GPU switches; the switch begins when the GPU is free. A task starts when its GPU
+    has switched and its round may start. Hare keeps the models of the tasks that ended last, as many as fit beside the
+    task that runs (HR26): the newest first, and the running task before all.
+
+    Parameters
+    ----------
+    schedule : HareSchedule
+        Its jobs must name one of the eight models.
+    scheme : {"default", "pipeswitch", "hare"}
+    memory_of : mapping of GPU type to float, optional
+        MB of a GPU of each type; 16,000 where nothing is known of one.
+
+    Raises
+    ------
+    InvalidJobError
+        A job without a known model; an unknown scheme.
+    """
+    instance = schedule.instance
+    costs = [switch_cost(job.model, scheme) for job in instance.jobs]
+    sizes = np.array([memory_mb(job.model) for job in instance.jobs]).reshape(-1, 2)
+    memory = {**GPU_MEMORY_MB, **(memory_of or {})}
+    capacity = np.repeat([memory.get(kind, 16_000.0) for kind in instance.gpu_types], instance.gpus)
+    start = np.zeros(len(schedule.chunk))
+    completion, n = instance.arrival_s.copy(), instance.n_jobs
+    switches, hits, spent = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
+    order = np.argsort(schedule.start_s, kind="stable")
+    _replay(
+        order, schedule.chunk, schedule.task_job, schedule.gpu, schedule.end_s - schedule.start_s,
+        schedule.synced_s - schedule.start_s, instance.arrival_s, np.array([c.hit_s for c in costs]),
+        np.array([c.miss_s for c in costs]), sizes, capacity, start, completion, switches, hits, spent,
+    )  # fmt: skip
+    carried = timed(instance, schedule.chunks, schedule.chunk, schedule.gpu, start, completion)
+    return Execution(carried, switches, hits, spent)
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+@_compiled
+def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: Ints, mb: Floats) -> bool:
+    """Whether the job's model is kept; make room for its task, drop what no longer fits, the oldest first.
+
+    `kept` and `mb` are the kept models' jobs and sizes, newest first, -1 for none.
+    """
+    found, count = False, 0
+    room = capacity_mb - running_mb
+    for k in range(kept.shape[0]):
+        if kept[k] == job:
+            found = True
+        elif kept[k] >= 0 and mb[k] <= room and count < kept.shape[0] - 1:
+            room -= mb[k]
+            kept[count], mb[count] = kept[k], mb[k]
+            count += 1
+    for k in range(count, 0, -1):
+        kept[k], mb[k] = kept[k - 1], mb[k - 1]
+    kept[0], mb[0] = job, own_mb
+    for k in range(count + 1, kept.shape[0]):
+        kept[k] = -1
+    return found
+
+
+@_compiled
+def _replay(
+    order: Ints, chunk: Ints, job: Ints, gpu: Ints, hold_s: Floats, whole_s: Floats, arrival_s: Floats,
+    hit_s: Floats, miss_s: Floats, sizes: Floats, capacity: Floats, start: Floats, completion: Floats, switches: Ints,
+    hits: Ints, spent: Floats,
+) -> None:  # fmt: skip
+    """Carry out the tasks in the order of their planned starts, which keeps rounds and sequences."""
+    gpus, jobs = capacity.shape[0], arrival_s.shape[0]
+    free, last = np.zeros(gpus), np.full(gpus, -1)
+    kept, mb = np.full((gpus, SLOTS), -1), np.zeros((gpus, SLOTS))
+    at, ready, synced = np.full(jobs, -1), arrival_s.copy(), arrival_s.copy()
+    for i in order:
+        n, m = job[i], gpu[i]
+        if chunk[i] != at[n]:
+            at[n], ready[n] = chunk[i], synced[n]
+        begin = free[m]
+        if last[m] != n:
+            hit = _keep(n, sizes[n, 1], sizes[n, 0], capacity[m], kept[m], mb[m])
+            cost = hit_s[n] if hit else miss_s[n]
+            begin += cost
+            switches[n] += 1
+            hits[n] += hit
+            spent[n] += cost
+            last[m] = n
+        begin = max(begin, ready[n])
+        start[i] = begin
+        free[m] = begin + hold_s[i]
+        synced[n] = max(synced[n], begin + whole_s[i])
+        completion[n] = synced[n]

@@ -1,0 +1,100 @@
+"""The intervals of time that the relaxation is indexed by, and how they roll on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.vocabulary import InvalidClusterError
+
+Floats = NDArray[np.float64]
+
+RATIO = 7500.0  # of the horizon to the first interval's length: 23 intervals at growth 1.5, 40 at 1.25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeGrid:
+    """Edges tau_0 < tau_1 < ... < tau_L in absolute seconds.
+
+    Attributes
+    ----------
+    edges : ndarray (L + 1,)
+    growth : float
+        Ratio of the distances of successive edges from the start, 1 + epsilon.
+    """
+
+    edges: Floats
+    growth: float
+
+    @classmethod
+    def geometric(cls, start_s: float, horizon_s: float, growth: float = 1.5, ratio: float = RATIO) -> TimeGrid:
+        """Edges at start + unit growth^l up to the horizon, with unit the horizon's distance over `ratio`."""
+        if not (growth > 1 and ratio > 1):
+            raise InvalidClusterError(f"a grid's growth is {growth} and its ratio {ratio}; both must be above 1")
+        if not horizon_s > start_s:
+            raise InvalidClusterError(f"the horizon {horizon_s:g} s is not after the start {start_s:g} s")
+        count = int(np.ceil(np.log(ratio) / np.log(growth) - 1e-9))
+        distance = (horizon_s - start_s) * growth ** np.arange(1.0 - count, 1.0)
+        return cls(np.concatenate(([start_s], start_s + distance)), growth)
+
+    @property
+    def intervals(self) -> int:
+        """L."""
+        return len(self.edges) - 1
+
+    @property
+    def left(self) -> Floats:
+        """Left ends tau_{l-1}, (L,)."""
+        return self.edges[:-1]
+
+    @property
+    def right(self) -> Floats:
+        """Right ends tau_l, (L,)."""
+        return self.edges[1:]
+
+    @property
+    def length(self) -> Floats:
+        """tau_l - tau_{l-1}, (L,)."""
+        return np.diff(self.edges)
+
+    def until(self, horizon_s: float) -> TimeGrid:
+        """Longer by intervals of the same growth until `horizon_s` is covered; all edges stay."""
+        edges = self.edges.tolist()
+        while edges[-1] < horizon_s:
+            edges.append(edges[-1] + (edges[-1] - edges[-2]) * self.growth)
+        return TimeGrid(np.array(edges), self.growth)
+
+    def rolled(self, now_s: float, resplit: bool = True) -> TimeGrid:
+        """The grid seen from `now_s`: what has elapsed is dropped, the interval that now lies in is cut.
+
+        All later edges stay where they are, so that only the columns of the first interval change. With `resplit` an
+        interval that has come so near that it is too coarse is halved, and its left half again: where its
+        right end is more than growth^2 times as far from now as its left end is, down to the first grid's unit.
+        """
+        later = self.edges[self.edges > now_s * (1 + 1e-12) + 1e-12]
+        if not len(later):
+            raise InvalidClusterError(f"the grid ended at {self.edges[-1]:g} s, before {now_s:g} s: make a new one")
+        edges = np.concatenate(([now_s], later))
+        if resplit and len(edges) > 2:
+            unit, found = (edges[-1] - now_s) / RATIO, [now_s]
+            for right in edges[1:].tolist():
+                found += [*_halvings(found[-1], right, now_s, self.growth, unit), right]
+            edges = np.array(found)
+        return TimeGrid(edges, self.growth)
+
+    def overlap(self, other: TimeGrid) -> Floats:
+        """Share of each interval of this grid that lies in each interval of another, (L, L')."""
+        low = np.maximum(self.left[:, None], other.left[None, :])
+        high = np.minimum(self.right[:, None], other.right[None, :])
+        return np.asarray(np.maximum(high - low, 0.0) / self.length[:, None])
+
+
+def _halvings(left: float, right: float, now_s: float, growth: float, unit: float) -> list[float]:
+    """Edges inside an interval that is too coarse, seen from now: its left part is halved until it is not."""
+    inside: list[float] = []
+    while right - left > 2 * unit and right - now_s > growth**2 * max(left - now_s, unit) * (1 + 1e-9):
+        right = 0.5 * (left + right)
+        inside.append(right)
+    return inside[::-1]

@@ -1,0 +1,150 @@
+"""Jobs and GPUs as arrays: what the relaxation, the list scheduler and the baselines read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.hare.job import HareJob
+from copter_frontends.vocabulary import DuplicateJobError, InvalidClusterError, InvalidJobError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BISECTIONS = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HareInstance:
+    """N jobs on GPUs of G types.
+
+    Attributes
+    ----------
+    jobs : tuple of HareJob
+    gpu_types : tuple of str
+    gpus : ndarray (G,)
+        M_g, GPUs of each type. GPUs are numbered by type: those of type g start at ``first_gpu[g]``.
+    train_s, sync_s : ndarray (N, G)
+        Seconds a task; infinite and zero where a type cannot run the job (or has no GPU).
+    rounds, tasks : ndarray (N,) of int
+    weight, arrival_s : ndarray (N,)
+    """
+
+    jobs: tuple[HareJob, ...]
+    gpu_types: tuple[str, ...]
+    gpus: Ints
+    train_s: Floats
+    sync_s: Floats
+    rounds: Ints
+    tasks: Ints
+    weight: Floats
+    arrival_s: Floats
+
+    @classmethod
+    def of(cls, jobs: Sequence[HareJob], gpus: Mapping[str, int], horizon_s: float | None = None) -> HareInstance:
+        """Make the arrays.
+
+        Parameters
+        ----------
+        jobs : sequence of HareJob
+        gpus : mapping of GPU type to int
+        horizon_s : float, optional
+            Seconds at which the plan's horizon ends; every job must arrive before it.
+
+        Raises
+        ------
+        InvalidClusterError
+            No GPUs, or a negative number.
+        DuplicateJobError
+        InvalidJobError
+            A job with no GPU able to run it, or that arrives after the horizon.
+        """
+        for kind, count in gpus.items():
+            if count < 0:
+                raise InvalidClusterError(f"GPU type {kind!r}: the number of GPUs is {count}, must be >= 0")
+        if sum(gpus.values()) == 0:
+            raise InvalidClusterError("there are no GPUs: give at least one type some")
+        seen: set[str] = set()
+        for job in jobs:
+            if job.id in seen:
+                raise DuplicateJobError(f"job {job.id!r} is there twice; ids must differ")
+            seen.add(job.id)
+            check_job(job, gpus, horizon_s)
+        train = np.array(
+            [[job.train_s.get(k, np.inf) if m else np.inf for k, m in gpus.items()] for job in jobs], dtype=np.float64
+        ).reshape(len(jobs), len(gpus))
+        sync = np.array([[job.sync_s.get(kind, 0.0) for kind in gpus] for job in jobs], dtype=np.float64)
+        return cls(
+            jobs=tuple(jobs),
+            gpu_types=tuple(gpus),
+            gpus=np.array(list(gpus.values()), dtype=np.int64),
+            train_s=train,
+            sync_s=np.where(np.isfinite(train), sync.reshape(train.shape), 0.0),
+            rounds=np.array([job.rounds for job in jobs], dtype=np.int64),
+            tasks=np.array([job.tasks for job in jobs], dtype=np.int64),
+            weight=np.array([job.weight for job in jobs], dtype=np.float64),
+            arrival_s=np.array([job.arrival_s for job in jobs], dtype=np.float64),
+        )
+
+    @property
+    def n_jobs(self) -> int:
+        """N."""
+        return len(self.jobs)
+
+    @property
+    def first_gpu(self) -> Ints:
+        """Number of the first GPU of each type, (G,)."""
+        return np.concatenate(([0], np.cumsum(self.gpus)[:-1])).astype(np.int64)
+
+    @property
+    def work(self) -> Ints:
+        """W_n = R_n K_n, tasks of each job, (N,)."""
+        return self.rounds * self.tasks
+
+    def least_round_s(self) -> Floats:
+        """ell_n of HR2: no round of job n takes less, (N,)."""
+        return least_round_s(self.train_s, self.sync_s, self.tasks, self.gpus)
+
+    def objective(self, completion_s: Floats) -> float:
+        """Sum of w_n C_n."""
+        return float(self.weight @ completion_s)
+
+
+def check_job(job: HareJob, gpus: Mapping[str, int], horizon_s: float | None = None) -> None:
+    """InvalidJobError for a job that no GPU can run, or that arrives after the horizon."""
+    if not any(gpus.get(kind, 0) > 0 for kind in job.train_s):
+        here = ", ".join(kind for kind, count in gpus.items() if count) or "none"
+        raise InvalidJobError(
+            f"job {job.id!r}: no GPU can run it: it has times for {', '.join(sorted(job.train_s))}, "
+            f"the cluster has {here}; profile it on one of these"
+        )
+    if horizon_s is not None and job.arrival_s >= horizon_s:
+        raise InvalidJobError(
+            f"job {job.id!r}: it arrives at {job.arrival_s:g} s, after the horizon of {horizon_s:g} s; "
+            "leave it out or plan further ahead"
+        )
+
+
+def least_round_s(train_s: Floats, sync_s: Floats, tasks: Ints, gpus: Ints) -> Floats:
+    """Least seconds of a round (HR2): min T with sum_g M_g floor((T - s_g) / p_g) >= K, from below by bisection.
+
+    Never less than min_g (p_g + s_g), which it equals wherever K GPUs of the fastest type are there.
+    """
+    fastest = np.min(train_s + sync_s, axis=1)
+    low, high = fastest.copy(), np.min(train_s * tasks[:, None] + sync_s, axis=1)
+    usable = np.isfinite(train_s)
+    per_task = np.where(usable, train_s, 1.0)
+
+    def fits(seconds: Floats) -> NDArray[np.bool_]:
+        count = np.floor((seconds[:, None] - sync_s) / per_task * (1 + 1e-12))
+        return np.asarray((np.where(usable, np.maximum(count, 0.0), 0.0) * gpus).sum(axis=1) >= tasks)
+
+    at_once = fits(low)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        enough = fits(middle)
+        high, low = np.where(enough, middle, high), np.where(enough, low, middle)
+    return np.asarray(np.where(at_once, fastest, low))

@@ -1,0 +1,70 @@
+"""A job as Hare sees it: rounds of equal tasks, with times on every GPU type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from copter_frontends.vocabulary import InvalidJobError
+
+
+@dataclass(frozen=True, slots=True)
+class HareJob:
+    """A job of `rounds` rounds of `tasks` equal tasks (the paper's section 5.1, with its own stable times).
+
+    The tasks of a round may start once every task of the round before has trained and synchronised. They need not run
+    at the same time (relaxed scale-fixed synchronisation): two of them may follow each other on one GPU.
+
+    Parameters
+    ----------
+    id : str
+    rounds, tasks : int
+        R_n rounds of K_n tasks each.
+    train_s, sync_s : mapping of GPU type to float
+        p_ng and s_ng, seconds of training and of synchronisation of one task. A type that `train_s` leaves out cannot
+        run the job; one that `sync_s` leaves out synchronises in no time. Only training occupies a GPU.
+    weight : float
+        w_n of the objective, sum of w_n C_n.
+    arrival_s : float
+        a_n, no task starts before it.
+    model : str
+        Name of the model trained; the cost of switching depends on it (:mod:`.switching`).
+
+    Raises
+    ------
+    InvalidJobError
+        Zero rounds or tasks, a negative time or weight, no GPU type at all.
+    """
+
+    id: str
+    rounds: int
+    tasks: int
+    train_s: Mapping[str, float]
+    sync_s: Mapping[str, float] = field(default_factory=dict)
+    weight: float = 1.0
+    arrival_s: float = 0.0
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        self._require(bool(self.id), "the id is empty")
+        self._require(self.rounds >= 1, f"rounds is {self.rounds}, must be >= 1")
+        self._require(self.tasks >= 1, f"tasks is {self.tasks}, must be >= 1")
+        self._require(bool(self.train_s), "train_s names no GPU type: give the seconds of a task on at least one")
+        for kind, seconds in self.train_s.items():
+            good = math.isfinite(seconds) and seconds > 0
+            self._require(
+                good, f"train_s[{kind!r}] is {seconds}, must be finite and > 0 (leave a type out if it cannot)"
+            )
+        for kind, seconds in self.sync_s.items():
+            good = math.isfinite(seconds) and seconds >= 0
+            self._require(good, f"sync_s[{kind!r}] is {seconds}, must be finite and >= 0")
+        self._require(
+            math.isfinite(self.weight) and self.weight > 0, f"weight is {self.weight}, must be finite and > 0"
+        )
+        good = math.isfinite(self.arrival_s) and self.arrival_s >= 0
+        self._require(good, f"arrival_s is {self.arrival_s}, must be finite and >= 0")
+
+    def _require(self, condition: bool, complaint: str) -> None:
+        if not condition:
+            raise InvalidJobError(f"job {self.id!r}: {complaint}")

@@ -1,0 +1,106 @@
+"""Schedules that start a job on GPUs of its own and keep it there: what the paper's opponents make."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from copter_frontends.hare.instance import Floats, HareInstance, Ints
+from copter_frontends.hare.schedule import gpu_type_of
+from copter_frontends.vocabulary import InvalidJobError
+
+Choice = tuple[int, Ints]  # a job, and the numbers of its GPUs
+Choose = Callable[[list[int], Ints], Choice | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobLevelSchedule:
+    """Start, completion and GPUs of every job.
+
+    Attributes
+    ----------
+    instance : HareInstance
+    gpus : tuple of ndarray of int
+        GPU numbers of each job, held from its start to its completion.
+    start_s, completion_s : ndarray (N,)
+    """
+
+    instance: HareInstance
+    gpus: tuple[Ints, ...]
+    start_s: Floats
+    completion_s: Floats
+
+    @property
+    def objective(self) -> float:
+        """Sum of w_n C_n."""
+        return self.instance.objective(self.completion_s)
+
+    @property
+    def makespan_s(self) -> float:
+        """When the last job completes."""
+        return float(self.completion_s.max(initial=0.0))
+
+
+def gang_seconds(instance: HareInstance, job: int, kinds: Ints) -> float:
+    """Seconds of a job on GPUs of these types, one task each a round; fewer GPUs share the tasks evenly (HR23)."""
+    share = -(-int(instance.tasks[job]) // len(kinds))
+    worst = float(np.max(share * instance.train_s[job, kinds] + instance.sync_s[job, kinds]))
+    return int(instance.rounds[job]) * worst
+
+
+def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
+    """Let `choose` start waiting jobs on idle GPUs whenever a job arrives or ends.
+
+    Parameters
+    ----------
+    choose : callable (waiting jobs in order of arrival, idle GPU numbers in order) -> (job, GPUs) or None
+        Asked until it starts nothing more.
+
+    Raises
+    ------
+    InvalidJobError
+        If jobs wait and none is ever started.
+    """
+    kind = gpu_type_of(instance)
+    n = instance.n_jobs
+    start, completion = np.zeros(n), np.zeros(n)
+    held: list[Ints] = [np.zeros(0, dtype=np.int64)] * n
+    arrivals = np.argsort(instance.arrival_s, kind="stable").tolist()
+    ends: list[tuple[float, int]] = []
+    idle = np.ones(len(kind), dtype=np.bool_)
+    waiting: list[int] = []
+    while arrivals or ends or waiting:
+        times = ([instance.arrival_s[arrivals[0]]] if arrivals else []) + ([ends[0][0]] if ends else [])
+        if not times:
+            job = instance.jobs[waiting[0]]
+            raise InvalidJobError(f"job {job.id!r}: it waits for more GPUs that can run it than there are")
+        now = float(min(times))
+        while arrivals and instance.arrival_s[arrivals[0]] <= now:
+            waiting.append(arrivals.pop(0))
+        while ends and ends[0][0] <= now:
+            idle[held[heapq.heappop(ends)[1]]] = True
+        while waiting and (found := choose(waiting, np.flatnonzero(idle))) is not None:
+            job_index, gpus = found
+            waiting.remove(job_index)
+            idle[gpus], held[job_index], start[job_index] = False, gpus, now
+            completion[job_index] = now + gang_seconds(instance, job_index, kind[gpus])
+            heapq.heappush(ends, (float(completion[job_index]), job_index))
+    return JobLevelSchedule(instance, tuple(held), start, completion)
+
+
+def overlaps(schedule: JobLevelSchedule) -> bool:
+    """Whether a GPU has two jobs at once, or a job starts before it arrives."""
+    instance = schedule.instance
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for n, gpus in enumerate(schedule.gpus):
+        for gpu in gpus.tolist():
+            spans.setdefault(gpu, []).append((schedule.start_s[n], schedule.completion_s[n]))
+    for held in spans.values():
+        held.sort()
+        if any(b[0] < a[1] - 1e-9 * (1 + a[1]) for a, b in pairwise(held)):
+            return True
+    return bool(np.any(schedule.start_s < instance.arrival_s - 1e-9))

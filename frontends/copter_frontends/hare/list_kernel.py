@@ -1,0 +1,85 @@
+"""The list scheduler's loop over tasks, compiled: the GPUs of each type sorted by when they are free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+@_compiled
+def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
+    """Place of the GPU that became free last of those free by `ready`; of the one that is free first if none is."""
+    low, high = first, end
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] <= ready:
+            low = middle + 1
+        else:
+            high = middle
+    return max(low - 1, first)
+
+
+@_compiled
+def occupy(times: Floats, gpu: Ints, at: int, end: int, until: float) -> None:
+    """Hold the GPU at a place until a later time, and keep the times sorted."""
+    which = gpu[at]
+    while at + 1 < end and times[at + 1] < until:
+        times[at], gpu[at] = times[at + 1], gpu[at + 1]
+        at += 1
+    times[at], gpu[at] = until, which
+
+
+@_compiled
+def choose_type(
+    ready: float, count: float, train: Floats, sync: Floats, times: Floats, gpu: Ints, first: Ints, end: Ints,
+    paper: bool,
+) -> int:  # fmt: skip
+    """Type of the GPU that a task goes to: earliest finish (HR20), or earliest free as Algorithm 1's line 12 (HR21)."""
+    best, best_time, best_train = -1, np.inf, np.inf
+    for g in range(train.shape[0]):
+        if train[g] == np.inf or end[g] == first[g]:
+            continue
+        top = times[first[g]]
+        if paper:
+            if top < best_time or (top == best_time and gpu[first[g]] < gpu[first[best]]):
+                best, best_time = g, top
+            continue
+        finish = max(ready, top) + count * (train[g] + sync[g])
+        if finish < best_time or (finish == best_time and train[g] < best_train):
+            best, best_time, best_train = g, finish, train[g]
+    return best
+
+
+@_compiled
+def list_schedule(
+    order: Ints, job: Ints, rounds: Ints, tasks: Ints, train: Floats, sync: Floats, ready: Floats, times: Floats,
+    gpu: Ints, first: Ints, end: Ints, paper: bool, start: Floats, where: Ints, offset: Ints,
+) -> None:  # fmt: skip
+    """Place the tasks of the chunks in `order` one by one.
+
+    `ready` (N,) is when each job's next chunk may start, kept up to date; `times` and `gpu` are the GPUs' free times,
+    sorted within each type, type g in [first[g], end[g]). Chunk b's tasks are written to `start` and `where` from
+    offset[b] on.
+    """
+    for b in order:
+        n, count = job[b], float(rounds[b])
+        done = ready[n]
+        for k in range(tasks[n]):
+            g = choose_type(ready[n], count, train[n], sync[n], times, gpu, first, end, paper)
+            at = first[g] if paper else latest_free(times, first[g], end[g], ready[n])
+            begin = max(ready[n], times[at])
+            start[offset[b] + k], where[offset[b] + k] = begin, gpu[at]
+            done = max(done, begin + count * (train[n, g] + sync[n, g]))
+            occupy(times, gpu, at, end[g], begin + count * train[n, g] + (count - 1.0) * sync[n, g])
+        ready[n] = done

@@ -1,0 +1,168 @@
+"""One job's central answer to prices: where an interior point should put a job that it has not seen (HR17)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_OUTER = 20  # bisections on the dual of HR8
+_BISECTIONS = 40
+_INNER = 12  # Newton steps on one interval's row
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return cast("Callable[..., Any]", njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+@_compiled
+def fill_interval(base: Floats, limit: float, target: float, z: Floats) -> float:
+    """Dual t > 0 of one interval's row: sum_g target / (base_g + t) + target / t = limit; z_g = base_g + t.
+
+    Columns with an infinite base do not exist. Newton on the reciprocal from the left end, which never overshoots.
+    """
+    lowest, count = np.inf, 1
+    for g in range(base.shape[0]):
+        if base[g] < np.inf:
+            lowest = min(lowest, base[g])
+            count += 1
+    start = max(0.0, -lowest)
+    t = start + target / limit
+    high = start + count * target / limit
+    t = max(t, start * (1.0 + 1e-15))
+    low = t
+    for _ in range(_INNER):
+        total, slope = target / t, target / (t * t)
+        for g in range(base.shape[0]):
+            if base[g] < np.inf:
+                part = target / (base[g] + t)
+                total += part
+                slope += part * part / target
+        if total < limit:
+            high = min(high, t)
+        else:
+            low = max(low, t)
+        t += total * (total - limit) / (limit * slope)
+        if not low <= t <= high:
+            t = 0.5 * (low + high)
+    for g in range(base.shape[0]):
+        z[g] = base[g] + t
+    return t
+
+
+@_compiled
+def work_at(
+    lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats, target: float,
+    base: Floats, z: Floats, dual: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    """(work, mean busy time) of the central answer at the duals (lam, nu); z and the rows' duals are left filled."""
+    work, mean = 0.0, 0.0
+    intervals, types = price.shape
+    for i in range(first, intervals):
+        for g in range(types):
+            base[g] = np.inf
+            if alpha[g] > 0:
+                base[g] = price[i, g] - alpha[g] * (lam - start[i] * nu)
+        dual[i] = fill_interval(base, parallel[i], target, z[i])
+        for g in range(types):
+            if alpha[g] > 0:
+                done = alpha[g] * target / z[i, g]
+                work += done
+                mean += start[i] * done
+    return work, mean
+
+
+@_compiled
+def excess_dual(behind: float, weight: float, target: float) -> float:
+    """nu in (0, weight) with target / (weight - nu) - target / nu = behind."""
+    low, high = 0.0, weight
+    for _ in range(60):
+        nu = 0.5 * (low + high)
+        if target / (weight - nu) - target / nu < behind:
+            low = nu
+        else:
+            high = nu
+    return 0.5 * (low + high)
+
+
+@_compiled
+def work_dual(
+    nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats, target: float,
+    base: Floats, z: Floats, dual: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    """(lam, mean busy time) at which the work is one, for a given nu, by bisection."""
+    span = 0.0
+    intervals, types = price.shape
+    for i in range(first, intervals):
+        for g in range(types):
+            if alpha[g] > 0:
+                span = max(span, (price[i, g] + target / parallel[i]) / alpha[g] + start[i] * nu)
+    low, high, mean = 0.0, span, 0.0
+    while work_at(low, nu, first, start, alpha, parallel, price, target, base, z, dual)[0] > 1.0:
+        low = 2.0 * low - span
+    for _ in range(_BISECTIONS):
+        if work_at(high, nu, first, start, alpha, parallel, price, target, base, z, dual)[0] > 1.0:
+            break
+        high *= 2.0
+    for _ in range(_BISECTIONS):
+        lam = 0.5 * (low + high)
+        work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
+        if work > 1.0:
+            high = lam
+        else:
+            low = lam
+        if abs(work - 1.0) <= 1e-5:
+            return lam, mean
+    lam = 0.5 * (low + high)
+    return lam, work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)[1]
+
+
+@_compiled
+def respond(
+    jobs: Ints, first: Ints, start: Floats, alpha: Floats, parallel: Floats, weight: Floats, behind: Floats,
+    price: Floats, target: float, v: Floats, z: Floats, slack: Floats, excess: Floats, lam: Floats,
+) -> None:  # fmt: skip
+    """Fill the iterate's entries of `jobs` with their central answers to `price`, (L, G), at products `target`."""
+    intervals, types = price.shape
+    base = np.zeros(types)
+    for n in jobs:
+        dual = np.zeros(intervals)
+        low, high = -30.0, 30.0  # of log(nu / (weight - nu))
+        nu, mean = 0.0, 0.0
+        for _ in range(_OUTER):
+            odds = np.exp(0.5 * (low + high))
+            nu = weight[n] * odds / (1.0 + odds)
+            lam[n], mean = work_dual(nu, first[n], start[n], alpha[n], parallel[n], price, target, base, z[n], dual)
+            wanted = excess_dual(behind[n] + mean, weight[n], target)
+            apart = np.log(wanted / (weight[n] - wanted)) - np.log(odds)
+            if apart > 0:
+                low = np.log(odds)
+            else:
+                high = np.log(odds)
+            if abs(apart) <= 0.2:
+                break
+        for i in range(intervals):
+            slack[0, n, i], slack[1, n, i] = 1.0, 1.0
+            used = 0.0
+            for g in range(types):
+                v[n, i, g] = 0.0
+                if alpha[n, g] > 0 and i >= first[n]:
+                    v[n, i, g] = target / z[n, i, g]
+                    used += v[n, i, g]
+                else:
+                    z[n, i, g] = 1.0
+            if i >= first[n]:
+                slack[0, n, i], slack[1, n, i] = max(parallel[n, i] - used, 1e-3 * target / dual[i]), dual[i]
+        late = behind[n] + mean
+        surplus = target / nu
+        excess[0, n] = late + surplus
+        if excess[0, n] <= 0.1 * target / (weight[n] - nu):
+            excess[0, n] = target / (weight[n] - nu)
+            surplus = excess[0, n] - late
+        excess[1, n], excess[2, n], excess[3, n] = weight[n] - nu, surplus, nu

@@ -1,0 +1,49 @@
+"""How long a rigid job takes on each GPU type, from the goodput model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
+from copter_frontends.vocabulary import Cluster, Configuration, Job
+
+
+class Speeds:
+    """Progress a second of a job with as many GPUs as its user asked for, by type; remembered by application and size.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Its types and node sizes.
+    applications : mapping, optional
+        By default the project's representative jobs.
+    """
+
+    def __init__(self, cluster: Cluster, applications: Mapping[str, Application] | None = None) -> None:
+        self._node_gpus = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
+        self._applications = applications or APPLICATIONS
+        self._rates: dict[tuple[str, int, int | None], dict[str, float]] = {}
+
+    @staticmethod
+    def gpus(job: Job) -> int:
+        """GPUs that the user asked for, within the range that the job runs on."""
+        wanted = max(job.requested_gpus, job.min_gpus)
+        return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
+
+    def seconds(self, job: Job) -> dict[str, float]:
+        """Seconds of the whole job on each type that can run it."""
+        application = self._applications[job.application]
+        work = job.work_samples or application.work_samples
+        return {kind: work / rate for kind, rate in self._rate(job).items()}
+
+    def _rate(self, job: Job) -> dict[str, float]:
+        gpus = self.gpus(job)
+        key = job.application, gpus, job.max_batch_size
+        if key not in self._rates:
+            sizes = [Configuration(math.ceil(gpus / size), gpus, kind) for kind, size in self._node_gpus.items()]
+            row = GoodputModel(sizes, self._applications).row(job.application, 0.0, job.max_batch_size)
+            self._rates[key] = {
+                size.gpu_type: float(rate) for size, rate in zip(sizes, row.tolist(), strict=True) if rate > 0
+            }
+        return self._rates[key]

@@ -1,0 +1,70 @@
+"""What it costs to switch a GPU from a task of one job to a task of another (the paper's section 4 and Table 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from copter_frontends.hare.models import MODELS, HareModel
+from copter_frontends.vocabulary import InvalidJobError
+
+Scheme = Literal["default", "pipeswitch", "hare"]
+SCHEMES: tuple[Scheme, ...] = ("default", "pipeswitch", "hare")
+
+GPU_MEMORY_MB = {"v100": 16_000.0, "t4": 16_000.0, "k80": 12_000.0, "m60": 8_000.0}
+"""Memory of one GPU of each of the paper's types."""
+
+RUNNING_FACTOR = 8.0  # assumed memory of a running task over its model's parameters (activations, gradients, state)
+KEPT_FACTOR = 2.0  # assumed memory of a model that is kept: parameters and optimiser's state
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchCost:
+    """Seconds of a switch to a model (HR25).
+
+    Attributes
+    ----------
+    hit_s : float
+        Where its job's model is still in the GPU's memory (speculative memory management).
+    miss_s : float
+        Where it must be loaded.
+    """
+
+    hit_s: float
+    miss_s: float
+
+
+def switch_cost(model: str, scheme: Scheme) -> SwitchCost:
+    """Cost of a switch to a model.
+
+    Default and PipeSwitch clean all memory, so that a hit is as dear as a miss: Table 3's average. For Hare a miss
+    saves what early task cleaning saves, taken as half of Table 3's gain over PipeSwitch; a hit costs so much less
+    that one hit in two gives Table 3's average.
+
+    Raises
+    ------
+    InvalidJobError
+        An unknown model or scheme.
+    """
+    known = model_of(model)
+    if scheme == "default":
+        return SwitchCost(1e-3 * known.default_ms, 1e-3 * known.default_ms)
+    if scheme == "pipeswitch":
+        return SwitchCost(1e-3 * known.pipeswitch_ms, 1e-3 * known.pipeswitch_ms)
+    if scheme == "hare":
+        miss = 0.5 * (known.pipeswitch_ms + known.hare_ms)
+        return SwitchCost(1e-3 * (2.0 * known.hare_ms - miss), 1e-3 * miss)
+    raise InvalidJobError(f"scheme is {scheme!r}, must be one of {', '.join(SCHEMES)}")
+
+
+def model_of(name: str) -> HareModel:
+    """The model of this name; InvalidJobError if there is none."""
+    if name not in MODELS:
+        raise InvalidJobError(f"no model is named {name!r}; there are {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def memory_mb(model: str) -> tuple[float, float]:
+    """(of a running task, of a kept model), MB."""
+    size = model_of(model).parameters_mb
+    return RUNNING_FACTOR * size, KEPT_FACTOR * size

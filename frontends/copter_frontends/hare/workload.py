@@ -1,0 +1,111 @@
+"""Seeded jobs: a paper-like mix of the eight models, and random ones for tests and scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from copter_frontends.hare.instance import HareInstance
+from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.models import FAMILIES, MODELS, REFERENCE_GBPS
+from copter_frontends.vocabulary import InvalidJobError
+
+TESTBED: dict[str, int] = {"v100": 8, "t4": 4, "k80": 1, "m60": 2}
+"""The paper's 15 GPUs."""
+
+
+def _equal() -> dict[str, float]:
+    return dict.fromkeys(FAMILIES, 0.25)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperWorkload:
+    """Jobs as in the paper's section 7.1; what it leaves open is assumed (docs/hare.md).
+
+    Parameters
+    ----------
+    jobs : int
+    gpu_types : tuple of str
+        Types that the jobs are profiled on.
+    shares : mapping of family to float
+        Share of jobs of each family; a quarter each by default.
+    gbps : float
+        Network speed.
+    batch : float
+        Batch size in multiples of the default; the work in samples stays, so the rounds fall as it grows.
+    median_min : float
+        Median minutes of a job alone, every task of a round on a V100 of its own.
+    arrival_window_s : float
+        Jobs arrive as a Poisson process conditioned on this window; zero: all at the start.
+    """
+
+    jobs: int
+    gpu_types: tuple[str, ...] = ("v100", "t4", "k80", "m60")
+    shares: Mapping[str, float] = field(default_factory=_equal)
+    gbps: float = REFERENCE_GBPS
+    batch: float = 1.0
+    median_min: float = 4.0
+    arrival_window_s: float = 600.0
+
+    def make(self, seed: int) -> list[HareJob]:
+        """Draw the jobs; the same seed gives the same jobs whatever the network or the batch."""
+        if set(self.shares) - set(FAMILIES) or abs(sum(self.shares.values()) - 1.0) > 1e-9:
+            raise InvalidJobError(f"shares {dict(self.shares)} must be of {', '.join(FAMILIES)} and sum to 1")
+        rng = np.random.default_rng(seed)
+        families = rng.choice(list(self.shares), self.jobs, p=list(self.shares.values()))
+        arrivals = np.sort(rng.uniform(0.0, self.arrival_window_s, self.jobs))
+        return [
+            self._job(k, str(family), float(at), rng)
+            for k, (family, at) in enumerate(zip(families, arrivals, strict=True))
+        ]
+
+    def _job(self, index: int, family: str, arrival_s: float, rng: np.random.Generator) -> HareJob:
+        model = MODELS[str(rng.choice(FAMILIES[family]))]
+        tasks = int(rng.choice([1, 2, 4, 8], p=[0.3, 0.3, 0.25, 0.15]))
+        heavy = 2.0 if family == "nlp" else 0.6 if family == "rec" else 1.0
+        alone_s = 60.0 * self.median_min * heavy * float(rng.lognormal(0.0, 0.8))
+        rounds = max(1, round(alone_s / (model.v100_s + model.sync_s()) / self.batch))
+        sync = model.sync_s(self.gbps)
+        return HareJob(
+            id=f"job-{index}",
+            rounds=rounds,
+            tasks=tasks,
+            train_s={kind: model.train_s(kind, self.batch) for kind in self.gpu_types},
+            sync_s=dict.fromkeys(self.gpu_types, sync),
+            weight=float(rng.integers(1, 6)),
+            arrival_s=arrival_s,
+            model=model.name,
+        )
+
+
+def random_instance(
+    jobs: int, gpus: Mapping[str, int], seed: int, arrival_window_s: float = 3600.0, first: int = 0
+) -> HareInstance:
+    """Random jobs of 10^3 to 10^5 rounds with 1 to 32 tasks, on GPUs up to eight times as fast as each other."""
+    rng = np.random.default_rng(seed)
+    return HareInstance.of(random_jobs(jobs, tuple(gpus), rng, arrival_window_s, first), gpus)
+
+
+def random_jobs(
+    jobs: int, gpu_types: tuple[str, ...], rng: np.random.Generator, arrival_window_s: float = 3600.0, first: int = 0
+) -> list[HareJob]:
+    """Random jobs; three in ten arrive within the window, the others are there at the start."""
+    speed = np.linspace(1.0, 8.0, len(gpu_types)) if len(gpu_types) > 1 else np.ones(1)
+    found = []
+    for k in range(first, first + jobs):
+        base = 0.2 * float(rng.lognormal(0.0, 0.5))
+        train = {kind: float(base / s ** rng.uniform(0.4, 1.0)) for kind, s in zip(gpu_types, speed, strict=True)}
+        found.append(
+            HareJob(
+                id=f"job-{k}",
+                rounds=int(10 ** rng.uniform(3, 5)),
+                tasks=int(2 ** rng.integers(0, 6)),
+                train_s=train,
+                sync_s={kind: 0.1 * seconds for kind, seconds in train.items()},
+                weight=float(rng.integers(1, 6)),
+                arrival_s=float(rng.uniform(0, arrival_window_s)) if rng.random() < 0.3 else 0.0,
+            )
+        )
+    return found

@@ -1,0 +1,54 @@
+"""Online arrivals: feasible, blind to the future, warm."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter_frontends.hare import HareScheduler, faults
+from copter_frontends.hare.online import OnlineHare
+from copter_frontends.hare.workload import random_instance
+
+GPUS = {"a": 3, "b": 4}
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1000), st.integers(2, 8))
+def test_what_is_carried_out_is_feasible(seed, count):
+    instance = random_instance(count, GPUS, seed, arrival_window_s=50_000.0)
+    online = OnlineHare(GPUS, max_tasks=2000)
+    schedule = online.run(instance.jobs)
+    assert faults(schedule) == []
+    assert len(online.events) == len(np.unique(instance.arrival_s))
+    bound = HareScheduler().schedule(instance).relaxation.bound
+    assert schedule.objective >= bound * (1 - 1e-9)
+
+
+def test_the_past_does_not_depend_on_the_future():
+    jobs = random_instance(12, GPUS, 7, arrival_window_s=50_000.0).jobs
+    last = max(range(12), key=lambda n: jobs[n].arrival_s)
+    at = jobs[last].arrival_s
+    assert at > 0
+    online = OnlineHare(GPUS, max_tasks=10**9)
+    short = [job for k, job in enumerate(jobs) if k != last]
+    sizes = {"max_tasks": 40 * sum(job.tasks for job in jobs)}
+    online = OnlineHare(GPUS, **sizes)
+    with_it = {(e.now_s, e.jobs) for e in (online.run(jobs), online.events)[1] if e.now_s < at}
+    without = {(e.now_s, e.jobs) for e in (online.run(short), online.events)[1] if e.now_s < at}
+    assert with_it
+    assert {now for now, _ in with_it} == {now for now, _ in without}
+
+
+def test_events_after_the_first_are_solved_warm():
+    online = OnlineHare(GPUS, max_tasks=4000)
+    online.run(random_instance(20, GPUS, 3, arrival_window_s=2000.0).jobs)
+    assert len(online.events) > 3
+    assert not online.events[0].warm
+    assert np.mean([event.warm for event in online.events[1:]]) >= 0.5
+
+
+def test_arrivals_close_together_are_one_event():
+    jobs = random_instance(20, GPUS, 3, arrival_window_s=2000.0).jobs
+    every, few = OnlineHare(GPUS, max_tasks=2000), OnlineHare(GPUS, max_tasks=2000, event_s=500.0)
+    assert faults(every.run(jobs)) == []
+    assert faults(few.run(jobs)) == []
+    assert len(few.events) < len(every.events)

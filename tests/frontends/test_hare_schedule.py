@@ -1,0 +1,134 @@
+"""List scheduling: feasibility, rules, chunks, sequences."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hare_exhaustive import small_instance
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter_frontends.hare import (
+    Chunks,
+    HareInstance,
+    HareJob,
+    HareScheduler,
+    faults,
+    middle_order,
+    schedule_in_order,
+    sufficient_horizon_s,
+)
+from copter_frontends.vocabulary import InvalidJobError
+
+TIMES = st.floats(0.1, 5.0)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> HareInstance:
+    gpus = {kind: draw(st.integers(1, 3)) for kind in "ab"[: draw(st.integers(1, 2))]}
+    jobs = [
+        HareJob(
+            f"j{i}",
+            draw(st.integers(1, 9)),
+            draw(st.integers(1, 4)),
+            {kind: draw(TIMES) for kind in gpus},
+            {kind: draw(st.floats(0.0, 1.0)) for kind in gpus},
+            draw(st.floats(0.1, 10.0)),
+            draw(st.floats(0.0, 10.0)),
+        )
+        for i in range(draw(st.integers(1, 5)))
+    ]
+    return HareInstance.of(jobs, gpus)
+
+
+@settings(max_examples=150, deadline=None)
+@given(instances(), st.sampled_from(["earliest_finish", "paper"]), st.integers(0, 2**31), st.integers(20, 200))
+def test_no_task_ever_starts_before_its_round_may(instance, rule, seed, most):
+    """Whatever the order of jobs: all rules of the problem hold, chunked or not."""
+    chunks = Chunks.of(instance, most)
+    mean = np.random.default_rng(seed).uniform(0, 20, instance.n_jobs)
+    schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), rule)
+    assert faults(schedule) == []
+    assert schedule.makespan_s > 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(instances())
+def test_no_schedule_ends_after_the_sum_of_what_it_can_take(instance):
+    """The horizon of the relaxation covers the best schedules; list schedules by finish stay near it."""
+    found = HareScheduler().schedule(instance)
+    assert faults(found.schedule) == []
+    assert found.relaxation.bound <= found.schedule.objective * (1 + 1e-9)
+    assert sufficient_horizon_s(instance) >= found.relaxation.completion_s.max() * 0.5
+
+
+def test_the_paper_rule_takes_the_gpu_that_is_free_first_however_slow():
+    job = HareJob("j", 1, 3, {"fast": 1.0, "slow": 10.0})
+    instance = HareInstance.of([job], {"slow": 1, "fast": 1})
+    chunks = Chunks.of(instance)
+    order = np.zeros(1, dtype=np.int64)
+    assert schedule_in_order(instance, chunks, order, "paper").completion_s[0] == 10.0
+    assert schedule_in_order(instance, chunks, order).completion_s[0] == 3.0
+
+
+def test_equal_finishes_go_to_the_faster_gpu():
+    jobs = [HareJob("first", 1, 1, {"fast": 1.0}), HareJob("second", 1, 1, {"fast": 1.0, "slow": 2.0})]
+    instance = HareInstance.of(jobs, {"slow": 1, "fast": 1})
+    schedule = schedule_in_order(instance, Chunks.of(instance), np.arange(2))
+    assert schedule.gpu.tolist() == [1, 1]
+    assert schedule.completion_s.tolist() == [1.0, 2.0]
+
+
+def test_only_training_occupies_a_gpu():
+    jobs = [HareJob("a", 1, 1, {"g": 1.0}, {"g": 5.0}), HareJob("b", 1, 1, {"g": 1.0})]
+    instance = HareInstance.of(jobs, {"g": 1})
+    schedule = schedule_in_order(instance, Chunks.of(instance), np.arange(2))
+    assert schedule.start_s.tolist() == [0.0, 1.0]
+    assert schedule.completion_s.tolist() == [6.0, 2.0]
+
+
+def test_tasks_of_a_round_may_follow_each_other():
+    """Relaxed scale-fixed synchronisation (Figure 4): three tasks on two GPUs."""
+    job = HareJob("n", 2, 3, {"g": 1.0})
+    instance = HareInstance.of([job], {"g": 2})
+    schedule = schedule_in_order(instance, Chunks.of(instance), np.arange(2))
+    assert schedule.completion_s[0] == 4.0
+    assert sorted(len(tasks) for tasks in schedule.sequences().values()) == [3, 3]
+
+
+def test_chunks_keep_within_the_number_of_tasks_and_lose_no_round():
+    jobs = [HareJob("long", 1_000_003, 4, {"g": 0.2}), HareJob("short", 7, 2, {"g": 30.0})]
+    instance = HareInstance.of(jobs, {"g": 8})
+    chunks = Chunks.of(instance, 1000)
+    assert np.bincount(chunks.job, weights=chunks.rounds).tolist() == [1_000_003, 7]
+    assert int(instance.tasks[chunks.job].sum()) <= 1000
+    assert (chunks.rounds > 0).all()
+    assert chunks.first_round[chunks.first[:-1]].tolist() == [0, 0]
+    with pytest.raises(InvalidJobError, match="max_tasks"):
+        Chunks.of(instance, 5)
+
+
+def test_a_chunk_takes_as_long_as_its_rounds_in_lockstep():
+    instance = HareInstance.of([HareJob("j", 10, 2, {"g": 1.0}, {"g": 0.5})], {"g": 2})
+    whole = schedule_in_order(instance, Chunks.of(instance, 2), np.arange(1))
+    single = schedule_in_order(instance, Chunks.of(instance), np.arange(10))
+    assert whole.completion_s[0] == pytest.approx(single.completion_s[0])
+    assert faults(whole) == []
+
+
+def test_an_order_that_breaks_rounds_is_refused():
+    instance = HareInstance.of([HareJob("j", 2, 1, {"g": 1.0})], {"g": 1})
+    with pytest.raises(InvalidJobError, match="chunk 1 of job 0 before chunk 0"):
+        schedule_in_order(instance, Chunks.of(instance), np.array([1, 0]))
+    with pytest.raises(InvalidJobError, match="rule is 'best'"):
+        schedule_in_order(instance, Chunks.of(instance), np.array([0, 1]), "best")  # type: ignore[arg-type]
+
+
+def test_faults_are_found():
+    instance = small_instance(3)
+    schedule = HareScheduler().schedule(instance).schedule
+    assert faults(schedule) == []
+    early = dataclasses.replace(schedule, start_s=schedule.start_s - 100.0)
+    assert "a task starts before its job arrives" in faults(early)
+    late = dataclasses.replace(schedule, completion_s=schedule.completion_s + 1.0)
+    assert faults(late) == ["a completion time is not that of the job's last task"]
