@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter.algorithm.scaling import equilibrate
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
+from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
 from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
@@ -125,7 +126,9 @@ class InteriorSolve:
             sense=lp.sense,
             offset=lp.offset / scaling.cost,
         )
-        form = without_dense_columns(standard_form(scaled, 1.0 / scaling.cost))
+        form = standard_form(scaled, 1.0 / scaling.cost)
+        few = self.scale_columns and suits(form)
+        form = form if few else without_dense_columns(form)
         sign = 1.0 if lp.sense == "min" else -1.0
 
         def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -135,7 +138,7 @@ class InteriorSolve:
         if not len(form.row) or not len(form.column):
             return self.by_columns(lp)
         self.report = callback
-        answer = self.attempt(lp, form, original, None)
+        answer = self.attempt(lp, form, original, ColumnEquations(form, self.watch) if few else None)
         done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
         if done or form.matrix.nnz > MOST_AUGMENTED:
             return answer

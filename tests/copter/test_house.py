@@ -18,7 +18,7 @@ PAGES = {
     "F": ("formulation.md", 10, "*.py*"),
     "A": ("algorithm.md", 11, "*.py*"),
     "P": ("presolve.md", 17, "presolve/*.py"),
-    "I": ("interior.md", 13, "interior/*.py*"),
+    "I": ("interior.md", 14, "interior/*.py*"),
     "M": ("integer.md", 10, "integer/*.py*"),
 }
 

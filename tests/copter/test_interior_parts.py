@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import copter.interior.room
 from copter import LinearProgram, Settings, Status, solve
+from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import dense_columns, without_dense_columns
 from copter.interior.divergence import is_farkas
 from copter.interior.normal_equations import NormalEquations
@@ -246,3 +247,55 @@ def test_what_does_not_fit_into_memory_goes_to_the_proximal_method(monkeypatch: 
     assert solution.status is Status.OPTIMAL
     assert solution.pricing_passes > 0
     assert faults(lp, solution) == []
+
+
+# Columns' equations ---------------------------------------------------------------------------------------------------
+
+
+def many_rows(seed: int) -> LinearProgram:
+    """Inequalities of every kind, three for a column; boxed, bounded and free columns."""
+    rng = np.random.default_rng(seed)
+    m, n = 60, 15
+    a, x = sp.random_array((m, n), density=0.3, rng=rng), rng.random(n)
+    kind, activity = rng.integers(0, 3, m), np.asarray(a @ x)
+    low, high = np.where(kind == 1, -INF, activity - rng.random(m)), np.where(kind == 0, INF, activity + rng.random(m))
+    col_low = np.where(np.arange(n) % 5 == 0, -INF, 0.0)
+    return LinearProgram(rng.normal(size=n), a, low, high, col_low, np.where(np.arange(n) % 2, INF, 3.0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_columns_equations_give_the_same_step(seed: int) -> None:
+    """I14 against I5, and against both of the equations that a step solves."""
+    form = form_of(many_rows(seed))
+    assert suits(form)
+    rng = np.random.default_rng(seed)
+    theta = 10.0 ** rng.uniform(-3, 3, len(form.cost))
+    short, known = rng.normal(size=len(form.right)), rng.normal(size=len(form.cost))
+    one, other = ColumnEquations(form), NormalEquations(form.matrix)
+    one.factorise(theta, 0.0)
+    other.factorise(theta, 0.0)
+    for found, expected in zip(one.step(short, known), other.step(short, known), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    dt, dy = one.step(short, known)
+    np.testing.assert_allclose(form.matrix @ dt, short, atol=1e-9)
+    np.testing.assert_allclose(form.matrix.T @ dy - dt / theta, known, atol=1e-8)
+    np.testing.assert_allclose(form.matrix @ (theta * (form.matrix.T @ one.solve(short))), short, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_of_many_inequalities_have_the_same_optimum(seed: int) -> None:
+    lp = many_rows(seed)
+    solution = solve(lp, PLAIN)
+    ended, best, _, _ = highs(lp)
+    assert faults(lp, solution) == []
+    assert (solution.status is Status.OPTIMAL) == ("kOptimal" in str(ended))
+    if solution.status is Status.OPTIMAL:
+        assert solution.objective == pytest.approx(best, rel=1e-8, abs=1e-8)
+
+
+def test_equalities_and_few_rows_stay_with_the_rows_equations() -> None:
+    lp = many_rows(0)
+    equal = LinearProgram(lp.c, lp.A, lp.row_lower, np.where(np.arange(60) == 3, lp.row_lower, lp.row_upper))
+    assert not suits(form_of(equal))
+    assert not suits(form_of(LinearProgram(np.ones(40), np.ones((60, 40)), np.ones(60))))
+    assert not suits(form_of(LinearProgram([1.0], [[1.0]], col_lower=1.0, col_upper=1.0, row_upper=[2.0])))
