@@ -15,7 +15,7 @@ from copter.interior.dense_columns import without_dense_columns
 from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
-from copter.interior.predictor_corrector import PredictorCorrector, Progress, System
+from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
 from copter.interior.verdicts import elastic, recession
@@ -34,6 +34,7 @@ GOAL = 1e-4  # of the tolerance, on the scaled problem
 LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
 WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
+FAR_START = 1e3  # least distance of a second run's starting point from every bound
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
@@ -60,7 +61,7 @@ class InteriorSolve:
         self.report: Callback | None = None
         self.vertex = False  # whether the answer shall be a vertex of the optimal face
         self.iterations = iterations
-        self.scale_columns = True
+        self.otherwise = False  # the second run: scaled rows only, from a start farther inside
         self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
@@ -68,7 +69,7 @@ class InteriorSolve:
         answer = self.refined(self.answer(self.lp, self.callback))
         status, ray = self.verdict(answer)
         if status is Status.NUMERICAL_ERROR:
-            self.scale_columns = False
+            self.otherwise = True
             again = self.refined(self.answer(self.lp, self.callback))
             answer = again if demerit(again.judged) < demerit(answer.judged) else answer
             status, ray = self.verdict(answer)
@@ -115,7 +116,7 @@ class InteriorSolve:
 
     def answer(self, lp: LinearProgram, callback: Callback | None = None) -> Answer:
         """Run the method on a program and bring its best point back to the program's own units."""
-        scaling, matrix = equilibrate(lp, self.scale_columns)
+        scaling, matrix = equilibrate(lp, not self.otherwise)
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
             A=matrix,
@@ -127,7 +128,7 @@ class InteriorSolve:
             offset=lp.offset / scaling.cost,
         )
         form = standard_form(scaled, 1.0 / scaling.cost)
-        few = self.scale_columns and suits(form)
+        few = suits(form) and not self.otherwise
         form = form if few else without_dense_columns(form)
         sign = 1.0 if lp.sense == "min" else -1.0
 
@@ -151,7 +152,8 @@ class InteriorSolve:
         """Run the method with the normal equations, or with another system; polish what comes out."""
         try:
             limit = self.settings.max_interior_iterations
-            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system)
+            start = FAR_START if self.otherwise else LEAST_START
+            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system, start)
             progress = method.run()
         except Stopped:
             x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))

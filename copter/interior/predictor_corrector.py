@@ -67,7 +67,9 @@ class PredictorCorrector:
         stop: Callable[[int, Misfit], bool],
         must_stop: Callable[[], bool] | None = None,
         system: System | None = None,
+        least_start: float = LEAST_START,
     ) -> None:
+        self.least_start = least_start
         self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
@@ -126,7 +128,7 @@ class PredictorCorrector:
         product = inner(ta, za) + inner(wa, va)
         up += 0.5 * product / max(float(za.sum() + va.sum()), SMALL) + SMALL
         out += 0.5 * product / max(float(ta.sum() + wa.sum()), SMALL) + SMALL
-        up, out = max(up, LEAST_START), max(out, LEAST_START)
+        up, out = max(up, self.least_start), max(out, self.least_start)
         return Point(
             t=np.where(bounded, t + up, t),
             w=np.where(boxed, w + up, 1.0),

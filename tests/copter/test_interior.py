@@ -116,6 +116,15 @@ def test_coefficients_of_every_size(seed: int) -> None:
     assert solution.objective == pytest.approx(highs(lp)[1], rel=2e-6)
 
 
+def test_a_start_that_is_too_near_to_the_bounds_is_not_the_last() -> None:
+    """A chain that grows by a tenth a period: from 1 inside, steps become too short to move."""
+    lp = random_program("chain", 505, most=20)
+    solution = solve(lp, PLAIN)
+    assert solution.status is Status.OPTIMAL
+    assert faults(lp, solution) == []
+    assert solution.objective == pytest.approx(highs(lp)[1], rel=1e-9)
+
+
 def test_dependent_rows_do_not_throw_the_prices_away() -> None:
     """An assignment program has one row too many; its prices are fixed up to a shift, and must stay small."""
     for seed in (1, 3, 8):
