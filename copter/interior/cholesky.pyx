@@ -14,7 +14,8 @@ from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
 cdef int BLOCK = 64  # columns of a front that are eliminated at once
 cdef double CHECK_FLOPS = 1e8  # between two looks at the clock
-cdef double SKIP = 1e14  # a pivot that is too small becomes this many times the least one: the diagonal entry before elimination
+# A pivot that is too small becomes this many times the least one: the diagonal entry before elimination.
+cdef double SKIP = 1e14
 
 
 def elimination_tree(const int[::1] start, const int[::1] index, int[::1] parent):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import norm
+from copter.algorithm.sums import inner, norm
 from copter.interior.normal_equations import NormalEquations
 from copter.interior.standard_form import StandardForm
 
@@ -16,14 +16,19 @@ Floats = NDArray[np.float64]
 
 REFINEMENTS = 4
 ACCURATE = 1e-13  # residual of a step, relative to its right sides, at which it is not refined any more
+AT_REST = 1e-14  # theta, as a share of the largest, of columns that shall not move
 LEAST = 1e-100  # theta, so that its inverse is a number
-WORTH = 2.0  # rows for every column from which on the columns' equations are the smaller ones
+WORTH = 2.0  # times that the rows' equations must be larger
 
 
 def suits(form: StandardForm) -> bool:
-    """Whether every row has a column for its activity, and there are far fewer other columns."""
+    """Whether every row has a column for its activity, and the other columns' equations are much the smaller ones."""
     m, n = len(form.row), len(form.column)
-    return form.matrix.shape == (m, n + m) and 0 < WORTH * n <= m
+    if form.matrix.shape != (m, n + m) or not 0 < n <= m:
+        return False
+    by_row = np.diff(form.matrix.indptr).astype(np.float64) - 1.0
+    by_column = np.bincount(form.matrix.indices, minlength=n)[:n].astype(np.float64)
+    return bool(min(inner(by_column, by_column), m * m) >= WORTH * min(inner(by_row, by_row), n * n))
 
 
 class ColumnEquations:
@@ -47,8 +52,8 @@ class ColumnEquations:
         self.theta: Floats = np.ones(form.matrix.shape[1])
 
     def factorise(self, theta: Floats, delta: float) -> None:
-        """Factorise for this theta, all of it positive."""
-        self.theta = np.maximum(theta, LEAST)
+        """Factorise for this theta; columns at rest, with none, get next to none."""
+        self.theta = np.maximum(np.where(theta > 0.0, theta, AT_REST * theta.max()), LEAST)
         theta = self.theta
         x, s = theta[: self.columns], theta[self.columns :]
         self.normal.factorise(np.concatenate((1.0 / s, 1.0 / x)), 0.0)

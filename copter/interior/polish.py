@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
-from copter.interior.column_equations import ColumnEquations
 from copter.interior.point import Point
 from copter.interior.predictor_corrector import System
 from copter.interior.standard_form import StandardForm
@@ -52,8 +51,7 @@ def polished(form: StandardForm, system: System, point: Point) -> Iterator[tuple
     the prices as little as possible so that those columns' reduced costs vanish. A column that would cross a bound
     stops at it.
     """
-    if not isinstance(system, ColumnEquations):
-        yield by_normal_equations(form, system, point)
+    yield by_normal_equations(form, system, point)
     if form.matrix.nnz <= MOST_ENTRIES:
         for threshold in THRESHOLDS:
             corrected = by_augmented_system(form, point, threshold)

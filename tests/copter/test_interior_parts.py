@@ -297,5 +297,5 @@ def test_equalities_and_few_rows_stay_with_the_rows_equations() -> None:
     lp = many_rows(0)
     equal = LinearProgram(lp.c, lp.A, lp.row_lower, np.where(np.arange(60) == 3, lp.row_lower, lp.row_upper))
     assert not suits(form_of(equal))
-    assert not suits(form_of(LinearProgram(np.ones(40), np.ones((60, 40)), np.ones(60))))
+    assert not suits(form_of(LinearProgram(np.ones(50), np.ones((60, 50)), np.ones(60))))
     assert not suits(form_of(LinearProgram([1.0], [[1.0]], col_lower=1.0, col_upper=1.0, row_upper=[2.0])))
