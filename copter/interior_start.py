@@ -46,7 +46,10 @@ class InteriorStart:
         """Solve, and move the iterate to the optimum, or say with a verified ray why there is none."""
         if self.model.n_columns > self.most_columns or self.watch():
             return Start()
-        found = solve_interior(assemble(self.model), self.settings, self.watch)
+        try:
+            found = solve_interior(assemble(self.model), self.settings, self.watch)
+        except MemoryError:  # the proximal method factorises nothing of this size
+            return Start()
         if found.status is Status.OPTIMAL:
             self.move(found)
             return Start(moved=True)

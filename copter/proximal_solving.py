@@ -26,7 +26,8 @@ def solve_proximal(
     watch: Watch,
     callback: Callable[[int, float, float], bool | None] | None = None,
 ) -> Solution:
-    """Solve by the proximal-point method of sessions, from a cold start."""
+    """Solve by the proximal-point method of sessions alone, from a cold start."""
+    settings = replace(settings, interior_columns=0)
     session, scaling = scaled_session(lp, settings)
     solution = None
     for attempt in range(TIGHTENINGS + 1):

@@ -24,7 +24,7 @@ def solve(
     lp : LinearProgram
     settings : Settings, optional
         Its `method` chooses: "interior" (the default, docs/interior.md) for any LP, or "proximal", the method that
-        sessions keep warm, for LPs of many columns and few rows.
+        sessions keep warm, for LPs of many columns and few rows. What does not fit into memory goes to the latter.
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration or
         pricing pass; True ends the solve with INTERRUPTED.
@@ -41,6 +41,9 @@ def solve(
     """
     settings = settings or Settings()
     with Watch(settings.time_limit_s) as watch:
-        if settings.method == "proximal":
-            return solve_proximal(lp, settings, watch, callback)
-        return solve_interior(lp, settings, watch, callback)
+        if settings.method == "interior":
+            try:
+                return solve_interior(lp, settings, watch, callback)
+            except MemoryError:  # the proximal method factorises nothing of this size
+                pass
+        return solve_proximal(lp, settings, watch, callback)

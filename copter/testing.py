@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+ROUNDING = 1e-14  # of a sum, as a share of the sum of its terms' absolute values
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -154,28 +156,49 @@ def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> li
 
 
 def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
-    """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive."""
+    """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive.
+
+    The ray is taken with its largest entry 1. Its value must be above what rounding leaves in it, and a multiplier that
+    no bound supports must be below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
+    values below 1 / tolerance is feasible then.
+    """
     size = np.abs(ray).max(initial=0.0)
-    if not size > 0:
+    if not 0.0 < size < np.inf:
         return False
     price = ray / size
     reduced = -(lp.A.T @ price)
-    value = 0.0
-    for multiplier, lower, upper in ((price, lp.row_lower, lp.row_upper), (reduced, lp.col_lower, lp.col_upper)):
+    terms = abs(lp.A).T @ np.abs(price)
+    value, margin, unsupported = 0.0, 0.0, 0.0
+    for multiplier, lower, upper, magnitude in (
+        (price, lp.row_lower, lp.row_upper, np.abs(price)),
+        (reduced, lp.col_lower, lp.col_upper, terms),
+    ):
         bound = np.where(multiplier > 0, lower, upper)
-        small = np.abs(multiplier) <= tolerance
-        none = (multiplier == 0) | (small & np.isinf(bound))
-        term = multiplier * np.where(none, 0.0, bound)
-        value += float(term.sum())
-    return bool(np.isfinite(value) and value > 0)
+        none = (multiplier == 0) | np.isinf(bound)
+        unsupported = max(unsupported, float(np.abs(multiplier[none]).max(initial=0.0)))
+        bound = np.where(none, 0.0, bound)
+        value += float((multiplier * bound).sum())
+        margin += float((np.abs(bound) * magnitude).sum())
+    proven = np.isfinite(value) and value > ROUNDING * margin
+    return bool(proven and unsupported <= tolerance * min(1.0, value))
 
 
 def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
-    """Whether the LP improves for ever along a direction in x."""
+    """Whether the LP improves for ever along a direction in x.
+
+    The ray is taken with its largest entry 1. A row or bound may move the wrong way by `tolerance`, and by no more than
+    `tolerance` times the slope, in units of the largest cost that takes part.
+    """
     size = np.abs(ray).max(initial=0.0)
-    if not size > 0:
+    if not 0.0 < size < np.inf:
         return False
     direction = ray / size
+    slope = float(lp.c @ direction) * (1.0 if lp.sense == "min" else -1.0)
+    parts = np.abs(lp.c * direction)
+    if not slope < -ROUNDING * float(parts.sum()):
+        return False
+    dearest = float(np.abs(lp.c[np.abs(direction) > tolerance]).max(initial=0.0))
+    tolerance *= min(1.0, -slope / dearest) if dearest > 0 else 1.0
     change = lp.A @ direction
     blocked = (
         (np.isfinite(lp.row_upper) & (change > tolerance)).any()
@@ -183,8 +206,7 @@ def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) ->
         or (np.isfinite(lp.col_upper) & (direction > tolerance)).any()
         or (np.isfinite(lp.col_lower) & (direction < -tolerance)).any()
     )
-    slope = float(lp.c @ direction) * (1.0 if lp.sense == "min" else -1.0)
-    return bool(not blocked and slope < 0)
+    return not bool(blocked)
 
 
 def sia_like_model(jobs: int, gpus_per_type: int = 64, types: int = 3, seed: int = 0, capped: bool = False) -> Model:

@@ -12,23 +12,31 @@ class Watch:
     """Runs from its creation; inside ``with`` it also catches Ctrl-C (in the main thread, where no handler was set).
 
     A solve that Ctrl-C ends returns INTERRUPTED, with its best point, instead of raising KeyboardInterrupt half way
-    through an update. A second Ctrl-C raises as usual.
+    through an update. A second Ctrl-C raises as usual. A watch within another hears what that one caught.
 
     Attributes
     ----------
     limit_s : float
         Wall-clock seconds after which the answer is yes.
-    interrupted : bool
-        Whether Ctrl-C, or a callback, has ended the solve.
     """
 
-    __slots__ = ("_caught", "interrupted", "limit_s", "started")
+    __slots__ = ("_caught", "_interrupted", "_outer", "limit_s", "started")
 
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
         self.started = time.perf_counter()
-        self.interrupted = False
+        self._interrupted = False
         self._caught = False
+        self._outer: Watch | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C, or a callback, has ended the solve."""
+        return self._interrupted or (self._outer is not None and self._outer.interrupted)
+
+    @interrupted.setter
+    def interrupted(self, value: bool) -> None:
+        self._interrupted = value
 
     @property
     def elapsed_s(self) -> float:
@@ -40,9 +48,12 @@ class Watch:
 
     def __enter__(self) -> Watch:
         mine = threading.current_thread() is threading.main_thread()
-        if mine and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        handler = signal.getsignal(signal.SIGINT) if mine else None
+        if handler is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._interrupt)
             self._caught = True
+        outer = getattr(handler, "__self__", None)
+        self._outer = outer if isinstance(outer, Watch) else None
         return self
 
     def __exit__(

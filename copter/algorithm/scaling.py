@@ -29,17 +29,25 @@ def powers_of_two(values: Floats) -> Floats:
     return np.asarray(np.exp2(np.round(np.log2(values))))
 
 
-def equilibrate(lp: LinearProgram) -> tuple[Scaling, sp.csc_array]:
-    """Scaling factors, all powers of two, and the scaled matrix."""
-    magnitude = abs(lp.A)
+def equilibrate(lp: LinearProgram, columns: bool = True) -> tuple[Scaling, sp.csc_array]:
+    """Scaling factors, all powers of two, and the scaled matrix; columns are left as they are if so wanted.
+
+    A column of tiny coefficients is scaled up, and its bounds and cost go down with it. Where those are what matters,
+    scaled rows alone do better.
+    """
     row, column = np.ones(lp.shape[0]), np.ones(lp.shape[1])
+    row_of, column_of = lp.A.indices, np.repeat(np.arange(lp.shape[1], dtype=np.int32), np.diff(lp.A.indptr))
+    magnitude = np.abs(lp.A.data)
     for _ in range(RUIZ_PASSES):
-        scaled = sp.diags_array(row) @ magnitude @ sp.diags_array(column)
-        row_max = np.asarray(scaled.max(axis=1).todense()).ravel() if scaled.nnz else np.zeros(len(row))
-        column_max = np.asarray(scaled.max(axis=0).todense()).ravel() if scaled.nnz else np.zeros(len(column))
+        row_max, column_max = np.zeros(len(row)), np.zeros(len(column))
+        scaled = magnitude * row[row_of] * column[column_of]
+        np.maximum.at(row_max, row_of, scaled)
+        np.maximum.at(column_max, column_of, scaled)
         row /= np.sqrt(np.where(row_max > 0, row_max, 1.0))
-        column /= np.sqrt(np.where(column_max > 0, column_max, 1.0))
+        if columns:
+            column /= np.sqrt(np.where(column_max > 0, column_max, 1.0))
     row, column = powers_of_two(row), powers_of_two(column)
     size = float(np.abs(lp.c * column).max(initial=0.0))
     cost = float(powers_of_two(np.array([size]))[0]) if size > 0 else 1.0
-    return Scaling(row, column, cost), sp.csc_array(sp.diags_array(row) @ lp.A @ sp.diags_array(column))
+    matrix = sp.csc_array((lp.A.data * row[row_of] * column[column_of], row_of, lp.A.indptr), lp.shape, copy=True)
+    return Scaling(row, column, cost), matrix

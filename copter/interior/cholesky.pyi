@@ -24,6 +24,8 @@ def normal_matrix(
     index: _Ints,
     value: _Floats,
     work: _Floats,
+    begin: int,
+    end: int,
 ) -> None: ...
 
 class Factor:

@@ -14,7 +14,8 @@ from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
 cdef int BLOCK = 64  # columns of a front that are eliminated at once
 cdef double CHECK_FLOPS = 1e8  # between two looks at the clock
-cdef double SKIP = 1e14  # a pivot that is too small becomes this many times the least one: the diagonal entry before elimination
+# A pivot that is too small becomes this many times the least one: the diagonal entry before elimination.
+cdef double SKIP = 1e14
 
 
 def elimination_tree(const int[::1] start, const int[::1] index, int[::1] parent):
@@ -180,13 +181,16 @@ def front_rows(const int[::1] start, const int[::1] index, const int[::1] first,
 def normal_matrix(const int[::1] row_start, const int[::1] row_index, const double[::1] row_value,
                   const int[::1] column_start, const int[::1] column_index, const double[::1] column_value,
                   const double[::1] theta, const int[::1] start, const int[::1] index, double[::1] value,
-                  double[::1] work):
-    """Write the lower triangle of A diag(theta) A' into a fixed pattern; `work` is as long as A has rows, zero."""
-    cdef Py_ssize_t m = start.shape[0] - 1, i, p, q
+                  double[::1] work, Py_ssize_t begin, Py_ssize_t end):
+    """Write columns `begin` to `end` of the lower triangle of A diag(theta) A' into a fixed pattern.
+
+    `work` is as long as A has rows, and zero.
+    """
+    cdef Py_ssize_t i, p, q
     cdef int k, r
     cdef double scaled
     with nogil:
-        for i in range(m):
+        for i in range(begin, end):
             for p in range(row_start[i], row_start[i + 1]):
                 k = row_index[p]
                 scaled = row_value[p] * theta[k]

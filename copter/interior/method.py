@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from copter.algorithm.scaling import equilibrate
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
+from copter.interior.column_equations import ColumnEquations, suits
+from copter.interior.dense_columns import without_dense_columns
 from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
-from copter.interior.predictor_corrector import PredictorCorrector, Progress, System
+from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
 from copter.interior.verdicts import elastic, recession
@@ -32,6 +34,7 @@ GOAL = 1e-4  # of the tolerance, on the scaled problem
 LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
 WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
+FAR_START = 1e3  # least distance of a second run's starting point from every bound
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
@@ -58,11 +61,18 @@ class InteriorSolve:
         self.report: Callback | None = None
         self.vertex = False  # whether the answer shall be a vertex of the optimal face
         self.iterations = iterations
+        self.otherwise = False  # the second run: scaled rows only, from a start farther inside
+        self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
         """Solve; where there is no optimum, say why with a ray that the checker has verified."""
         answer = self.refined(self.answer(self.lp, self.callback))
         status, ray = self.verdict(answer)
+        if status is Status.NUMERICAL_ERROR:
+            self.otherwise = True
+            again = self.refined(self.answer(self.lp, self.callback))
+            answer = again if demerit(again.judged) < demerit(answer.judged) else answer
+            status, ray = self.verdict(answer)
         return self.solution(answer, status, ray)
 
     def verdict(self, answer: Answer) -> tuple[Status, Floats | None]:
@@ -71,31 +81,42 @@ class InteriorSolve:
             return Status.OPTIMAL, None
         if answer.stopped:
             return self.stopped(), None
-        ray = self.infeasibility_ray(answer)
+        if self.exhausted:
+            return Status.ITERATION_LIMIT, None
+        within = self.rows_hold(answer)
+        ray = None if within else self.infeasibility_ray(answer)
         if ray is not None:
             return Status.PRIMAL_INFEASIBLE, ray
         ray = self.improving_ray(answer)
         if ray is not None:
             return Status.DUAL_INFEASIBLE, ray
+        # Rows that can hold only to within tolerance leave no optimum to find.
+        ray = self.infeasibility_ray(answer) if within else None
+        if ray is not None:
+            return Status.PRIMAL_INFEASIBLE, ray
         if self.watch():
             return self.stopped(), None
-        if self.iterations >= self.settings.max_interior_iterations:
-            return Status.ITERATION_LIMIT, None
         return Status.NUMERICAL_ERROR, None
 
     def stopped(self) -> Status:
         """Who ended the solve: the caller or the clock."""
         return Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
 
+    def rows_hold(self, answer: Answer) -> bool:
+        """Whether the answer is feasible to within tolerance."""
+        judged, settings = answer.judged, self.settings
+        return judged.primal_absolute <= settings.absolute_tolerance and judged.primal <= settings.tolerance
+
     def optimal(self, answer: Answer) -> bool:
         """Whether the checker finds the answer within tolerance."""
-        return residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
+        within = residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
+        return within and answer.judged.complementarity <= self.settings.tolerance
 
     # Points -------------------------------------------------------------------------------------------------------
 
     def answer(self, lp: LinearProgram, callback: Callback | None = None) -> Answer:
         """Run the method on a program and bring its best point back to the program's own units."""
-        scaling, matrix = equilibrate(lp)
+        scaling, matrix = equilibrate(lp, not self.otherwise)
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
             A=matrix,
@@ -104,19 +125,23 @@ class InteriorSolve:
             col_lower=lp.col_lower / scaling.column,
             col_upper=lp.col_upper / scaling.column,
             sense=lp.sense,
+            offset=lp.offset / scaling.cost,
         )
-        form = standard_form(scaled)
+        form = standard_form(scaled, 1.0 / scaling.cost)
+        few = suits(form) and not self.otherwise
+        form = form if few else without_dense_columns(form)
         sign = 1.0 if lp.sense == "min" else -1.0
 
         def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
             x = np.clip(form.values(scaled, t) * scaling.column, lp.col_lower, lp.col_upper)
             return x, sign * form.prices(scaled, y) * scaling.row * scaling.cost
 
-        if not form.matrix.shape[0]:
-            return self.without_rows(lp)
+        if not len(form.row) or not len(form.column):
+            return self.by_columns(lp)
         self.report = callback
-        answer = self.attempt(lp, form, original, None)
-        if answer.converged or answer.stopped or self.optimal(answer) or form.matrix.nnz > MOST_AUGMENTED:
+        answer = self.attempt(lp, form, original, ColumnEquations(form, self.watch) if few else None)
+        done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
+        if done or form.matrix.nnz > MOST_AUGMENTED:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
@@ -127,12 +152,14 @@ class InteriorSolve:
         """Run the method with the normal equations, or with another system; polish what comes out."""
         try:
             limit = self.settings.max_interior_iterations
-            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system)
+            start = FAR_START if self.otherwise else LEAST_START
+            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system, start)
             progress = method.run()
         except Stopped:
             x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
             return Answer(x, y, check(lp, x, y), self.iterations, False, True)
         self.iterations += progress.iterations
+        self.exhausted |= progress.iterations >= limit and not progress.converged
         return self.best_of(lp, form, method.system, progress, original)
 
     def refined(self, answer: Answer) -> Answer:
@@ -140,12 +167,12 @@ class InteriorSolve:
         lp = self.lp
         for _ in range(self.settings.refinements):
             judged = answer.judged
-            if self.optimal(answer) or self.watch() or not demerit(judged) <= WORTH_REFINING:
+            if self.optimal(answer) or self.exhausted or self.watch() or not demerit(judged) <= WORTH_REFINING:
                 break
             primal = magnification(judged.primal_absolute)
             dual = magnification(max(judged.dual_absolute, judged.gap))
             error = self.answer(error_program(lp, answer.x, answer.y, primal, dual))
-            x = np.clip(answer.x + error.x / primal, lp.col_lower, lp.col_upper)
+            x = np.clip(answer.x + error.x[: lp.shape[1]] / primal, lp.col_lower, lp.col_upper)
             y = answer.y + error.y / dual
             better = replace(answer, x=x, y=y, judged=check(lp, x, y))
             if not demerit(better.judged) < 0.5 * demerit(judged):
@@ -202,8 +229,8 @@ class InteriorSolve:
         judged = check(lp, x, y)
         return replace(best, x=x, y=y, judged=judged) if demerit(judged) < demerit(best.judged) else best
 
-    def without_rows(self, lp: LinearProgram) -> Answer:
-        """Every column by itself."""
+    def by_columns(self, lp: LinearProgram) -> Answer:
+        """Every column by itself, where there are no rows to hold or no columns to move."""
         cost = lp.c if lp.sense == "min" else -lp.c
         best = np.where(
             cost > 0, lp.col_lower, np.where(cost < 0, lp.col_upper, np.clip(0.0, lp.col_lower, lp.col_upper))
@@ -226,11 +253,6 @@ class InteriorSolve:
 
     def infeasibility_ray(self, answer: Answer) -> Floats | None:
         """Verified row multipliers that prove there is no feasible point, or None."""
-        if (
-            answer.judged.primal_absolute <= self.settings.absolute_tolerance
-            and answer.judged.primal <= self.settings.tolerance
-        ):
-            return None
         for y in self.farkas_candidates(answer):
             ray = cleaned(y)
             for sign in (1.0, -1.0):
@@ -282,5 +304,7 @@ def residuals_of(judged: Judged) -> Residuals:
 
 def demerit(judged: Judged) -> float:
     """How far a point is from optimal: the worst of all residuals."""
-    worst = max(judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute)
+    residuals = residuals_of(judged)
+    relative = max(residuals.primal, residuals.dual, residuals.gap, judged.complementarity)
+    worst = max(relative, residuals.primal_absolute, residuals.dual_absolute)
     return worst if np.isfinite(worst) else np.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,14 +12,19 @@ from numpy.typing import NDArray
 from copter.algorithm.sums import inner, norm
 from copter.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
 from copter.interior.ordering import minimum_degree, postordered
+from copter.interior.room import require_room
 
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
 REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
 ACCURATE = 1e-12  # relative residual at which refinement stops
+SINGULAR = 1e-7  # curvature, as a share of the factor's, at which a direction counts as one of dependent rows
 CLOSINGS = 2  # of the rows, after a step has been solved for
 CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
+
+
+CHUNK = 2e7  # products between two looks at the clock
 
 
 class Stopped(Exception):
@@ -38,8 +44,9 @@ class NormalEquations:
     def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
         self.must_stop = must_stop
         m = matrix.shape[0]
-        ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-        pattern = sp.csc_array(ones @ ones.T + sp.eye_array(m))
+        entries = np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
+        require_room("the matrix of the normal equations", min(inner(entries, entries), float(m) ** 2), 20)
+        pattern = normal_pattern(matrix, bool((entries == m).any()))
         ordering, permuted, tree = postordered(pattern, minimum_degree(pattern))
         self.matrix, self.ordering = matrix, ordering
         count = np.empty(m, dtype=np.int32)
@@ -47,6 +54,7 @@ class NormalEquations:
         first = np.empty(m + 1, dtype=np.int32)
         groups = supernodes(tree, count, first)
         first = first[: groups + 1].copy()
+        require_room("the Cholesky factor of the normal equations", float(count.sum(dtype=np.int64)), 8)
         lower = sp.csc_array(sp.tril(permuted))
         lower.sort_indices()
         self._start, self._index = lower.indptr.astype(np.int32), lower.indices.astype(np.int32)
@@ -60,6 +68,7 @@ class NormalEquations:
         self.columns.sort_indices()
         self._row_arrays = self._arrays(self.rows)
         self._column_arrays = self._arrays(self.columns)
+        self._chunks = self._chunks_of_rows()
         self.theta: Floats = np.ones(matrix.shape[1])
         self.delta = 0.0
 
@@ -67,10 +76,20 @@ class NormalEquations:
     def _arrays(matrix: sp.csr_array | sp.csc_array) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data
 
+    def _chunks_of_rows(self) -> list[int]:
+        """Bounds of runs of rows that take about as long each as the caller can wait for."""
+        per_row = self.rows.astype(bool) @ np.diff(self.columns.indptr).astype(np.float64)
+        whole = np.floor(np.cumsum(per_row) / CHUNK)
+        return [0, *(np.flatnonzero(np.diff(whole)) + 1).tolist(), self.rows.shape[0]]
+
     def factorise(self, theta: Floats, delta: float) -> int:
         """Factorise for this theta; the number of rows that dropped out as dependent."""
         self.theta, self.delta = theta, delta
-        normal_matrix(*self._row_arrays, *self._column_arrays, theta, self._start, self._index, self._value, self._work)
+        arrays = (*self._row_arrays, *self._column_arrays, theta, self._start, self._index, self._value, self._work)
+        for begin, end in pairwise(self._chunks):
+            normal_matrix(*arrays, begin, end)
+            if self.must_stop is not None and self.must_stop():
+                raise Stopped
         diagonal = self._value[self._start[:-1]]
         least = PIVOT * diagonal
         self._value[self._start[:-1]] += delta
@@ -120,7 +139,7 @@ class NormalEquations:
             direction = preconditioned if step == 0 else preconditioned + slope / previous * direction
             image = self.times(direction)
             curvature = inner(direction, image)
-            if not curvature > 0.0 or not slope > 0.0:
+            if not curvature > SINGULAR * slope or not slope > 0.0:
                 break
             y = y + slope / curvature * direction
             residual = residual - slope / curvature * image
@@ -128,3 +147,12 @@ class NormalEquations:
         solution = np.empty_like(right)
         solution[self.ordering] = best
         return solution
+
+
+def normal_pattern(matrix: sp.csr_array, full: bool = False) -> sp.csc_array:
+    """Pattern of A A' with its diagonal, (m, m); `full` says that some column has an entry in every row."""
+    m = matrix.shape[0]
+    if full:
+        return sp.csc_array(np.ones((m, m)))
+    ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return sp.csc_array(ones @ ones.T + sp.eye_array(m))

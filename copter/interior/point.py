@@ -78,5 +78,5 @@ def misfit_of(form: StandardForm, point: Point) -> Misfit:
         mu=mu,
         relative_primal=norm(np.concatenate((primal, ends))) / (1.0 + norm(form.right)),
         relative_dual=norm(dual) / (1.0 + norm(form.cost)),
-        relative_gap=abs(value - bound) / (1.0 + abs(value)),
+        relative_gap=abs(value - bound) / (form.unit + abs(value + form.constant)),
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.sums import inner
+from copter.interior.divergence import is_farkas
 from copter.interior.normal_equations import NormalEquations, Stopped
 from copter.interior.point import Direction, Misfit, Point, misfit_of
 from copter.interior.standard_form import StandardForm
@@ -23,6 +24,8 @@ DELTA = 1e-11  # added to the diagonal of the normal equations, times its larges
 BACK_OFF = 0.9995  # share of the way to the boundary
 PROGRESS = 0.9  # an iteration that brings none of its figures below this share of its least has been in vain
 NEAR = 1e-6  # of an optimum, in relative misfit
+NOTHING = 1e-15  # mean complementarity below which its fall is no progress
+HOPELESS = 1e-6  # relative misfit of the equations above which a Farkas ray is looked for
 STALL = 12  # iterations in vain end the method
 CORRECTIONS = 2  # of centrality, after Mehrotra's
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
@@ -64,7 +67,9 @@ class PredictorCorrector:
         stop: Callable[[int, Misfit], bool],
         must_stop: Callable[[], bool] | None = None,
         system: System | None = None,
+        least_start: float = LEAST_START,
     ) -> None:
+        self.least_start = least_start
         self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
@@ -94,8 +99,11 @@ class PredictorCorrector:
             better = figures(misfit) < PROGRESS * least
             least = np.where(better, figures(misfit), least)
             since = 0 if better.any() else since + 1
-            if misfit.worst < best_misfit.worst:
+            diverged = misfit.relative_primal > HOPELESS and is_farkas(self.form, point)
+            if diverged or misfit.worst < best_misfit.worst:
                 best, best_misfit = point.copy(), misfit
+            if diverged:
+                break
         return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped)
 
     def starting_point(self) -> Point:
@@ -120,7 +128,7 @@ class PredictorCorrector:
         product = inner(ta, za) + inner(wa, va)
         up += 0.5 * product / max(float(za.sum() + va.sum()), SMALL) + SMALL
         out += 0.5 * product / max(float(ta.sum() + wa.sum()), SMALL) + SMALL
-        up, out = max(up, LEAST_START), max(out, LEAST_START)
+        up, out = max(up, self.least_start), max(out, self.least_start)
         return Point(
             t=np.where(bounded, t + up, t),
             w=np.where(boxed, w + up, 1.0),
@@ -219,7 +227,7 @@ class PredictorCorrector:
 
 def figures(misfit: Misfit) -> Floats:
     """What must fall for the method to go on; mu falls for ever, so near the end it does not count."""
-    mu = misfit.mu if misfit.worst > NEAR else np.inf
+    mu = misfit.mu if misfit.worst > NEAR and misfit.mu > NOTHING else np.inf
     return np.array([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu])
 
 

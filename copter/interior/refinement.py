@@ -7,6 +7,7 @@ interior-point method.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.linear_program import LinearProgram
@@ -23,14 +24,22 @@ def magnification(violation: float) -> float:
 
 
 def error_program(lp: LinearProgram, x: Floats, y: Floats, primal: float, dual: float) -> LinearProgram:
-    """The LP that d = primal (x* - x) solves at costs dual (c - A'y); its prices are dual (y* - y)."""
+    """The LP whose first n columns are primal (x* - x) and whose prices are dual (y* - y).
+
+    Rows that are no equations get a column s for the change of their activity, at cost dual y: their price may fall as
+    well as rise.
+    """
     activity = lp.A @ x
+    loose = np.flatnonzero(lp.row_lower != lp.row_upper)
+    slack = sp.csc_array((-np.ones(len(loose)), (loose, np.arange(len(loose)))), shape=(lp.shape[0], len(loose)))
+    lower, upper = primal * (lp.row_lower - activity), primal * (lp.row_upper - activity)
+    right = np.where(lp.row_lower == lp.row_upper, lower, 0.0)
     return LinearProgram(
-        c=dual * (lp.c - lp.A.T @ y),
-        A=lp.A,
-        row_lower=primal * (lp.row_lower - activity),
-        row_upper=primal * (lp.row_upper - activity),
-        col_lower=primal * (lp.col_lower - x),
-        col_upper=primal * (lp.col_upper - x),
+        c=dual * np.concatenate((lp.c - lp.A.T @ y, y[loose])),
+        A=sp.hstack((lp.A, slack), format="csc"),
+        row_lower=right,
+        row_upper=right,
+        col_lower=np.concatenate((primal * (lp.col_lower - x), lower[loose])),
+        col_upper=np.concatenate((primal * (lp.col_upper - x), upper[loose])),
         sense=lp.sense,
     )

@@ -33,6 +33,10 @@ class StandardForm:
         The LP's column that each of the first columns is.
     sign, origin : ndarray (columns,)
         The LP's value is origin + sign * t.
+    constant : float
+        What the LP's objective, as minimised, is above cost't.
+    unit : float
+        What counts as one in a relative gap.
     """
 
     matrix: sp.csr_array
@@ -44,6 +48,8 @@ class StandardForm:
     column: NDArray[np.int64]
     sign: Floats
     origin: Floats
+    constant: float = 0.0
+    unit: float = 1.0
 
     def values(self, lp: LinearProgram, t: Floats) -> Floats:
         """x of the LP, (n,)."""
@@ -54,12 +60,12 @@ class StandardForm:
     def prices(self, lp: LinearProgram, y: Floats) -> Floats:
         """Row duals of the LP as minimised, (m,)."""
         prices = np.zeros(lp.shape[0])
-        prices[self.row] = y
+        prices[self.row] = y[: len(self.row)]
         return prices
 
 
-def standard_form(lp: LinearProgram) -> StandardForm:
-    """Write an LP (as a minimisation) in equations."""
+def standard_form(lp: LinearProgram, unit: float = 1.0) -> StandardForm:
+    """Write an LP, as a minimisation, in equations; `unit` is one unit of the objective that gaps are judged by."""
     row = np.flatnonzero(np.isfinite(lp.row_lower) | np.isfinite(lp.row_upper))
     column = np.flatnonzero(lp.col_lower != lp.col_upper)
     fixed = np.flatnonzero(lp.col_lower == lp.col_upper)
@@ -69,7 +75,8 @@ def standard_form(lp: LinearProgram) -> StandardForm:
     right = right + np.where(equation, lp.row_lower[row], 0.0)
     loose = np.flatnonzero(~equation)
     slack = sp.csr_array((-np.ones(len(loose)), (loose, np.arange(len(loose)))), shape=(len(row), len(loose)))
-    cost = (1.0 if lp.sense == "min" else -1.0) * lp.c
+    objective = 1.0 if lp.sense == "min" else -1.0
+    cost = objective * lp.c
     lower = np.concatenate((lp.col_lower[column], lp.row_lower[row][loose]))
     upper = np.concatenate((lp.col_upper[column], lp.row_upper[row][loose]))
     sign = np.where(np.isneginf(lower) & np.isfinite(upper), -1.0, 1.0)
@@ -86,4 +93,7 @@ def standard_form(lp: LinearProgram) -> StandardForm:
         column=column,
         sign=sign,
         origin=origin,
+        constant=objective * lp.offset
+        + float(cost[fixed] @ lp.col_lower[fixed] + cost[column] @ origin[: len(column)]),
+        unit=unit,
     )

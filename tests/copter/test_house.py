@@ -13,14 +13,42 @@ ROOT = Path(__file__).parents[2]
 STUBS = sorted((ROOT / "copter").rglob("*.pyi"))
 
 
-def test_cited_equations_exist() -> None:
-    documents = "".join((ROOT / "docs" / name).read_text() for name in ("formulation.md", "algorithm.md"))
-    numbered = set(re.findall(r"\\tag\{([AF]\d+)\}", documents)) | set(re.findall(r"\*\*([AF]\d+)\.\*\*", documents))
-    sources = [path for path in (ROOT / "copter").rglob("*.py*") if path.suffix in (".py", ".pyx", ".pxd")]
-    cited = {number for path in sources for number in re.findall(r"\b([AF]\d{1,2})\b", path.read_text())}
-    assert len(cited) >= 15
-    assert cited <= numbered
-    assert numbered == {f"F{i}" for i in range(1, 11)} | {f"A{i}" for i in range(1, 12)}
+# Letter of a page's equations -> the page, how many there are, and the code that cites them.
+PAGES = {
+    "F": ("formulation.md", 10, "*.py*"),
+    "A": ("algorithm.md", 11, "*.py*"),
+    "P": ("presolve.md", 17, "presolve/*.py"),
+    "I": ("interior.md", 14, "interior/*.py*"),
+    "M": ("integer.md", 10, "integer/*.py*"),
+}
+
+
+def cited_by(paths: list[Path], letter: str) -> set[str]:
+    """Numbers of one letter in the text of files; "I3-I6" and "(equations I8, I9)" are all of theirs."""
+    found = set()
+    for path in paths:
+        for first, last in re.findall(rf"\b{letter}(\d{{1,2}})(?:(?:-| to ){letter}(\d{{1,2}}))?\b", path.read_text()):
+            found |= {f"{letter}{i}" for i in range(int(first), int(last or first) + 1)}
+    return found
+
+
+@pytest.mark.parametrize("letter", PAGES)
+def test_cited_equations_exist_and_numbered_ones_are_cited(letter: str) -> None:
+    page, count, pattern = PAGES[letter]
+    text = (ROOT / "docs" / page).read_text()
+    numbered = re.findall(rf"\\tag\{{({letter}\d+)\}}", text) + re.findall(rf"\*\*({letter}\d+)\.", text)
+    sources = [path for path in (ROOT / "copter").rglob(pattern) if path.suffix in (".py", ".pyx", ".pxd")]
+    assert sorted(numbered) == sorted(f"{letter}{i}" for i in range(1, count + 1))
+    cited = cited_by(sources, letter)
+    assert cited <= set(numbered)
+    if letter in "IP":
+        assert set(numbered) <= cited
+
+
+@pytest.mark.parametrize("letter", PAGES)
+def test_pages_point_to_equations_that_exist(letter: str) -> None:
+    pages = [ROOT / "docs" / page for page, _, _ in PAGES.values()] + [ROOT / "docs" / "README.md"]
+    assert cited_by(pages, letter) == {f"{letter}{i}" for i in range(1, PAGES[letter][1] + 1)}
 
 
 def test_every_extension_has_a_stub() -> None:
