@@ -14,7 +14,7 @@ from copter_frontends.baselines.base import Choice, requested_gpus
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
 from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.chronus.rewards import StepReward
-from copter_frontends.vocabulary import Cluster
+from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
 NEVER_S = 1e12
@@ -74,6 +74,11 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
         starts, objective, bound = self._starts(waiting, list(chosen), left, now_s)
         best_effort = sorted((j for j in self.queue() if j not in self.rewards), key=lambda j: j not in self.held)
         return Choice(self.down_the_list([*chosen, *starts, *best_effort]), objective=objective, bound=bound)
+
+    def kinds(self, job: Job, left: Mapping[str, int]) -> list[str]:
+        """The type that a running SLO job has, as it is not moved; otherwise the fastest first."""
+        held = self.held.get(job.id) if job.id in self.rewards else None
+        return sorted(super().kinds(job, left), key=lambda kind: held is not None and kind != held.gpu_type)
 
     def _deadline_s(self, job_id: str) -> float:
         return self.jobs[job_id].submit_s + self.rewards[job_id].steps[0][0]

@@ -6,6 +6,8 @@ import numpy as np
 
 from copter_frontends.chronus.options import Bools, Ints, Options
 
+MOST_LOOKED_AT = 128  # jobs, the smallest, whose lease might make room for another's
+
 
 class Draft:
     """Leases given to jobs, within capacity at any time.
@@ -150,14 +152,17 @@ class Draft:
         size = options.gpus[rows]
         lacking = gpus - int(self.free[kind, lease])
         fits = (options.kind[rows] == kind) & (size >= lacking)
-        here, rows, size = here[fits], rows[fits], size[fits]
+        space = self.free[kind] - np.where(held, gpus, 0)
+        fits &= size <= int(space.max())
+        small = np.flatnonzero(fits)[np.argsort(size[fits], kind="stable")][:MOST_LOOKED_AT]
+        here, rows, size = here[small], rows[small], size[small]
         if len(here) == 0:
             return None
-        room = self.free[kind][None, :] - np.where(held, gpus, 0)[None, :] >= size[:, None]
+        room = space[None, :] >= size[:, None]
         room &= ~self.taken[here] & (np.arange(self.horizon)[None, :] < options.last[rows][:, None])
         able = np.flatnonzero(room.any(axis=1))
         if len(able) == 0:
             return None
-        best = able[np.argmin(size[able])]
+        best = able[0]
         target = self.horizon - 1 - int(np.argmax(room[best][::-1]))
         return int(here[best]), lease, target

@@ -24,7 +24,7 @@ class LeaseShim:
     """
 
     most_failures: int = 24
-    goal: float = 2e-3
+    goal: float = 5e-3
 
     def __call__(
         self, options: Options, capacity: Ints, solution: LeaseSolution, incumbent: Incumbent | None = None
