@@ -1,4 +1,4 @@
-"""The throughput estimator: formulas (1)-(5), the three layers, what it learns, and bad input (P3-P8)."""
+"""The throughput estimator: formulas (1)-(5), the three layers, what it learns, and bad input (HP3-HP8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs that the relaxation leaves in doubt, settled together by a small MILP (P20)."""
+"""The jobs that the relaxation leaves in doubt, settled together by a small MILP (HP20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data loading as a mixture of two states: in memory, or still to be read (equation 3; P5)."""
+"""Data loading as a mixture of two states: in memory, or still to be read (equation 3; HP5)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LoadingState:
                 raise ThroughputError(f"data loading: {name} is {value}, must be finite and >= 0")
 
     def mean_of_larger_s(self, other_s: float) -> float:
-        """E max(T_d, other): exact for a normal T_d (P5)."""
+        """E max(T_d, other): exact for a normal T_d (HP5)."""
         if self.deviation_s == 0.0:
             return max(self.mean_s, other_s)
         z = (self.mean_s - other_s) / self.deviation_s

@@ -1,4 +1,4 @@
-"""The three-layer throughput database: server, type, theory (section 3.3; P6)."""
+"""The three-layer throughput database: server, type, theory (section 3.3; HP6)."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ThroughputDatabase:
             return None if row is None else IterationTimes.from_dict(json.loads(row[0]))
 
     def server_ratios(self) -> dict[tuple[str, str], float]:
-        """{(GPU type, server): how fast it is beside its type}: the mean over what jobs have in both layers (P7)."""
+        """{(GPU type, server): how fast it is beside its type}: the mean over what jobs have in both layers (HP7)."""
         with self._reported("be read"):
             rows = self._sql.execute(
                 "SELECT s.gpu_type, s.server, SUM(s.observations * s.per_gpu / t.per_gpu) / SUM(s.observations) "

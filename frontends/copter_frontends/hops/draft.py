@@ -1,4 +1,4 @@
-"""A plan in the making: which job has which offer on which servers, and what is free (P19)."""
+"""A plan in the making: which job has which offer on which servers, and what is free (HP19)."""
 
 from __future__ import annotations
 

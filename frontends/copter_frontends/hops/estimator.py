@@ -1,4 +1,4 @@
-"""Throughput of any configuration, read from the database top-down (section 3.5; P7)."""
+"""Throughput of any configuration, read from the database top-down (section 3.5; HP7)."""
 
 from __future__ import annotations
 

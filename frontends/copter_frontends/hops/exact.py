@@ -1,4 +1,4 @@
-"""The program as the paper writes it, a column for every configuration on single servers (11)-(13); P9, P11."""
+"""The program as the paper writes it, a column for every configuration on single servers (11)-(13); HP9, HP11."""
 
 from __future__ import annotations
 

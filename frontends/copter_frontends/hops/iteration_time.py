@@ -1,4 +1,4 @@
-"""Seconds of one training iteration, put together from its parts (equations 1, 2, 4, 5; P3, P4)."""
+"""Seconds of one training iteration, put together from its parts (equations 1, 2, 4, 5; HP3, HP4)."""
 
 from __future__ import annotations
 

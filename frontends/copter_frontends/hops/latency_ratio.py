@@ -1,4 +1,4 @@
-"""Latency-ratio fairness: how long jobs wait beside how long they live (equations 6 to 9; P15, P16)."""
+"""Latency-ratio fairness: how long jobs wait beside how long they live (equations 6 to 9; HP15, HP16)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class LatencyQueue:
 
 
 def weights(values: Mapping[str, float], power: float) -> dict[str, float]:
-    """w_i = ((prior_i + bias) / largest)^lambda, in (0, 1] (P11).
+    """w_i = ((prior_i + bias) / largest)^lambda, in (0, 1] (HP11).
 
     The bias keeps every priority at 0.01 or more. Dividing by the largest before the power changes no decision and
     keeps any lambda from overflowing; where a weight would be too small for arithmetic it is held at 1e-9.

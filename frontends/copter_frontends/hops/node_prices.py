@@ -1,4 +1,4 @@
-"""The other formulation at scale: a price for every server, columns made as they are needed (P14)."""
+"""The other formulation at scale: a price for every server, columns made as they are needed (HP14)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Generated:
 
 
 class NodePriceFormulation:
-    """One resource a server; each job has only the configurations that were once worth their price (P14).
+    """One resource a server; each job has only the configurations that were once worth their price (HP14).
 
     A job's best configuration at given prices is found without listing them: on one server it is the cheapest with
     room, group by group; over several it is the cheapest window, by a sliding sum.

@@ -1,4 +1,4 @@
-"""What a job may be given, and how much faster it makes the job: the rows of G (section 3.6; P9, P10)."""
+"""What a job may be given, and how much faster it makes the job: the rows of G (section 3.6; HP9, HP10)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Offers:
     kind, group, gpus : int64 arrays (n,)
         PACKED: on one server; SPREAD: on several, each filled as much as can be. GPUs is R_k.
     gain : float64 array (n,)
-        G_ij: throughput over the job's smallest one (P10).
+        G_ij: throughput over the job's smallest one (HP10).
     base : float
         Samples per second at a gain of 1.
     sensitivity : float

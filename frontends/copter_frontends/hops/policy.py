@@ -253,7 +253,7 @@ class HopsPolicy(BaselinePolicy):
         return self._choice(kept or draft, bound, fractional, prices, solution, kept is not None, timings)
 
     def _let_in(self, draft: Draft, waiting: list[str], wish: Wishing, solution: Solution) -> float:
-        """Plan again for the fragments, jobs behind the window among them; what these may add to the bound (P18)."""
+        """Plan again for the fragments, jobs behind the window among them; what these may add to the bound (HP18)."""
         idle = draft.idle
         if idle == 0 or not waiting:
             return 0.0
@@ -273,7 +273,7 @@ class HopsPolicy(BaselinePolicy):
         return adjust_for_sensitivity(waiting, window, smallest, sensitivity, idle)
 
     def _idle_gpus(self, draft: Draft, waiting: list[str], wish: Wishing, deadline_s: float, begun: float) -> Choice:
-        """A smaller plan within the round: what is idle, for jobs that wait; its bound is that of this choice (P18)."""
+        """A smaller plan within the round: what is idle, for jobs that wait; its bound is that of this choice (HP18)."""
         idle, bound, fractional = draft.idle, draft.value, 0
         solved = shimmed = edited = time.perf_counter()
         solution = None

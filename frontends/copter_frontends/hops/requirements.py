@@ -1,4 +1,4 @@
-"""What a user asks for: a finite set of GPU counts, and the learning rate at each (P1, P2)."""
+"""What a user asks for: a finite set of GPU counts, and the learning rate at each (HP1, HP2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rule = Literal["linear", "sqrt"]
 
 @dataclass(frozen=True, slots=True)
 class RequirementSet:
-    """R = {R_1 < R_2 < ...}: the numbers of GPUs that a job may run on (P1).
+    """R = {R_1 < R_2 < ...}: the numbers of GPUs that a job may run on (HP1).
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class RequirementSet:
 
     @classmethod
     def between(cls, smallest: int, largest: int, steps: int = MOST_STEPS) -> RequirementSet:
-        """At most `steps` sizes at equal intervals from smallest to largest, both among them (P2).
+        """At most `steps` sizes at equal intervals from smallest to largest, both among them (HP2).
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Which jobs of the queue may be served: the window at its head, and its adjustment for fragments (P17, P18)."""
+"""Which jobs of the queue may be served: the window at its head, and its adjustment for fragments (HP17, HP18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the relaxation to servers: take what is whole, pack, dive on the rest, fill, swap (P19 to P22)."""
+"""From the relaxation to servers: take what is whole, pack, dive on the rest, fill, swap (HP19 to HP22)."""
 
 from __future__ import annotations
 

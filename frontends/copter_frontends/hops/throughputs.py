@@ -1,4 +1,4 @@
-"""What the Hops policy asks about speed, and a goodput model as the answer (P8)."""
+"""What the Hops policy asks about speed, and a goodput model as the answer (HP8)."""
 
 from __future__ import annotations
 
