@@ -21,7 +21,7 @@ ROUND_S = 300.0
 
 
 class HopsRounds:
-    """Hops' per-round LP (docs/hops.md, HP11, HP12): a column for each (group, size), spread where larger than a server.
+    """Hops' per-round LP (docs/hops.md, HP11, HP12): a column each (group, size), spread where larger than a server.
 
     A job's weight is its wait over its age, to the power of one; running jobs wait no longer, so that every weight is
     new in every round.

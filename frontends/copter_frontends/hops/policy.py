@@ -273,7 +273,7 @@ class HopsPolicy(BaselinePolicy):
         return adjust_for_sensitivity(waiting, window, smallest, sensitivity, idle)
 
     def _idle_gpus(self, draft: Draft, waiting: list[str], wish: Wishing, deadline_s: float, begun: float) -> Choice:
-        """A smaller plan within the round: what is idle, for jobs that wait; its bound is that of this choice (HP18)."""
+        """A smaller plan within the round: what is idle, for those waiting; its bound is of this choice (HP18)."""
         idle, bound, fractional = draft.idle, draft.value, 0
         solved = shimmed = edited = time.perf_counter()
         solution = None
