@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
         "--mode",
         choices=["full", "capped"],
         default="full",
-        help="of sia: jobs; of hadar: columns; of hare: 40 intervals or 23",
+        help="of sia: jobs; of hadar, hops: columns; of hare: 40 intervals or 23",
     )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
     found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
@@ -49,7 +49,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
     unknown = [name for name in names if name not in peers.NAMES]
     if unknown:
         command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(peers.NAMES)}")
-    least = 8 * 7 if arguments.family in ("sia", "hadar", "hare") else 10
+    least = {"sia": 8 * 7, "hadar": 8 * 7, "hare": 8 * 7, "hops": 8 * 21}.get(arguments.family, 10)
     if arguments.rounds < 1 or arguments.scale < least or not 0 <= arguments.churn < 1:
         command.error(f"rounds must be >= 1, scale >= {least} and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:

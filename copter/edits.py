@@ -165,8 +165,9 @@ class Ledger:
         """A new template in the matrix."""
         matrix = self._matrix
         serial = matrix.next_serial
-        self._keep_scales(pattern[1])
-        template = matrix.add_template(*pattern, shared=shared)
+        template = Template(*pattern, shared=shared)
+        self._keep_scales(template.rows)
+        matrix.enlist(template)
         self._note(self._retract_template, template, serial)
         return template
 
@@ -176,21 +177,20 @@ class Ledger:
 
     def _keep_scales(self, rows: Ints) -> None:
         """Note the scales of rows that a template is about to raise."""
-        distinct = np.unique(rows)
-        self._note(self._restore_scales, distinct, self._matrix.row_scale[distinct])
+        self._note(self._restore_scales, rows, self._matrix.row_scale[rows])
 
     def _restore_scales(self, rows: Ints, scales: Floats) -> None:
         self._matrix.row_scale[rows] = scales
 
     def _op_update_template(self, which: Template | int, start: Ints, row: Ints, coefficient: Floats) -> None:
         template = self._template(which)
-        self._keep_scales(np.concatenate((template.row, row)))
+        self._keep_scales(np.unique(np.concatenate((template.row, row))))
         before = self._matrix.update_template(template, start, row, coefficient)
         self._note(self._matrix.update_template, template, *before)
 
     def _op_drop_template(self, which: Template | int) -> None:
         template = self._template(which)
-        self._keep_scales(template.row)
+        self._keep_scales(template.rows)
         self._matrix.drop_template(template)
         self._note(self._rehang, template)
 
@@ -312,7 +312,7 @@ class Ledger:
         self._matrix.set_exceptions(self._kept(request), columns, costs)
 
     def _op_rescale(self, requests: list[Hashable], scale: Floats, offset: Floats, column: Ints, cost: Floats) -> None:
-        slots = np.array([self._slot_of[request] for request in requests], dtype=np.int32)
+        slots = np.fromiter(map(self._slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
         self._note(self._matrix.restore_blocks, slots, self._matrix.save_blocks(slots))
         self._matrix.rescale(slots, scale, offset, column, cost)
 

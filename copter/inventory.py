@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,27 @@ class Inventory(Ledger):
     def _row(self, resource: Hashable) -> int:
         try:
             return self._row_of[resource]
+        except TypeError:
+            hashable("resource", resource)
+            raise
         except KeyError:
             raise UnknownHandleError(f"unknown resource {resource!r}; add_resources makes it") from None
 
     def _slot(self, request: Hashable) -> int:
         try:
             return self._slot_of[request]
+        except TypeError:
+            hashable("request", request)
+            raise
         except KeyError:
             raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
+
+    def _slots(self, requests: list[Hashable]) -> NDArray[np.int32]:
+        """Slots of many requests, by one run over them; a wrong id is looked for only where there is one."""
+        try:
+            return np.fromiter(map(self._slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
+        except (KeyError, TypeError):
+            return np.array([self._slot(request) for request in requests], dtype=np.int32)
 
     def _template_at(self, slot: int) -> Template:
         template: Template = self._matrix.slabs[slot].template
@@ -129,6 +143,8 @@ class Inventory(Ledger):
 
     def _signed(self, request: Hashable, scale: float, offset: float) -> tuple[float, float]:
         """Scale and offset of costs as minimised."""
+        if type(scale) is float and type(offset) is float and isfinite(scale) and isfinite(offset):
+            return self._sign * scale, self._sign * offset
         factor, constant = finite(f"request {request!r}: scale", scale), finite(f"request {request!r}: offset", offset)
         return self._sign * factor, self._sign * constant
 

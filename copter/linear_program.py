@@ -19,7 +19,7 @@ def as_floats(name: str, value: ArrayLike) -> Floats:
     """Copy to a float64 array; InvalidDataError for what is not numbers."""
     try:
         return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(f"{name} is not an array of numbers: {error}") from None
 
 

@@ -57,7 +57,7 @@ class Session:
     -----
     A session and its model are used by one thread at a time, and say so otherwise; different sessions of different
     models are independent. A forked process may go on with its copy of a session, on one thread and without its
-    journal.
+    journal; a spawned one may be given a session, or a model, as it is: they can be pickled.
     """
 
     def __init__(
@@ -182,6 +182,11 @@ class Session:
         return replace(
             plan, column_of_slot=column, generation=matrix.generation[: matrix.n_slots].copy(), slot_of=slot_of
         )
+
+    def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
+        """How pickle and copy take a session: model, iterate, settings, plan; the journal stays with the original."""
+        with self._guard.held("being copied"), self.model._guard.held("being copied"):
+            return snapshot.session_from, (type(self), snapshot.session_state(self), None, "a copied session")
 
     # Durability ---------------------------------------------------------------------------------------------------
 

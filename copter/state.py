@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import copyreg
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def model_from(state: Plain) -> Model:
     """The model, to the last bit; SnapshotError where the values cannot be one."""
     model = Model(state["sense"], state["offset"], np.float32 if state["single_precision"] else np.float64)
     matrix = model._matrix
-    (lower, upper, scale), (generation, serial) = state["rows"], state["row_ages"]
+    lower, upper, scale, generation, serial = (np.array(each) for each in (*state["rows"], *state["row_ages"]))
     scales = scale.copy()
     matrix.restore_rows(lower, upper, scale, generation, serial, state["free_rows"])
     matrix.next_row, matrix.next_serial = state["next"]
@@ -107,6 +108,15 @@ def require_all_slots(slots: list[int], count: int, what: str) -> None:
         raise SnapshotError(f"the {what} in use and the free ones are not all there are")
 
 
+def copied(model: Model) -> tuple[Callable[[Plain], Model], tuple[Plain]]:
+    """How pickle and copy take a model: its state, without the journal, which stays with the original."""
+    with model._guard.held("being copied"):
+        return model_from, (model_state(model),)
+
+
+copyreg.pickle(Model, copied)
+
+
 def iterate_state(iterate: Iterate) -> Plain:
     """Prices, working set and proximal parameter."""
     return {
@@ -123,7 +133,7 @@ def iterate_state(iterate: Iterate) -> Plain:
 def iterate_from(state: Plain, model: Model) -> Iterate:
     """The iterate; its working set takes costs and bounds in at the next solve."""
     iterate, matrix = Iterate(float(state["sigma"])), model._matrix
-    key, x, generation = (np.asarray(state[name]) for name in ("key", "x", "generation"))
+    key, x, generation = (np.array(state[name]) for name in ("key", "x", "generation"))
     require_columns(key, len(matrix.generation), x, generation)
     slots, columns = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int64)
     alive = (slots < matrix.n_slots) & (generation == matrix.generation[slots])
@@ -132,7 +142,8 @@ def iterate_from(state: Plain, model: Model) -> Iterate:
     ws = iterate.ws
     ws.key, ws.x, ws.generation = key, x, generation
     ws.allocate()
-    iterate.y, iterate.row_generation, iterate.cold = state["y"], state["row_generation"], bool(state["cold"])
+    iterate.y, iterate.row_generation = np.array(state["y"]), np.array(state["row_generation"])
+    iterate.cold = bool(state["cold"])
     if iterate.y.shape != iterate.row_generation.shape or len(iterate.y) > matrix.n_rows:
         raise SnapshotError("there are more prices than rows")
     return iterate

@@ -9,8 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import DimensionError, InvalidDataError
+from copter.checks import listed
+from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
 from copter.linear_program import as_floats
+from copter.matrix.patterns import all_finite, from_entries, from_vectors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -44,7 +46,7 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
         )
     if len(pattern[0]) == 1:
         raise DimensionError("usage has no columns: a request needs at least one")
-    if not np.isfinite(pattern[2]).all():
+    if not all_finite(pattern[2]):
         raise InvalidDataError("usage has an entry that is NaN or infinite")
     return pattern
 
@@ -52,31 +54,38 @@ def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable
 def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable], int]) -> Pattern:
     """A usage given by resource; zeros are left out."""
     vectors: dict[int, Floats] = {}
+    lengths = set()
     for resource, units in usage.items():
-        vector = np.atleast_1d(as_floats(f"usage of resource {resource!r}", units))
+        vector = as_floats(f"usage of resource {resource!r}", units)
         if vector.ndim != 1:
-            raise DimensionError(f"usage of resource {resource!r} has shape {vector.shape}: one figure a column")
+            vector = np.atleast_1d(vector)
+            if vector.ndim != 1:
+                raise DimensionError(f"usage of resource {resource!r} has shape {vector.shape}: one figure a column")
         vectors[row(resource)] = vector
-    lengths = {len(v) for v in vectors.values()}
+        lengths.add(len(vector))
     if len(lengths) > 1:
         raise DimensionError(f"usage gives {sorted(lengths)} columns for different resources: must be equal")
-    n = lengths.pop() if lengths else 0
-    rows = np.array(sorted(vectors), dtype=np.int32)
-    by_column = np.array([vectors[r] for r in rows.tolist()]).reshape(len(rows), n).T
-    present = by_column != 0  # NaN is
-    start = np.zeros(n + 1, dtype=np.int32)
-    np.cumsum(np.count_nonzero(present, axis=1), out=start[1:])
-    return start, np.broadcast_to(rows, by_column.shape)[present], by_column[present]
+    rows = sorted(vectors)
+    return from_vectors([vectors[r] for r in rows], np.array(rows, dtype=np.int32))
 
 
 def sparse_pattern(usage: Any, resources: Sequence[Hashable] | None, row: Callable[[Hashable], int]) -> Pattern:
     """A usage given as a sparse matrix; duplicates are summed."""
-    if resources is None or len(resources) != usage.shape[0]:
-        raise DimensionError(f"usage has {usage.shape[0]} rows: give the ids of as many resources")
-    rows = np.array([row(resource) for resource in resources], dtype=np.int64)
-    matrix = sp.coo_array(usage)
-    data = as_floats("usage", matrix.data)
-    height = int(rows.max(initial=-1)) + 1
-    columns = sp.csc_array((data, (rows[matrix.row], matrix.col)), shape=(height, usage.shape[1]), dtype=np.float64)
-    columns.sum_duplicates()
-    return columns.indptr.astype(np.int32), columns.indices.astype(np.int32), columns.data
+    if usage.ndim != 2:
+        raise DimensionError(f"usage has shape {usage.shape}: must be resources by columns")
+    height, n = usage.shape
+    names = [] if resources is None else listed("resources", resources)
+    if len(names) != height:
+        raise DimensionError(f"usage has {height} rows: give the ids of as many resources")
+    rows = np.array([row(resource) for resource in names], dtype=np.int32)
+    if len(set(names)) < height:
+        raise DuplicateHandleError("resources names one resource twice: add its rows of the usage up first")
+    layout = usage.format
+    if layout not in ("csc", "csr"):
+        usage, layout = usage.tocoo(), "coo"
+    major, minor = (usage.col, usage.row) if layout == "coo" else (usage.indptr, usage.indices)
+    major, minor = (np.ascontiguousarray(each, dtype=np.int32) for each in (major, minor))
+    try:
+        return from_entries(major, minor, as_floats("usage", usage.data), rows, n, layout)
+    except ValueError as error:
+        raise InvalidDataError(f"usage is not a valid sparse matrix: {error}") from None

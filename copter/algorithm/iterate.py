@@ -24,14 +24,17 @@ class Iterate:
         self.cold = True
 
     def refresh(self, matrix: BlockMatrix) -> None:
-        """Take the edits in: duals of surviving rows and values of surviving columns stay, the rest starts at rest."""
+        """Take the edits in: duals of surviving rows and values of surviving columns stay.
+
+        New columns that have to be in the working set start at a bound chosen by their price; the rest is at rest.
+        """
         y = np.zeros(matrix.n_rows)
         generation = matrix.row_generation[: matrix.n_rows].copy()
         known = len(self.y)
         same = self.row_generation == generation[:known]
         y[:known][same] = self.y[same]
         self.y, self.row_generation = y, generation
-        self.ws.refresh(matrix)
+        self.ws.refresh(matrix, None if self.cold else y)
 
     @staticmethod
     def rows(matrix: BlockMatrix) -> Rows:

@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from copter.algorithm.working_set import WorkingSet
 from copter.kernels.project import jacobian_product, newton_matrix, project
 from copter.settings import Settings
+from copter.threads import safe_threads
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +79,7 @@ class Subproblem:
             ws.multiplier,
             self.activities,
             self.values,
+            safe_threads(len(self.values)),
         )
         value = float(self.values.sum())
         slack = np.clip(self.slack_center - self.slack_sigma * y, self.rows.lower, self.rows.upper)

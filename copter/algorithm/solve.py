@@ -120,7 +120,8 @@ class Solve:
         iterate = self.iterate
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
         self.passes += 1
-        self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column) if len(priced.slot) else 0
+        guide = None if iterate.cold else priced.y
+        self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if len(priced.slot) else 0
         if self.best is None:
             return priced
         side = primal_side(iterate.ws, self.rows)

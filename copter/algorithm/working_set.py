@@ -65,15 +65,21 @@ class WorkingSet:
         self.upper: Floats = np.empty(self.size)
         self.free: NDArray[np.uint8] = np.zeros(self.size, dtype=np.uint8)
 
-    def refresh(self, matrix: BlockMatrix) -> None:
-        """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns."""
+    def refresh(self, matrix: BlockMatrix, y: Floats | None = None) -> None:
+        """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
+
+        `y`: as for :meth:`grow`.
+        """
         slot = self.slot_of_column
         alive = self.generation == matrix.generation[slot] if self.size else np.zeros(0, dtype=bool)
         self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
-        self.grow(matrix, *matrix.required_columns())
+        self.grow(matrix, *matrix.required_columns(), y=y)
 
-    def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints) -> int:
-        """Add columns (those already in are passed by), gather all data anew; return how many were new."""
+    def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
+        """Add columns (those already in are passed by), gather all data anew; return how many were new.
+
+        `y`: prices by which new columns choose the bound that they start at; the lower one without.
+        """
         wanted = np.unique(slot.astype(np.int64) << SLOT_SHIFT | column)
         place = np.searchsorted(self.key, wanted)
         inside = place < self.size
@@ -84,7 +90,28 @@ class WorkingSet:
         self.x = np.insert(self.x, at, 0.0)
         self.generation = matrix.generation[self.slot_of_column]
         self.gather(matrix)
+        if y is not None and len(fresh):
+            self.start_by_price(np.searchsorted(self.key, fresh), y)
         return len(fresh)
+
+    def start_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
+        """Put new columns that are worth having at these prices up: all of a group without a limit, and of a group
+        that rests at its lower bounds the best one, as far as the limit lets it."""
+        reduced = self.reduced_costs(y)
+        worth = new[(reduced[new] < 0.0) & (self.upper[new] > self.lower[new]) & np.isfinite(self.upper[new])]
+        if len(worth) == 0:
+            return
+        group = np.searchsorted(self.start, worth, side="right") - 1
+        limited = np.isfinite(self.limit[group])
+        free = worth[~limited]
+        self.x[free] = self.upper[free]
+        order = np.lexsort((reduced[worth[limited]], group[limited]))
+        groups, first = np.unique(group[limited][order], return_index=True)
+        best = worth[limited][order][first]
+        resting = np.logical_and.reduceat(self.x == self.lower, self.start[:-1])[groups]
+        room = self.limit[groups] - np.add.reduceat(self.x, self.start[:-1])[groups]
+        best, room = best[resting], room[resting]
+        self.x[best] = np.minimum(self.upper[best], self.lower[best] + np.maximum(room, 0.0))
 
     def keep(self, matrix: BlockMatrix, mask: NDArray[np.bool_]) -> None:
         """Let the columns outside the mask go; they must be at rest."""

@@ -22,6 +22,7 @@ def project(
     multiplier: _Floats,
     activity: _Floats,
     value: _Floats,
+    n_threads: int = 0,
 ) -> None: ...
 def newton_matrix(
     start: _Ints,

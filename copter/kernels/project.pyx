@@ -102,20 +102,21 @@ def project(const int[::1] start, const double[::1] limit, const double[::1] cos
             const double[::1] upper, const int[::1] entry_start, const int[::1] row,
             const double[::1] coefficient, const double[::1] center, double sigma, const double[::1] y,
             double[::1] x, unsigned char[::1] free, double[::1] multiplier, double[:, ::1] activity,
-            double[::1] value):
+            double[::1] value, int n_threads=0):
     """Minimise the proximal Lagrangian over every block at prices y (equation A4), in place.
 
     The groups are cut into as many equal pieces as `activity` (pieces, m) and `value` (pieces,) have rows, one a
-    thread. Writes x, free (1: strictly between bounds), multiplier (of each group's limit, in units of sigma times
-    cost; read as the first guess), each piece's share of the activity A x in activity, and of
-    min_x (c - A'y)'x + |x - center|^2 / (2 sigma) in value.
+    thread, unless `n_threads` says fewer: the pieces, and so the bits, are the same. Writes x, free (1: strictly
+    between bounds), multiplier (of each group's limit, in units of sigma times cost; read as the first guess), each
+    piece's share of the activity A x in activity, and of min_x (c - A'y)'x + |x - center|^2 / (2 sigma) in value.
     """
     cdef Py_ssize_t piece, pieces = value.shape[0], groups = start.shape[0] - 1, m = activity.shape[1]
+    cdef int threads = n_threads if n_threads > 0 else <int>pieces
     if groups == 0 or x.shape[0] == 0:
         activity[:, :] = 0.0
         value[:] = 0.0
         return
-    for piece in prange(pieces, nogil=True, num_threads=pieces, schedule="static", chunksize=1):
+    for piece in prange(pieces, nogil=True, num_threads=threads, schedule="static", chunksize=1):
         memset(&activity[0, 0] + piece * m, 0, m * sizeof(double))
         value[piece] = project_groups(
             groups * piece // pieces, groups * (piece + 1) // pieces, &start[0], &limit[0], &cost[0], &lower[0],

@@ -1,4 +1,5 @@
 from copter.kernels.layout cimport Block
+from copter.matrix.row_lists cimport RowLists
 from copter.matrix.template cimport Template
 
 
@@ -22,27 +23,15 @@ cdef class SavedSlab:
     cdef object generation
 
 
-cdef class ListOfLists:
+cdef class ListOfLists(RowLists):
     cdef Block* blocks
     cdef int capacity
     cdef readonly int n_slots
     cdef readonly list slabs
     cdef readonly object generation
-    cdef readonly object row_lower
-    cdef readonly object row_upper
-    cdef readonly object row_scale
-    cdef readonly object row_generation
-    cdef readonly object row_serial
-    cdef readonly int n_rows
     cdef readonly long long n_columns
-    cdef readonly dict templates
-    cdef readonly dict template_of_serial
-    cdef readonly list row_templates
     cdef readonly list free_slots
-    cdef readonly list free_rows
     cdef readonly dict fixed_slots
-    cdef public long long next_serial
-    cdef public long long next_row
     cdef int reserve(self, int slots) except -1
     cdef Block* block_at(self, int slot) except NULL
     cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset)

@@ -1,9 +1,9 @@
 """The constraint matrix as a list of slabs, one a request, edited in place.
 
 A request is a slab of columns that share a template (usage pattern and coefficients) and own their costs. Slabs hang
-in a table of slots: adding one fills a free slot, removing one empties it, and nothing else moves. Resources are rows;
-a row's list names the templates that use it. This is the List-of-Lists trade of thesis 4.3.2 with the inner lists long
-enough to run at memory speed. Every edit can be taken back exactly: see :class:`SavedSlab` and the `retract` methods.
+in a table of slots: adding one fills a free slot, removing one empties it, and nothing else moves. This is the
+List-of-Lists trade of thesis 4.3.2 with the inner lists long enough to run at memory speed. Every edit can be taken
+back exactly: see :class:`SavedSlab` and the `retract` methods.
 """
 
 import numpy as np
@@ -13,6 +13,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from copter.kernels.layout cimport Block
+from copter.matrix.row_lists cimport RowLists
 from copter.matrix.template cimport Template, double_pointer, int_pointer
 
 
@@ -43,135 +44,22 @@ cdef class SavedSlab:
     """A slab as it was: what :meth:`ListOfLists.restore_slab` needs to put it back, to the last bit."""
 
 
-cdef class ListOfLists:
-    """Slabs in slots, rows in row slots; every edit costs time in proportion to the slab that it touches."""
+cdef class ListOfLists(RowLists):
+    """Slabs in slots over rows in row slots; every edit costs time in proportion to the slab that it touches."""
 
     def __cinit__(self):
         self.blocks = NULL
         self.capacity = 0
 
     def __init__(self):
+        RowLists.__init__(self)
         self.slabs = []
         self.free_slots = []
-        self.free_rows = []
         self.fixed_slots = {}
         self.generation = np.zeros(0, dtype=np.int64)
-        self.row_lower = np.zeros(0)
-        self.row_upper = np.zeros(0)
-        self.row_scale = np.zeros(0)
-        self.row_generation = np.zeros(0, dtype=np.int64)
-        self.row_serial = np.zeros(0, dtype=np.int64)
-        self.row_templates = []
-        self.templates = {}
-        self.template_of_serial = {}
 
     def __dealloc__(self):
         free(self.blocks)
-
-    # Rows ---------------------------------------------------------------------------------------------------------
-
-    def add_row(self, double lower, double upper):
-        """Add a row lower <= a'x <= upper without entries; return its slot."""
-        if self.free_rows:
-            slot = self.free_rows.pop()
-        else:
-            slot = self.n_rows
-            if slot >= len(self.row_lower):
-                room = max(8, 2 * slot)
-                self.row_lower = np.concatenate((self.row_lower, np.full(room - slot, -np.inf)))
-                self.row_upper = np.concatenate((self.row_upper, np.full(room - slot, np.inf)))
-                self.row_scale = np.concatenate((self.row_scale, np.ones(room - slot)))
-                self.row_generation = np.concatenate((self.row_generation, np.zeros(room - slot, dtype=np.int64)))
-                self.row_serial = np.concatenate((self.row_serial, np.zeros(room - slot, dtype=np.int64)))
-            self.n_rows += 1
-            self.row_templates.append({})
-        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = lower, upper, 1.0
-        self.row_serial[slot] = self.next_row
-        self.next_row += 1
-        return slot
-
-    def retract_row(self, int slot, bint reused):
-        """Take back :meth:`add_row`, the last edit that is not taken back yet; `reused`: its slot was a free one."""
-        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = -np.inf, np.inf, 1.0
-        self.next_row -= 1
-        if reused:
-            self.free_rows.append(slot)
-        else:
-            self.n_rows -= 1
-            self.row_templates.pop()
-
-    def set_row_bounds(self, int slot, double lower, double upper):
-        """Change the bounds of a row."""
-        self.row_lower[slot], self.row_upper[slot] = lower, upper
-
-    def drop_row(self, int slot):
-        """Take a row out, with its entries in the templates on its list; return what :meth:`restore_row` needs."""
-        before = self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot]
-        touched = [(template, template.contents()) for template in self.row_templates[slot]]
-        for template, _ in touched:
-            template.drop_row(slot)
-        self.row_templates[slot] = {}
-        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = -np.inf, np.inf, 1.0
-        self.row_generation[slot] += 1
-        self.free_rows.append(slot)
-        return before, touched
-
-    def restore_row(self, int slot, before, touched):
-        """Take back :meth:`drop_row`."""
-        self.free_rows.pop()
-        self.row_generation[slot] -= 1
-        self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot] = before
-        for template, contents in touched:
-            template.replace(*contents)
-            self.row_templates[slot][template] = None
-
-    # Templates ----------------------------------------------------------------------------------------------------
-
-    def add_template(self, column_start, row, coefficient, bint shared=True):
-        """Add a usage pattern; `row` holds row slots, ascending within a column."""
-        template = Template(column_start, row, coefficient, shared)
-        self.require_rows(template.rows)
-        template.serial = self.next_serial
-        self.next_serial += 1
-        self.hang_template(template)
-        return template
-
-    def hang_template(self, Template template):
-        """List a template, and in the lists of the rows that it uses."""
-        self.templates[template] = None
-        self.template_of_serial[template.serial] = template
-        for slot in template.rows.tolist():
-            self.row_templates[slot][template] = None
-        if len(template.row):
-            np.maximum.at(self.row_scale, template.row, np.abs(template.coefficient))
-
-    def drop_template(self, Template template):
-        """Forget a pattern that no slab uses."""
-        for slot in template.rows.tolist():
-            del self.row_templates[slot][template]
-        del self.templates[template]
-        del self.template_of_serial[template.serial]
-
-    def sort_templates(self):
-        """Bring templates that were hung again back into the order they were added in."""
-        self.templates = {template: None for template in sorted(self.templates, key=lambda each: each.serial)}
-
-    def update_template(self, Template template, column_start, row, coefficient):
-        """Replace a template's pattern and coefficients, for all its slabs; return the contents that it had."""
-        before, rows = template.contents(), template.rows
-        if len(column_start) - 1 != template.pattern.n_columns:
-            raise ValueError(f"the template has {template.n_columns} columns, not {len(column_start) - 1}")
-        self.require_rows(row)
-        template.replace(column_start, row, coefficient)
-        for slot in rows.tolist():
-            del self.row_templates[slot][template]
-        self.hang_template(template)
-        return before
-
-    def require_rows(self, row):
-        """ValueError unless these are row slots."""
-        if len(row) and (row.min() < 0 or row.max() >= self.n_rows):
-            raise ValueError(f"a row slot is outside 0 to {self.n_rows - 1}")
 
     # Slabs --------------------------------------------------------------------------------------------------------
 
@@ -470,9 +358,7 @@ cdef class ListOfLists:
         del self.slabs[target:]
         self.free_slots = []
         self.n_slots = target
-        self.row_scale[:self.n_rows] = 1.0
-        for template in self.templates:
-            np.maximum.at(self.row_scale, template.row, np.abs(template.coefficient))
+        self.settle_scales()
         return moved
 
     def restore_slots(self, int n_slots, free_slots, generation):
@@ -484,13 +370,3 @@ cdef class ListOfLists:
         self.slabs = [None] * n_slots
         self.free_slots = [int(slot) for slot in free_slots]
         self.generation[:n_slots] = generation
-
-    def restore_rows(self, lower, upper, scale, generation, serial, free_rows):
-        """Lay out rows as another matrix had them; templates come after."""
-        if not len(lower) == len(upper) == len(scale) == len(generation) == len(serial):
-            raise ValueError("the rows' arrays differ in length")
-        self.row_lower, self.row_upper, self.row_scale = lower, upper, scale
-        self.row_generation, self.row_serial = generation, serial
-        self.free_rows = [int(slot) for slot in free_rows]
-        self.n_rows = <int>len(lower)
-        self.row_templates = [{} for _ in range(self.n_rows)]

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from libc.stdlib cimport calloc, free
+
 from copter.kernels.layout cimport MAX_SEGMENTS
 
 
@@ -23,33 +25,70 @@ cdef const int* int_pointer(object array) except? NULL:
     return &view[0]
 
 
-def segments_of(column_start, row):
+def segments_of(const int[::1] column_start, const int[::1] row):
     """Cut columns into runs that use the same rows; one run if there would be more than MAX_SEGMENTS."""
-    n = len(column_start) - 1
-    if n == 0:
-        return np.zeros(1, dtype=np.int32)
-    counts = np.diff(column_start)
-    same = counts[1:] == counts[:n - 1]
-    if same.any():
-        width = counts.max(initial=0)
-        if width == 1 and len(row) == n:
-            same &= row[1:] == row[:n - 1]
-        else:
-            padded = np.full((n, width + 1), -1, dtype=np.int64)
-            inside = np.arange(width + 1) < counts[:, None]
-            padded[inside] = row
-            same &= (padded[1:] == padded[:n - 1]).all(axis=1)
-    starts = np.concatenate(([0], np.flatnonzero(~same) + 1, [n])).astype(np.int32)
-    if len(starts) - 1 > MAX_SEGMENTS:
-        starts = np.array([0, n], dtype=np.int32)
-    return starts
+    cdef int n = <int>column_start.shape[0] - 1, j, e, width, count = 0
+    cdef int[MAX_SEGMENTS + 1] starts
+    cdef bint same
+    for j in range(n):
+        width = column_start[j + 1] - column_start[j]
+        same = j > 0 and width == column_start[j] - column_start[j - 1]
+        if same:
+            for e in range(column_start[j], column_start[j + 1]):
+                if row[e] != row[e - width]:
+                    same = False
+                    break
+        if not same:
+            if count == MAX_SEGMENTS:
+                return np.array([0, n], dtype=np.int32)
+            starts[count] = j
+            count += 1
+    starts[count] = n
+    found = np.empty(count + 1, dtype=np.int32)
+    cdef int[::1] view = found
+    for j in range(count + 1):
+        view[j] = starts[j]
+    return found
 
 
-def distinct(row):
-    """Distinct row slots, ascending; by counting where they are dense."""
-    if len(row) and row.max() < 4 * len(row):
-        return np.flatnonzero(np.bincount(row)).astype(np.int32)
-    return np.unique(row)
+def distinct(const int[::1] row):
+    """Distinct row slots, ascending; by marking them where they are dense."""
+    cdef Py_ssize_t e, entries = row.shape[0]
+    cdef int highest = -1, count = 0, at = 0, slot
+    cdef char* mark
+    for e in range(entries):
+        if row[e] > highest:
+            highest = row[e]
+    if highest > 4 * entries + 1024:
+        return np.unique(row)
+    mark = <char*>calloc(highest + 2, 1)
+    if mark == NULL:
+        raise MemoryError("no memory for a usage")
+    for e in range(entries):
+        count += not mark[row[e]]
+        mark[row[e]] = 1
+    found = np.empty(count, dtype=np.int32)
+    cdef int[::1] view = found
+    for slot in range(highest + 1):
+        if mark[slot]:
+            view[at] = slot
+            at += 1
+    free(mark)
+    return found
+
+
+cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values) noexcept:
+    """Whether these are the column starts and rows of a CSC matrix of so many values."""
+    cdef Py_ssize_t i, n = start.shape[0] - 1
+    if n < 0 or start[0] != 0 or start[n] != row.shape[0] or row.shape[0] != values:
+        return False
+    for i in range(n):
+        if start[i + 1] < start[i]:
+            return False
+    for i in range(values):
+        if row[i] < 0:
+            return False
+    return True
 
 
 cdef class Template:
@@ -70,9 +109,7 @@ cdef class Template:
         start = np.ascontiguousarray(column_start, dtype=np.int32)
         rows = np.ascontiguousarray(row, dtype=np.int32)
         values = np.ascontiguousarray(coefficient, dtype=np.float64)
-        n = len(start) - 1
-        if n < 0 or start[0] != 0 or start[n] != len(rows) or len(rows) != len(values) \
-                or (start[1:] < start[:n]).any() or (len(rows) and rows.min() < 0):
+        if not is_pattern(start, rows, len(values)):
             raise ValueError("column starts, rows and coefficients are not those of a sparse matrix by columns")
         self.column_start, self.row, self.coefficient = start, rows, values
         self.refresh()

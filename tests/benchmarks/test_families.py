@@ -13,7 +13,7 @@ from peers.program import matrix_of
 from copter import Session, Settings
 from copter.testing import check
 
-SCALE = {"sia": 112, "hadar": 200, "gub": 40, "transport": 40, "multicommodity": 30}
+SCALE = {"sia": 112, "hadar": 200, "hops": 168, "gub": 40, "transport": 40, "multicommodity": 30}
 
 
 def make(name: str, seed: int = 0) -> object:

@@ -14,7 +14,7 @@ from families import NAMES
 from harness import Options, Run
 
 ROUNDS = Path(__file__).parents[2] / "benchmarks" / "rounds.py"
-SCALE = {"sia": 112, "hadar": 200, "gub": 40, "transport": 40, "multicommodity": 30}
+SCALE = {"sia": 112, "hadar": 200, "hops": 168, "gub": 40, "transport": 40, "multicommodity": 30}
 KEYS = {
     "family", "scale", "rounds", "variables", "nonzeros", "copter", "peers", "ratio_to_best_peer",
     "objective_rel_diff_max",

@@ -334,3 +334,14 @@ def played(seed: int, steps: int) -> Player:
     for _ in range(steps):
         player.step(rng)
     return player
+
+
+def small() -> Model:
+    """Two resources, a template with two users, one request of its own."""
+    model = Model()
+    model.add_resources("a", 8)
+    model.add_resources("b", 4)
+    template = model.add_template({"a": [1, 2, 0], "b": [0, 0, 1]})
+    model.add_requests(["p", "q"], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], template=template)
+    model.add_request("own", [1.0, 2.0], {"a": [1, 3]})
+    return model

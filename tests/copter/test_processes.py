@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
+import os
+import pickle
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,16 +16,20 @@ import numpy as np
 import pytest
 
 from copter import EditNotAllowedError, Model, Session, Settings, Status, threads
+from copter.algorithm import newton, pricing
 from copter.testing import sia_like_model
 from tests.copter.plain import innards
 
-LARGE = 50_000  # columns from which several threads price
+
+@pytest.fixture(autouse=True)
+def every_size_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several threads price whatever the size of the model (by itself copter wakes them for large ones only)."""
+    monkeypatch.setattr(pricing, "SMALL_MODEL", 0)
 
 
 def answer(seed: int, n_threads: int) -> tuple[bytes, ...]:
-    """The bits of three rounds of a model on which several threads price."""
+    """The bits of three rounds of a model on which so many threads price."""
     model = sia_like_model(120, 1024, 4, seed=seed)
-    assert model.n_columns > LARGE
     session, rng, found = Session(model, Settings(threads=n_threads)), np.random.default_rng(seed), []
     for _ in range(3):
         model.rescale_costs(model.requests, 1.0 + 0.01 * rng.standard_normal(120))
@@ -33,7 +40,8 @@ def answer(seed: int, n_threads: int) -> tuple[bytes, ...]:
 
 
 def told(queue: Any, seed: int, n_threads: int) -> None:
-    """Work of a child process."""
+    """Work of a child process, which a spawned one begins without the fixture."""
+    pricing.SMALL_MODEL = newton.SMALL_WORKING_SET = 0
     queue.put(answer(seed, n_threads))
 
 
@@ -55,8 +63,9 @@ def in_child(method: str, work: Any, *arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_child_process_finds_the_same_bits(method: str) -> None:
-    """The parent has used its threads; a forked child must not wait for them."""
+def test_a_child_process_finds_the_same_bits(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parent has used its threads, in passes and in Newton's steps; a forked child must not wait for them."""
+    monkeypatch.setattr(newton, "SMALL_WORKING_SET", 0)
     expected = answer(1, 2)
     assert in_child(method, told, 1, 2) == expected
     assert answer(1, 2) == expected
@@ -77,6 +86,42 @@ def test_a_forked_child_goes_on_with_its_copy() -> None:
     assert "job-5" in session.model
     session.model.remove_request("job-5")
     assert session.solve().x.tobytes() == found
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))])
+def test_a_copy_goes_on_by_itself(copied: Any, tmp_path: Path) -> None:
+    session = Session(sia_like_model(40, 64, 3), Settings(threads=1), journal=tmp_path / "j")
+    session.model.add_request(("x", 1), [1.0], {"type-0": [1.0]})
+    session.solve_integer()
+    other = copied(session)
+    assert innards(other.model) == innards(session.model)
+    before = innards(session.model)
+    assert other.solve().pricing_passes == 1
+    other.model.remove_request("job-1")
+    other.model.add_resources("type-0", 1)
+    other.solve()
+    assert innards(session.model) == before
+    session.model.remove_request("job-1")
+    session.model.add_resources("type-0", 1)
+    assert session.solve().x.tobytes() == other.solve().x.tobytes()
+    assert innards(copied(session.model)) == innards(session.model)
+    session.journal(None)
+
+
+def test_a_spawned_child_is_given_a_session() -> None:
+    session = Session(sia_like_model(120, 1024, 4, seed=2), Settings(threads=2))
+    session.solve()
+    found, allowed = in_child("spawn", kept, session)
+    assert allowed == 8
+    session.model.remove_request("job-5")
+    assert session.solve().x.tobytes() == found
+
+
+def test_no_copy_in_a_batch() -> None:
+    session = Session(sia_like_model(4, 16, 2))
+    for each in (session, session.model):
+        with pytest.raises(EditNotAllowedError, match="in a batch"), session.model.batch():
+            pickle.dumps(each)
 
 
 def edited(queue: Any, session: Session) -> None:
@@ -111,8 +156,24 @@ def test_sessions_in_parallel_threads_find_the_same_bits() -> None:
         assert list(pool.map(answer, range(4), [1] * 4)) == expected
 
 
-def test_the_number_of_threads_changes_no_bits() -> None:
+def test_several_threads_are_at_work() -> None:
+    """The other tests would prove nothing if a pass was made by one thread all the same."""
+    if not hasattr(os, "sched_getaffinity"):
+        pytest.skip("threads of a process are counted in /proc")
+    before = len(os.listdir("/proc/self/task"))
+    answer(0, before + 2)
+    assert len(os.listdir("/proc/self/task")) > before
+
+
+def test_the_number_of_threads_that_price_changes_no_bits() -> None:
     assert answer(3, 1) == answer(3, 2)
+
+
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_a_number_of_threads_finds_the_same_bits_again(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newton's steps in parallel pieces add up in the order of the pieces."""
+    monkeypatch.setattr(newton, "SMALL_WORKING_SET", 0)
+    assert answer(3, n_threads) == answer(3, n_threads)
 
 
 class Elsewhere:

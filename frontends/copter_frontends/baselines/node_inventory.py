@@ -52,6 +52,11 @@ class NodeInventory:
         """Ids of the nodes of a type, oldest first."""
         return list(self._free[gpu_type].nodes)
 
+    def free_by_node(self, gpu_type: str) -> dict[str, int]:
+        """Free GPUs of each node of a type, oldest node first."""
+        free = self._free[gpu_type]
+        return {node: free.free_on(node) for node in free.nodes}
+
     def has(self, gpu_type: str, node: str) -> bool:
         """Whether a node of this id is of this type."""
         return node in self._free[gpu_type]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-POLICY_NAMES = ("sia", "hadar", "hare", "fifo", *BASELINE_NAMES)
+POLICY_NAMES = ("sia", "hadar", "hops", "hare", "fifo", *BASELINE_NAMES)
 """The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
 
 SEMANTICS_NAMES = ("default", "sia-artifact")

@@ -82,6 +82,13 @@ def _make_hadar(cluster: Cluster, goodput_model: GoodputModel, mode: str, thread
     return HadarPolicy(cluster, settings=Settings(threads=threads or 0))
 
 
+def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    from copter import Settings
+    from copter_frontends.hops import HopsPolicy, ModelledThroughputs
+
+    return HopsPolicy(cluster, ModelledThroughputs(cluster, goodput_model), settings=Settings(threads=threads or 0))
+
+
 def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
     from copter_frontends.baselines import FifoPolicy
 
@@ -117,6 +124,7 @@ def _baseline(name: str) -> PolicyEntry:
 POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
     "hadar": PolicyEntry(_make_hadar, has_lp=True),
+    "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=False),
     "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},

@@ -1,0 +1,245 @@
+"""What the tables of the Hops paper share: the schedulers, a run of one, and its figures beside the paper's."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from copter import Model, Session, Settings
+from copter.shims import IDLE, RoundingShim
+from copter_frontends.baselines.base import BaselinePolicy, Choice
+from copter_frontends.baselines.gavel import GavelPolicy
+from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
+from copter_frontends.hops import HopsPolicy, ModelledThroughputs, RequirementSet
+from copter_frontends.hops.latency_ratio import Priority
+from copter_frontends.hops.workload import IterationSource
+from copter_frontends.simulator import Simulation
+from copter_frontends.simulator.alone import GoodputAloneTimes
+from copter_frontends.simulator.fairness import finish_time_fairness, fragmentation_gpus, latency_ratios
+from copter_frontends.vocabulary import Allocation, Cluster, Job, SchedulingPolicy
+
+FIGURES = ("makespan_h", "jct_h", "wait_h", "max_lr", "fragments", "max_ftf")
+SCHEDULERS = "hops,sia,gavel"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Figures of one scheduler: hours, ratios, GPUs, and every job's latency ratio."""
+
+    name: str
+    makespan_h: float
+    jct_h: float
+    wait_h: float
+    max_lr: float
+    fragments: float
+    max_ftf: float
+    round_p99_s: float
+    latency: np.ndarray  # type: ignore[type-arg]
+
+
+class TypeBlind:
+    """Throughputs as a scheduler sees them that knows GPU types and not their servers: the mean over like GPUs."""
+
+    def __init__(self, known: Throughputs, cluster: Cluster) -> None:
+        self._known = known
+        gpu = {kind: kind.partition("-")[0] for kind in cluster.types}
+        self._alike = {kind: [o for o in gpu if gpu[o] == gpu[kind]] for kind in gpu}
+        self._share = {kind: cluster.capacity(kind) for kind in gpu}
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Mean over the servers of a GPU type, weighted by their GPUs."""
+        kinds = self._alike[gpu_type]
+        total = sum(self._share[kind] for kind in kinds)
+        return sum(self._share[kind] * self._known.rate(job, kind, gpus, progress) for kind in kinds) / total
+
+    def work(self, job: Job) -> float:
+        """As it is."""
+        return self._known.work(job)
+
+
+class SiaOnSets(BaselinePolicy):
+    """Sia's objective (p = -0.5, lambda = 1.1) with a column for every requirement, as the Hops paper ran it.
+
+    Types, not servers, in the program; a job within a server's size is placed on one server or waits.
+    """
+
+    def __init__(self, cluster: Cluster, throughputs: Throughputs, sets: Mapping[str, RequirementSet]) -> None:
+        super().__init__(cluster, 60.0)
+        self._throughputs, self._sets = throughputs, sets
+        self._model = Model(sense="max")
+        for kind in self.nodes.types:
+            self._model.add_resources(kind, self.nodes.capacity(kind))
+        self._session = Session(self._model, Settings())
+        self._columns: dict[str, list[tuple[str, int]]] = {}
+        self._gain: dict[str, np.ndarray] = {}  # type: ignore[type-arg]
+        self._began: dict[str, float] = {}
+
+    def add_job(self, job: Job) -> None:
+        """Queue a job."""
+        super().add_job(job)
+        sizes = self._sets[job.id].sizes
+        columns = [(kind, n) for kind in self.nodes.types for n in sizes if n <= self.nodes.capacity(kind)]
+        rate = np.array([self._throughputs.rate(job, kind, n) for kind, n in columns])
+        self._columns[job.id], self._gain[job.id] = columns, rate / rate.min() * sizes[0]
+        usage = {kind: [float(n) if kind == own else 0.0 for own, n in columns] for kind in self.nodes.types}
+        self._model.add_request(job.id, self._values(job.id, 0.0), usage, integer=True)
+
+    def remove_job(self, job_id: str) -> None:
+        """Forget a job."""
+        super().remove_job(job_id)
+        self._model.remove_request(job_id)
+        del self._columns[job_id], self._gain[job_id]
+
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """One LP, rounded; pinned jobs keep what they have."""
+        with self._model.batch():
+            for job_id in self._columns:
+                self._model.update_cost(job_id, self._values(job_id, now_s))
+                held = self.pins.get(job_id)
+                at = self._columns[job_id].index((held.gpu_type, held.gpus)) if held is not None else None
+                if at is not None:
+                    self._model.fix(job_id, at)
+                elif self._model.fixed(job_id) is not None:
+                    self._model.unfix(job_id)
+        plan = self._session.solve_integer(RoundingShim())
+        wanted = {
+            job_id: columns[column]
+            for job_id, columns in self._columns.items()
+            if job_id not in self.pins and (column := plan.column(job_id)) is not None and column != IDLE
+        }
+        return Choice(wanted, plan.objective, max(plan.bound, plan.objective), plan.fractional_requests)
+
+    def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
+        """Servers for the wanted jobs, the larger first; those for which there is no room together wait."""
+        for job_id, held in list(self.held.items()):
+            if job_id not in self.pins and wanted.get(job_id) != (held.gpu_type, held.gpus):
+                self.release(job_id)
+        for job_id, (kind, gpus) in sorted(wanted.items(), key=lambda item: -item[1][1]):
+            if job_id not in self.held:
+                shares = self.nodes.find(kind, gpus)
+                if shares is not None:
+                    self.hold(job_id, Allocation(kind, gpus, shares))
+
+    def _values(self, job_id: str, now_s: float) -> np.ndarray:  # type: ignore[type-arg]
+        gain, held = self._gain[job_id], self.held.get(job_id)
+        if held is None:
+            return np.asarray(1.1 - gain**-0.5 + 1e-3)
+        age_s = max(now_s - self.jobs[job_id].submit_s, 1.0)
+        factor = np.full(len(gain), max(age_s - 30.0, 1.0) / (age_s + 30.0))
+        factor[self._columns[job_id].index((held.gpu_type, held.gpus))] = 1.0
+        return np.asarray(np.maximum(1.1 - (factor * gain) ** -0.5, 0.0) + 1e-3)
+
+
+def make_policy(
+    name: str,
+    cluster: Cluster,
+    source: IterationSource,
+    sets: Mapping[str, RequirementSet],
+    fairness: float = 1.0,
+    priority: Priority = "lr",
+) -> SchedulingPolicy:
+    """A scheduler of the paper's comparison."""
+    if name == "hops":
+        known = ModelledThroughputs(cluster, source)
+        return _OnSets(HopsPolicy(cluster, known, fairness=fairness, priority=priority), sets)
+    blind = TypeBlind(GoodputThroughputs(cluster, source), cluster)
+    if name == "sia":
+        return SiaOnSets(cluster, blind, sets)
+    if name == "gavel":
+        return GavelPolicy(cluster, blind, "max_min_fairness")
+    raise SystemExit(f"unknown scheduler {name!r}: {SCHEDULERS}")
+
+
+class _OnSets:
+    """A Hops policy whose jobs come with their requirement sets (a SchedulingPolicy)."""
+
+    def __init__(self, policy: HopsPolicy, sets: Mapping[str, RequirementSet]) -> None:
+        self._policy, self._sets = policy, sets
+
+    def add_job(self, job: Job) -> None:
+        """With its set."""
+        self._policy.add_job(job, self._sets[job.id])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+
+def run(
+    name: str,
+    cluster: Cluster,
+    source: IterationSource,
+    jobs: Sequence[Job],
+    sets: Mapping[str, RequirementSet],
+    fairness: float = 1.0,
+    priority: Priority = "lr",
+) -> Outcome:
+    """Simulate until the last job ends."""
+    say(f"{name} ...")
+    policy = make_policy(name, cluster, source, sets, fairness, priority)
+    result = Simulation(cluster, jobs, policy, source, policy.round_s).run()
+    if result.skipped:
+        raise SystemExit(f"{name} refused {len(result.skipped)} jobs: {result.skipped[0]}")
+    summary, alone = result.summary(), GoodputAloneTimes(source)
+    latency = latency_ratios(result, jobs, alone)
+    fairness_ratio = finish_time_fairness(result, jobs, alone)["thesis"].worst
+    return Outcome(
+        name=name,
+        makespan_h=float(summary["makespan_h"]),
+        jct_h=float(summary["avg_jct_h"]),
+        wait_h=float(result.jobs["queue_s"].astype(float).mean() / 3600.0),
+        max_lr=float(latency.worst or 0.0),
+        fragments=float(fragmentation_gpus(result.rounds) or 0.0),
+        max_ftf=float(fairness_ratio or 0.0),
+        round_p99_s=float(summary["round_s"]["p99"]),
+        latency=latency.values,
+    )
+
+
+def show(title: str, outcomes: Sequence[Outcome], paper: Mapping[str, Sequence[float]] | None = None) -> list[Any]:
+    """Print all figures of every scheduler, the paper's below each."""
+    print(f"\n{title}\n  {'':<16}" + "".join(f"{name:>13}" for name in FIGURES))
+    rows = []
+    for each in outcomes:
+        values = {name: float(getattr(each, name)) for name in FIGURES}
+        print(f"  {each.name:<16}" + "".join(f"{value:>13.2f}" for value in values.values()))
+        said = (paper or {}).get(each.name)
+        if said is not None:
+            print(f"  {'(paper)':<16}" + "".join(f"{value:>13.2f}" for value in said))
+        rows.append({"scheduler": each.name, **values, "round_p99_s": each.round_p99_s, "paper": said})
+    return rows
+
+
+def averaged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Means over several seeds, the median of the largest ratios."""
+    mean = {name: float(np.mean([getattr(o, name) for o in outcomes])) for name in (*FIGURES, "round_p99_s")}
+    mean["max_lr"] = median(o.max_lr for o in outcomes)
+    return Outcome(outcomes[0].name, **mean, latency=np.concatenate([o.latency for o in outcomes]))
+
+
+def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.ArgumentParser:
+    """The command line that the tables share."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=jobs)
+    parser.add_argument("--jobs-per-hour", type=float, default=jobs_per_hour)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
+    parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    return parser
+
+
+def say(text: str) -> None:
+    """A line of progress on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def finish(asked: argparse.Namespace, tables: Mapping[str, object]) -> None:
+    """Print the tables as JSON if asked to."""
+    if asked.json:
+        print(json.dumps({"options": vars(asked), **tables}))

@@ -1,0 +1,34 @@
+"""Table 4 of the Hops paper: 500 jobs, 100 an hour, on 512 GPUs, Hops beside Sia and Gavel (Figures 11 and 12 too).
+
+python benchmarks/tables/hops_table4.py                       # whole: some minutes
+python benchmarks/tables/hops_table4.py --scale 0.1 --jobs 200 --jobs-per-hour 400
+"""
+
+from __future__ import annotations
+
+from hops_runs import SCHEDULERS, finish, options, run, show
+
+from copter_frontends.clusters import named_cluster
+from copter_frontends.hops.workload import hops_jobs, iteration_source
+
+PAPER = {
+    "hops": (10.48, 2.24, 0.87, 3.22, 0.45, 2.15),
+    "sia": (12.36, 3.79, 1.68, 78.5, 56.0, 28.27),
+    "gavel": (15.42, 4.04, 2.24, 70.43, 18.0, 32.01),
+}
+
+
+def main() -> None:
+    """Run the schedulers on one trace."""
+    command = options(__doc__, 500, 100.0)
+    command.add_argument("--schedulers", default=SCHEDULERS)
+    asked = command.parse_args()
+    cluster = named_cluster("hops-512")
+    source = iteration_source(cluster)
+    jobs, sets = hops_jobs(asked.jobs, asked.jobs_per_hour, asked.seed, asked.scale)
+    outcomes = [run(name, cluster, source, jobs, sets) for name in asked.schedulers.split(",")]
+    finish(asked, {"table4": show(f"{asked.jobs} jobs on 512 GPUs", outcomes, PAPER)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""GENIE: the smallest laxity first, on as few GPUs as meet the deadline (Chen et al., TPDS '19; docs/chronus.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from copter_frontends.baselines.base import Choice, requested_gpus
+from copter_frontends.baselines.srtf import SpeedAwarePolicy
+from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.vocabulary import Cluster, Job
+
+
+class GeniePolicy(SpeedAwarePolicy):
+    """Elastic jobs with deadlines: the scheduler chooses the number of GPUs, not the user; best effort comes last.
+
+    Laxity is the time to the first deadline less the time that the job still takes on the GPUs it asks for. In its
+    order each SLO job gets the fewest GPUs, from half of what it asks for to twice that, with which it ends in time;
+    jobs that cannot any more come after the others.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    throughputs : Throughputs
+    rewards : mapping of job id to StepReward, optional
+    round_s, restart_s : float
+        Seconds between plans, and those that a change of GPUs costs.
+    widest : int
+        1 or 2: most GPUs of a job, in units of what it asks for. More than 1 is only fair where rates say what further
+        GPUs truly bring.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        throughputs: Throughputs,
+        rewards: Mapping[str, StepReward] | None = None,
+        round_s: float = 60.0,
+        restart_s: float = 30.0,
+        widest: int = 1,
+    ) -> None:
+        super().__init__(cluster, throughputs, round_s)
+        self.rewards = dict(rewards or {})
+        self.restart_s, self.widest = restart_s, widest
+
+    def sizes(self, job: Job) -> Iterable[int]:
+        """What the job asks for, then half of it and the most that it may have."""
+        wanted = requested_gpus(job)
+        range_ = (job.min_gpus, job.max_gpus or self.widest * wanted)
+        return (
+            wanted,
+            *(g for g in (wanted // 2, self.widest * wanted) if range_[0] <= g <= range_[1] and g not in (0, wanted)),
+        )
+
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """Feasible SLO jobs by laxity, hopeless ones, best effort."""
+        left, chosen = self.room(), {}
+        for job_id in self.ranking(now_s):
+            if job_id in self.pins:
+                continue
+            for kind, gpus in self._offers(job_id, now_s):
+                if gpus <= left[kind]:
+                    left[kind] -= gpus
+                    chosen[job_id] = (kind, gpus)
+                    break
+        return Choice(chosen)
+
+    def ranking(self, now_s: float) -> list[str]:
+        """Jobs in the order in which they are served."""
+
+        def key(job_id: str) -> tuple[int, float]:
+            if job_id not in self.rewards:
+                return 2, float(job_id not in self.held)
+            laxity_s = self._time_left_s(job_id, now_s) - self._takes_s(job_id, requested_gpus(self.jobs[job_id]))
+            best_s = self._time_left_s(job_id, now_s) - self._takes_s(job_id, max(self.sizes(self.jobs[job_id])))
+            return (0, laxity_s) if best_s >= 0 else (1, -laxity_s)
+
+        return sorted(self.queue(), key=key)
+
+    def _time_left_s(self, job_id: str, now_s: float) -> float:
+        return self.jobs[job_id].submit_s + self.rewards[job_id].steps[0][0] - now_s
+
+    def _takes_s(self, job_id: str, gpus: int) -> float:
+        job, held = self.jobs[job_id], self.held.get(job_id)
+        progress = self.service[job_id].progress
+        rate = max(self.throughputs.rate(job, kind, gpus, progress) for kind in self.nodes.types)
+        moving_s = 0.0 if held is not None and held.gpus == gpus else self.restart_s
+        return self.work_left(job) / rate + moving_s if rate > 0 else float("inf")
+
+    def _offers(self, job_id: str, now_s: float) -> list[tuple[str, int]]:
+        """(Type, GPUs) to try: what it has if that is in time, then the fewest GPUs that are, then what it asks for."""
+        job, held = self.jobs[job_id], self.held.get(job_id)
+        wanted = requested_gpus(job)
+        sizes = [wanted]
+        if job_id in self.rewards:
+            left_s = self._time_left_s(job_id, now_s)
+            enough = sorted(g for g in self.sizes(job) if self._takes_s(job_id, g) <= left_s)
+            kept = [held.gpus] if held is not None and held.gpus in enough else []
+            sizes = list(dict.fromkeys(kept + enough + [wanted]))
+        return [(kind, g) for g in sizes for kind in self.kinds(job, self.room()) if self.can_run(job, kind, g)]

@@ -1,0 +1,115 @@
+"""3Sigma: start times by a programme over runtime distributions, jobs never stopped (Park et al., EuroSys '18)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from copter import Model, Session
+from copter.errors import SettingsError
+from copter_frontends.baselines.base import Choice, requested_gpus
+from copter_frontends.baselines.srtf import SpeedAwarePolicy
+from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.vocabulary import Cluster
+
+Floats = NDArray[np.float64]
+NEVER_S = 1e12
+LATER = 0.005  # share of its worth that a job loses with each slot, so that of equals the earliest start is taken
+BEST_EFFORT_VALUE = 1.0  # of a best-effort job that starts now; later it is worth proportionally less
+
+
+class ThreeSigmaPolicy(SpeedAwarePolicy):
+    """Which waiting jobs start now, by expected reward under a normal runtime distribution (docs/chronus.md, C22).
+
+    Every cycle each waiting SLO job may start in one of some slots ahead; starting in slot t is worth its reward times
+    the chance that it then ends by its first deadline, and takes G GPUs in a later slot times the chance that it still
+    runs. Jobs that are to start now start; SLO jobs are never stopped, best-effort jobs are when GPUs are wanted.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    throughputs : Throughputs
+    rewards : mapping of job id to StepReward, optional
+    sigma : float
+        Relative standard deviation of runtimes.
+    slots, slot_s : int, float
+        Slots ahead and their length in seconds.
+    most_jobs : int
+        Waiting SLO jobs in one programme, the most urgent.
+    round_s : float
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        throughputs: Throughputs,
+        rewards: Mapping[str, StepReward] | None = None,
+        sigma: float = 0.1,
+        slots: int = 8,
+        slot_s: float = 1200.0,
+        most_jobs: int = 64,
+        round_s: float = 60.0,
+    ) -> None:
+        super().__init__(cluster, throughputs, round_s)
+        if not (sigma > 0 and slots >= 1 and slot_s > 0 and most_jobs >= 1):
+            raise SettingsError(
+                f"sigma is {sigma}, slots {slots}, slot_s {slot_s}, most_jobs {most_jobs}: all must be positive"
+            )
+        self.rewards = dict(rewards or {})
+        self.sigma, self.slots, self.slot_s, self.most_jobs = sigma, slots, slot_s, most_jobs
+
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """Keep running SLO jobs, start those that the programme starts, fill up with best effort."""
+        slo = [j for j in self.queue() if j in self.rewards and j not in self.pins]
+        chosen = self.down_the_list([j for j in slo if j in self.held])
+        left = self.room()
+        for kind, gpus in chosen.values():
+            left[kind] -= gpus
+        waiting = sorted((j for j in slo if j not in chosen), key=self._deadline_s)[: self.most_jobs]
+        starts, objective, bound = self._starts(waiting, list(chosen), left, now_s)
+        best_effort = sorted((j for j in self.queue() if j not in self.rewards), key=lambda j: j not in self.held)
+        return Choice(self.down_the_list([*chosen, *starts, *best_effort]), objective=objective, bound=bound)
+
+    def _deadline_s(self, job_id: str) -> float:
+        return self.jobs[job_id].submit_s + self.rewards[job_id].steps[0][0]
+
+    def _starts(
+        self, waiting: list[str], running: list[str], left: Mapping[str, int], now_s: float
+    ) -> tuple[list[str], float, float]:
+        """Jobs to start now; the programme's value, and its bound."""
+        ahead_s: Floats = (self.slot_s * np.arange(self.slots)).astype(np.float64)
+        total = float(sum(self.nodes.capacity(kind) for kind in self.nodes.types))
+        free = np.full(self.slots, total) - (total - sum(left.values()))
+        for job_id in running:
+            gpus = requested_gpus(self.jobs[job_id])
+            free += gpus * (1.0 - self._still_runs(job_id, ahead_s))
+        model = Model(sense="max")
+        for slot in range(self.slots):
+            model.add_resources(slot, max(float(free[slot]), 0.0))
+        for job_id in waiting:
+            ends_s = self._deadline_s(job_id) - now_s - ahead_s
+            value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
+            lag_s: Floats = ahead_s[:, None] - ahead_s[None, :]  # [slot, start]
+            use = np.where(lag_s >= 0, self._still_runs(job_id, np.maximum(lag_s, 0.0)), 0.0)
+            gpus = requested_gpus(self.jobs[job_id])
+            usage = {slot: gpus * np.where(use[slot] > 1e-3, use[slot], 0.0) for slot in range(self.slots)}
+            value *= 1.0 - LATER * np.arange(self.slots)
+            least = BEST_EFFORT_VALUE / (1.0 + np.arange(self.slots))
+            model.add_request(job_id, np.maximum(value, least), usage, integer=True)
+        if not waiting:
+            return [], 0.0, 0.0
+        plan = Session(model).solve_integer()
+        first = [job_id for job_id in waiting if plan.column(job_id) == 0]
+        return first, float(plan.objective), float(plan.bound)
+
+    def _still_runs(self, job_id: str, after_s: Floats) -> Floats:
+        """Chance that a job that starts, or goes on, now runs longer than this."""
+        job = self.jobs[job_id]
+        rate = self.best_rate(job)
+        mean_s = self.work_left(job) / rate if rate > 0 else NEVER_S
+        return np.asarray(norm.sf(after_s, loc=mean_s, scale=max(self.sigma * mean_s, 1.0)))

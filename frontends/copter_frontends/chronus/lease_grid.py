@@ -1,0 +1,53 @@
+"""Leases by absolute number: lease k is the time from k T_l to (k + 1) T_l (docs/chronus.md, C3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, isfinite
+
+from copter.errors import SettingsError
+
+SAME_S = 1e-3  # times that differ by less are the same
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGrid:
+    """The clock of the leases.
+
+    Parameters
+    ----------
+    lease_s : float
+        Length of an SLO lease.
+    restart_s : float
+        What a job may lose of each lease to a restart, in seconds; promises allow for it.
+
+    Raises
+    ------
+    SettingsError
+        If the lease is not longer than the restart.
+    """
+
+    lease_s: float = 1200.0
+    restart_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.lease_s) and 0 <= self.restart_s < self.lease_s):
+            raise SettingsError(
+                f"lease_s is {self.lease_s} and restart_s {self.restart_s}: a lease must be longer than a restart"
+            )
+
+    def lease_at(self, now_s: float) -> int:
+        """Number of the lease that runs at a time."""
+        return floor((now_s + SAME_S) / self.lease_s)
+
+    def begins(self, now_s: float) -> bool:
+        """Whether a lease begins at this very time."""
+        return abs(now_s - self.lease_at(now_s) * self.lease_s) <= SAME_S
+
+    def ended_by(self, time_s: float) -> int:
+        """Leases, counted from lease 0, that are over by a time: DL of (C3)."""
+        return floor((time_s + SAME_S) / self.lease_s)
+
+    def needed(self, left_s: float) -> int:
+        """Leases that so much work takes, a restart in each: RL of (C3); at least one."""
+        return max(ceil((left_s - SAME_S) / (self.lease_s - self.restart_s)), 1)

@@ -1,0 +1,91 @@
+"""What SLO jobs could be given: one row a (job, GPU type and number, deadline), as arrays (docs/chronus.md, C2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+OptionRow = tuple[int, int, int, int, int, int, int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Rows are sorted by job; a job without any row cannot meet any of its deadlines.
+
+    Attributes
+    ----------
+    job : int64 array (rows,)
+        Number of the job, 0 to jobs - 1.
+    mode : int64 array (rows,)
+        Which of the job's (GPU type, GPUs) it is.
+    kind, gpus : int64 arrays (rows,)
+        GPU type; GPUs that are taken, rounded up.
+    need, last : int64 arrays (rows,)
+        Leases that the job needs, and leases from now to the deadline, both >= 1 and need <= last.
+    step : int64 array (rows,)
+        Number of the deadline.
+    value : float64 array (rows,)
+        Its reward above the floor.
+    must : bool array (jobs,)
+        Jobs with a promise; their rows are of deadlines that keep it.
+    """
+
+    job: Ints
+    mode: Ints
+    kind: Ints
+    gpus: Ints
+    need: Ints
+    last: Ints
+    step: Ints
+    value: Floats
+    must: Bools
+
+    @classmethod
+    def of(cls, rows: Sequence[OptionRow], must: Sequence[bool]) -> Options:
+        """From tuples (job, mode, kind, gpus, need, last, step, value), sorted by job."""
+        if not rows:
+            empty = np.zeros(0, dtype=np.int64)
+            return cls(empty, empty, empty, empty, empty, empty, empty, np.zeros(0), np.array(must, dtype=bool))
+        table = np.array(rows, dtype=np.float64).T
+        whole = [column.astype(np.int64) for column in table[:7]]
+        job, mode, kind, gpus, need, last, step = whole
+        return cls(job, mode, kind, gpus, need, last, step, table[7].copy(), np.array(must, dtype=bool))
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs."""
+        return len(self.must)
+
+    @property
+    def most(self) -> float:
+        """Reward if every job met its best deadline: the bound at prices of zero."""
+        return float(self.best_of_jobs(self.value, floor=0.0)[1].sum())
+
+    def best_of_jobs(self, worth: Floats, floor: float = 0.0, must: bool = False) -> tuple[Ints, Floats]:
+        """The row of most worth of each job, -1 where none is above `floor`, and its worth.
+
+        With `must` a job with a promise takes its best row whatever that is worth.
+        """
+        best = np.full(self.jobs, -np.inf)
+        first = self.rows_of()
+        has = np.flatnonzero(np.diff(first) > 0)
+        if len(has):
+            best[has] = np.maximum.reduceat(worth, first[has])
+        row = np.full(self.jobs, -1, dtype=np.int64)
+        at = np.flatnonzero(worth >= best[self.job])[::-1]
+        row[self.job[at]] = at  # the first of equals is written last
+        none = best <= floor
+        if must:
+            none &= ~(self.must & np.isfinite(best))
+        row[none] = -1
+        return row, np.where(row >= 0, best, 0.0)
+
+    def rows_of(self) -> Ints:
+        """First row of each job, (jobs + 1,)."""
+        return np.searchsorted(self.job, np.arange(self.jobs + 1))

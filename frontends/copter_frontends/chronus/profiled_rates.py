@@ -1,0 +1,60 @@
+"""Speeds as the Profiler knows them: measured on at most two nodes, with or without errors (docs/chronus.md, C16)."""
+
+from __future__ import annotations
+
+import zlib
+from math import isfinite, log2
+
+import numpy as np
+
+from copter.errors import SettingsError
+from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.vocabulary import Cluster, Job
+
+
+def iteration_time(one_node_s: float, two_nodes_s: float, nodes: int) -> float:
+    """Seconds of an iteration on n nodes: t_n = t_1 + log2(n) (t_2 - t_1)."""
+    if nodes < 1:
+        raise SettingsError(f"nodes is {nodes}, must be >= 1")
+    return one_node_s + log2(nodes) * (two_nodes_s - one_node_s)
+
+
+class ProfiledRates:
+    """Rates of which only those on one and two nodes are measured; a :class:`.Throughputs`.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Gives the GPUs of a node.
+    truth : Throughputs
+        Where the measurements come from.
+    noise : float
+        Standard deviation of a normal relative error of each job's work, the same whenever it is asked (Fig. 6(d)).
+    seed : int
+    """
+
+    def __init__(self, cluster: Cluster, truth: Throughputs, noise: float = 0.0, seed: int = 0) -> None:
+        if not (isfinite(noise) and noise >= 0):
+            raise SettingsError(f"noise is {noise}, must be finite and >= 0")
+        self._per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
+        self._truth, self._noise, self._seed = truth, noise, seed
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Units per second: measured within two nodes, by the formula beyond, a node's share of a batch kept."""
+        size = self._per_node[gpu_type]
+        nodes = -(-gpus // size)
+        if nodes <= 2:
+            return self._truth.rate(job, gpu_type, gpus, progress)
+        one, two = (self._truth.rate(job, gpu_type, n * size, progress) for n in (1, 2))
+        if one <= 0 or two <= 0:
+            return 0.0
+        batch = float(gpus) / size  # units of work of an iteration, in those of one node
+        return batch / iteration_time(1.0 / one, 2.0 / two, nodes)
+
+    def work(self, job: Job) -> float:
+        """Units of work, with the job's own error; a tenth of the truth at least."""
+        error = 0.0
+        if self._noise > 0:
+            draw = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])
+            error = self._noise * float(draw.standard_normal())
+        return self._truth.work(job) * max(1.0 + error, 0.1)

@@ -1,0 +1,131 @@
+"""The Profiler: first come, first served, for a fixed time, in a part of the cluster sized by arrivals (C16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from copter.errors import SettingsError
+
+HOUR_S = 3600.0
+SAME_S = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A job to be profiled: its GPUs there, its user, when it came."""
+
+    job_id: str
+    user: str
+    gpus: int
+    submit_s: float
+
+
+class Profiler:
+    """Runs every job for a while before it is scheduled; short and broken ones end there.
+
+    Parameters
+    ----------
+    profile_s : float
+        T_profile.
+    most_user_gpus : int, optional
+        Submission control: GPUs for which one user's jobs may start within `profile_s`; None for no limit. A job that
+        is larger by itself starts alone.
+    nodes : int, optional
+        A fixed size; by default it follows the arrivals of the last hour: C >= lambda T.
+    users : mapping of job id to str, optional
+        Jobs without a user are of one of their own each.
+
+    Attributes
+    ----------
+    gpus : int
+        Size at the last step.
+    waits_s : list of float
+        Seconds that each job waited for its profiling to start.
+    """
+
+    def __init__(
+        self,
+        profile_s: float = 300.0,
+        most_user_gpus: int | None = 24,
+        nodes: int | None = None,
+        users: Mapping[str, str] | None = None,
+    ) -> None:
+        if (
+            not profile_s > 0
+            or (most_user_gpus is not None and most_user_gpus < 1)
+            or (nodes is not None and nodes < 1)
+        ):
+            raise SettingsError(
+                f"profile_s is {profile_s}, most_user_gpus {most_user_gpus}, nodes {nodes}: all must be positive"
+            )
+        self.profile_s, self.most_user_gpus, self.nodes = profile_s, most_user_gpus, nodes
+        self.users = dict(users or {})
+        self.queue: dict[str, Probe] = {}
+        self.running: dict[str, tuple[Probe, float]] = {}
+        self.gpus = 0
+        self.waits_s: list[float] = []
+        self._arrived: list[tuple[float, int]] = []
+        self._sized_s: float | None = None
+        self._starts: list[tuple[float, str, int]] = []
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self.queue or job_id in self.running
+
+    def submit(self, job_id: str, gpus: int, submit_s: float) -> None:
+        """Queue a job for so many GPUs."""
+        self.queue[job_id] = Probe(job_id, self.users.get(job_id, job_id), gpus, submit_s)
+        self._arrived.append((submit_s, gpus))
+
+    def withdraw(self, job_id: str) -> None:
+        """Forget a job that has ended or been cancelled."""
+        self.queue.pop(job_id, None)
+        self.running.pop(job_id, None)
+
+    def step(self, now_s: float, node_gpus: int, most_gpus: int) -> list[str]:
+        """Begin a round: resize, end profiles, start others; return the jobs whose profile is done.
+
+        Parameters
+        ----------
+        now_s : float
+        node_gpus : int
+            GPUs of a node.
+        most_gpus : int
+            GPUs that there are for profiling: those that are not promised to anyone.
+        """
+        done = [job_id for job_id, (_, start_s) in self.running.items() if now_s - start_s >= self.profile_s - SAME_S]
+        for job_id in done:
+            del self.running[job_id]
+        used = sum(probe.gpus for probe, _ in self.running.values())
+        self.gpus = min(max(self._wanted(now_s, node_gpus), used), max(most_gpus, used))
+        self._starts = [start for start in self._starts if now_s - start[0] < self.profile_s - SAME_S]
+        for job_id, probe in list(self.queue.items()):
+            if used + probe.gpus > self.gpus:
+                break  # first come, first served
+            if not self._may_start(probe):
+                continue
+            used += probe.gpus
+            del self.queue[job_id]
+            self.running[job_id] = (probe, now_s)
+            self._starts.append((now_s, probe.user, probe.gpus))
+            self.waits_s.append(max(now_s - probe.submit_s, 0.0))
+        return done
+
+    def _may_start(self, probe: Probe) -> bool:
+        """Submission control (3.2.1)."""
+        before = sum(gpus for _, user, gpus in self._starts if user == probe.user)
+        return self.most_user_gpus is None or before == 0 or before + probe.gpus <= self.most_user_gpus
+
+    def _wanted(self, now_s: float, node_gpus: int) -> int:
+        """GPUs by the arrivals of the last hour, in whole nodes, set once an hour; the first in the queue fits."""
+        if self.nodes is not None:
+            return self.nodes * node_gpus
+        first = next((probe.gpus for probe in self.queue.values()), 0)
+        size = max(self.gpus, first)
+        if self._sized_s is None or now_s - self._sized_s >= HOUR_S - SAME_S:
+            self._sized_s = now_s
+            self._arrived = [each for each in self._arrived if now_s - each[0] <= HOUR_S]
+            rate = sum(gpus for _, gpus in self._arrived) / HOUR_S  # GPUs a second
+            size = max(ceil(rate * self.profile_s), first)
+        return -(-size // node_gpus) * node_gpus

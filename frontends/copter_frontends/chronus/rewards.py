@@ -1,0 +1,83 @@
+"""Step rewards: what ending by a time is worth (docs/chronus.md, C1), and how often deadlines are missed (C20)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+
+from copter_frontends.vocabulary import InvalidJobError
+
+HIGHEST, LOWEST = 100.0, 1.0  # range of a reward (section 3.3.1)
+SOFT_FACTORS, SOFT_VALUES = (1.0, 1.1, 1.2, 1.5), (100.0, 80.0, 50.0, 20.0)
+"""Deadlines of a soft job in units of its first, and what they are worth (section 4.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepReward:
+    """A falling step function of a job's completion time.
+
+    Parameters
+    ----------
+    steps : tuple of (float, float)
+        Deadlines, in seconds after submission, ascending, and the reward for ending by each, falling.
+    floor : float
+        Reward for ending after the last of them.
+
+    Raises
+    ------
+    InvalidJobError
+        If there is no step, the times do not ascend, or the rewards rise.
+    """
+
+    steps: tuple[tuple[float, float], ...]
+    floor: float = LOWEST
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise InvalidJobError("a reward has no deadline; leave the reward out for a best-effort job")
+        for time_s, value in self.steps:
+            if not (isfinite(time_s) and time_s > 0 and isfinite(value)):
+                raise InvalidJobError(
+                    f"a deadline {time_s} s after submission with reward {value}: both must be finite, the time > 0"
+                )
+        for (early_s, more), (late_s, less) in pairwise(self.steps):
+            if late_s <= early_s:
+                raise InvalidJobError(f"the deadline after {early_s:g} s is {late_s:g} s: list them in ascending order")
+            if less > more:
+                raise InvalidJobError(
+                    f"the reward rises from {more:g} at {early_s:g} s to {less:g} at {late_s:g} s: it may only fall"
+                )
+        if not 0 <= self.floor < self.steps[-1][1]:
+            raise InvalidJobError(
+                f"the floor is {self.floor}, must be >= 0 and below the last deadline's reward {self.steps[-1][1]:g}"
+            )
+
+    @classmethod
+    def strict(cls, deadline_s: float, value: float = HIGHEST) -> StepReward:
+        """All or nothing at one deadline."""
+        return cls(((deadline_s, value),))
+
+    @classmethod
+    def soft(cls, deadline_s: float) -> StepReward:
+        """The paper's four steps: 100, 80, 50 and 20 at 1, 1.1, 1.2 and 1.5 times the first deadline."""
+        return cls(tuple((deadline_s * f, value) for f, value in zip(SOFT_FACTORS, SOFT_VALUES, strict=True)))
+
+    @property
+    def last_s(self) -> float:
+        """The last deadline, seconds after submission."""
+        return self.steps[-1][0]
+
+    def at(self, jct_s: float) -> float:
+        """Reward of a completion time, seconds after submission; a millisecond late is in time."""
+        return next((value for time_s, value in self.steps if jct_s <= time_s + 1e-3), self.floor)
+
+
+def weighted_miss_rate(rewards: Iterable[float], highest: float = HIGHEST, lowest: float = LOWEST) -> float:
+    """Weighted deadline-miss rate: one less the mean of (reward - lowest) / (highest - lowest) (C20); 0 for no jobs.
+
+    The paper's equation (9) is the hit rate; its text and its figures are of the miss rate.
+    """
+    hits = [(reward - lowest) / (highest - lowest) for reward in rewards]
+    return 1.0 - sum(hits) / len(hits) if hits else 0.0

@@ -1,0 +1,222 @@
+"""The Selector: admission and the plan of leases, cycle by cycle (sections 3.3.2 and 3.3.4; docs/chronus.md, C4)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
+from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.options import Floats, Ints, Options
+from copter_frontends.chronus.pricing import LeasePrices
+from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.chronus.shim import LeaseShim, by_value, improve
+from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
+from copter_frontends.vocabulary import Job
+
+FirstLease = Literal["adaptive", "now", "late"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What a cycle came to.
+
+    Attributes
+    ----------
+    reward, bound : float
+        Of the plan, and the certified bound on any that keeps the promises, above the rewards' floors.
+    solution : LeaseSolution or None
+        None where no LP was needed.
+    solve_s, shim_s : float
+    """
+
+    reward: float
+    bound: float
+    solution: LeaseSolution | None
+    solve_s: float
+    shim_s: float
+
+
+class Selector:
+    """Decides which leases SLO jobs get.
+
+    Parameters
+    ----------
+    grid : LeaseGrid
+    formulation : LeaseFormulation, optional
+    shim : LeaseShim, optional
+    first_lease : {"adaptive", "now", "late"}
+        Whether jobs without the lease that begins get it where it is free: as the artifact has it, when no job waits
+        for best effort; always; or never. Jobs that run now do, in any case.
+
+    Attributes
+    ----------
+    book : SloBook
+    notices : list of Notice
+    """
+
+    def __init__(
+        self,
+        grid: LeaseGrid,
+        formulation: LeaseFormulation | None = None,
+        shim: LeaseShim | None = None,
+        first_lease: FirstLease = "adaptive",
+    ) -> None:
+        self.grid, self.book = grid, SloBook(grid)
+        self.formulation, self.shim = formulation or LeaseFormulation(), shim or LeaseShim()
+        self.first_lease: FirstLease = first_lease
+        self.notices: list[Notice] = []
+        self._prices: tuple[int, Floats] | None = None  # first lease, prices
+
+    def cycle(
+        self,
+        now_s: float,
+        first: int,
+        gpus: Ints,
+        fixed: Ints,
+        running: set[str],
+        queue: bool,
+        begins: bool,
+        fresh: bool,
+    ) -> Cycle:
+        """Plan the leases from `first` on.
+
+        Parameters
+        ----------
+        now_s : float
+        first : int
+            Absolute number of the first lease that can be given.
+        gpus : int64 array (types,)
+            GPUs of each type.
+        fixed : int64 array (types,)
+            Those of them that cannot be had in the first lease.
+        running : set of str
+            Jobs that have GPUs now.
+        queue : bool
+            Whether best-effort jobs wait.
+        begins : bool
+            Whether a lease begins; otherwise the jobs that have the present one go on.
+        fresh : bool
+            Whether all is planned anew, as when a lease begins or GPUs have come or gone, and those that wait are
+            decided. Otherwise those that wait get leases only beside the plan.
+        """
+        records = self.book.planned(first, begins)
+        horizon = self.book.most_leases(first)
+        capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
+        capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
+        options = self.book.options(records, first, horizon, begins)
+        begun = time.perf_counter()
+        draft, beside = self._beside(records, options, capacity, first)
+        bound = options.most
+        solution = None
+        solved = begun
+        if beside and draft.reward < bound - 1e-9 * (1.0 + bound):
+            if fresh:
+                incumbent = self.book.incumbent(records, options, first)
+                start = self._start(first, capacity.shape)
+                solution = self.formulation.solve(options, capacity, start, incumbent)
+                solved = time.perf_counter()
+                self._prices = (first, solution.prices.price)
+                draft = max((self.shim(options, capacity, solution, incumbent), draft), key=_better)
+                bound = min(bound, solution.bound)
+            else:
+                start = self._start(first, capacity.shape)
+                bound = min(bound, LeasePrices(start).bound(options, capacity)) if start is not None else bound
+        if begins:
+            self._left_shift(records, draft, running, queue)
+        for number, record in enumerate(records):
+            self.book.give(record, draft, number, first)
+        past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)
+        self._decide(records, draft, now_s, fresh)
+        shim_s = time.perf_counter() - solved
+        return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, solved - begun, shim_s)
+
+    def admit(
+        self, job: Job, reward: StepReward, modes: tuple[Mode, ...], now_s: float, first: int, gpus: Ints
+    ) -> Standing:
+        """Promise one job leases from `first` on beside the plan, moving other jobs' leases where need be.
+
+        Returns
+        -------
+        Standing
+            GUARANTEED, or WAITING where only a new plan of all could tell.
+        """
+        record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes))
+        horizon = self.book.most_leases(first)
+        capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
+        options, taken, others = self.book.as_planned(record, first, horizon)
+        draft = Draft(options, capacity)
+        draft.load(np.arange(len(others)), taken)
+        rows = range(len(others), len(options.job))
+        if any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows):
+            everyone = [*others, record]
+            moved = (draft.taken[:-1] != taken).any(axis=1) if draft.shifts else np.zeros(len(others), dtype=bool)
+            for number in [*np.flatnonzero(moved).tolist(), len(others)]:
+                self.book.give(everyone[number], draft, number, first)
+            record.promised = record.step
+            self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
+        return record.standing
+
+    def _beside(self, records: list[SloRecord], options: Options, capacity: Ints, first: int) -> tuple[Draft, bool]:
+        """The last plan with what fits beside it in the order of arrival; whether some job has an option at all."""
+        draft = Draft(options, capacity)
+        for row, leases in self.book.incumbent(records, options, first).values():
+            draft.put(row, leases)
+        start = options.rows_of()
+        left = self.shim.most_failures
+        has = np.flatnonzero(np.diff(start) > 0)
+        for job in has[np.argsort(~options.must[has], kind="stable")].tolist():
+            if draft.row[job] >= 0:
+                continue
+            rows = by_value(options, job)
+            if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
+                left -= 1
+        improve(draft, left)
+        return draft, bool(len(has))
+
+    def _left_shift(self, records: list[SloRecord], draft: Draft, running: set[str], queue: bool) -> None:
+        """Fill the first lease: with jobs that run, and with others where that is wanted."""
+        runs = np.array([record.job.id in running for record in records], dtype=bool)
+        draft.shift_left(np.flatnonzero(runs))
+        if self.first_lease == "now" or (self.first_lease == "adaptive" and not queue):
+            draft.shift_left(np.flatnonzero(~runs))
+
+    def _start(self, first: int, shape: tuple[int, ...]) -> Floats | None:
+        """The last prices, moved on by the leases that are over."""
+        if self._prices is None:
+            return None
+        before, price = self._prices
+        start = np.zeros(shape)
+        ahead = price[:, first - before :]
+        width = min(ahead.shape[1], shape[1])
+        if price.shape[0] == shape[0]:
+            start[:, :width] = ahead[:, :width]
+        return start
+
+    def _decide(self, records: list[SloRecord], draft: Draft, now_s: float, fresh: bool) -> None:
+        """Give and break promises, and say so."""
+        for number, record in enumerate(records):
+            if draft.row[number] >= 0:
+                if record.promised < 0:
+                    record.promised = record.step
+                    self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
+            elif record.promised >= 0:
+                record.leases = NO_LEASES
+                self._tell(record, Standing.DEMOTED, now_s, "its leases cannot be had any more")
+            elif fresh:
+                self._tell(record, Standing.UNGUARANTEED, now_s, "no leases are left that meet one of its deadlines")
+
+    def _tell(self, record: SloRecord, standing: Standing, now_s: float, reason: str) -> None:
+        record.standing = standing
+        step = record.promised if standing is Standing.GUARANTEED else -1
+        self.notices.append(Notice(now_s, record.job.id, standing, step, reason))
+        if standing is not Standing.GUARANTEED:
+            self.book.records.pop(record.job.id)
+
+
+def _better(draft: Draft) -> tuple[int, float]:
+    return (-draft.broken, draft.reward)

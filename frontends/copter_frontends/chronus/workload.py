@@ -1,0 +1,161 @@
+"""The paper's workloads: a trace's jobs, dealt to strict, soft and best effort (section 4.1, Table 1; C17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.simulator.table_source import TableApplication, TableSource
+from copter_frontends.traces import Trace
+from copter_frontends.vocabulary import Cluster, Job, TraceError, configurations_of
+
+MIXES: Mapping[str, tuple[float, float, float]] = {
+    "slo": (1.0, 0.0, 0.0),
+    "mix1": (0.7, 0.0, 0.3),
+    "mix2": (0.3, 0.6, 0.1),
+}
+"""Shares of strict, soft and best-effort jobs (Table 1)."""
+
+DEADLINES = (1.2, 2.0)  # a first deadline, in units of the duration: uniform between these
+
+SPREAD_COST: Mapping[str, float] = {
+    "alexnet": 0.49,
+    "vgg16": 0.43,
+    "resnet101": 0.05,
+    "mobilenet_v2": 0.07,
+    "inception_v3": 0.08,
+}
+"""Share of the speed that 8 GPUs lose on 2 nodes, from the artifact's model_info.json (MIT licence)."""
+
+TRACE_VALUE = 10.0  # the artifact's traces count rewards from 10 to 2, the paper from 100 to 20
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Jobs by submission, and the rewards of those that have deadlines."""
+
+    jobs: tuple[Job, ...]
+    rewards: Mapping[str, StepReward]
+
+    def miss_values(self, jct_s: Mapping[str, float]) -> list[float]:
+        """Reward of every SLO job, by its completion time; one that did not end gets its floor."""
+        return [reward.at(jct_s.get(job, float("inf"))) for job, reward in self.rewards.items()]
+
+
+def table_source(cluster: Cluster, restart_s: float = 30.0) -> TableSource:
+    """The trace's models: an iteration is a GPU-second, so that a job takes its duration on the GPUs it asks for."""
+    per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
+    speeds = dict.fromkeys(cluster.types, 1.0)
+    applications = {
+        name: TableApplication(name, speeds, per_node, restart_s=restart_s, spread_cost=cost)
+        for name, cost in SPREAD_COST.items()
+    }
+    return TableSource(configurations_of(cluster), applications)
+
+
+def trace_workload(
+    trace: Trace, mix: str = "mix2", own_deadlines: bool = False, seed: int = 0, most: int | None = None
+) -> Workload:
+    """Deal a trace's jobs to a mix.
+
+    Parameters
+    ----------
+    trace : Trace
+        Read by :func:`copter_frontends.traces.read_trace`, with durations.
+    mix : {"slo", "mix1", "mix2"}
+    own_deadlines : bool
+        Keep the trace's own deadlines and classes; by default both are drawn as the paper's text says.
+    seed : int
+    most : int, optional
+        Take only the first so many jobs.
+    """
+    if mix not in MIXES:
+        raise TraceError(f"mix is {mix!r}, must be one of {', '.join(MIXES)}")
+    names = sorted(SPREAD_COST)
+    jobs, rewards = [], {}
+    rng = np.random.default_rng(seed)
+    for number, line in enumerate(trace.jobs[:most]):
+        if line.duration_s is None:
+            raise TraceError(f"{trace.path}: job {number} has no duration; give a trace that says how long jobs ran")
+        job_id = f"job-{number:05d}"
+        model = line.model if line.model in SPREAD_COST else names[int(rng.integers(len(names)))]
+        work = line.duration_s * line.gpus
+        jobs.append(Job(job_id, str(model), line.submit_s, work_samples=work, requested_gpus=line.gpus))
+        drawn = draw_reward(line.duration_s, mix, rng)
+        if own_deadlines:
+            steps = tuple((time_s, value * TRACE_VALUE) for time_s, value in line.deadlines)
+            drawn = StepReward(steps) if steps else None
+        if drawn is not None:
+            rewards[job_id] = drawn
+    return Workload(tuple(jobs), rewards)
+
+
+def synthetic_workload(
+    count: int, hours: float, mix: str = "mix2", mean_h: float = 1.5, seed: int = 0, hostile: float = 0.05
+) -> Workload:
+    """Jobs of a made-up cluster: Poisson arrivals over `hours`, log-normal durations, mostly one GPU.
+
+    Parameters
+    ----------
+    count : int
+    hours : float
+    mix : {"slo", "mix1", "mix2"}
+    mean_h : float
+        Mean duration, hours.
+    seed : int
+    hostile : float
+        Share of jobs whose number of GPUs does not consolidate by itself (3, 5, 6 or 12 on nodes of 8).
+    """
+    if count < 1 or not hours > 0 or not mean_h > 0 or mix not in MIXES:
+        raise TraceError(f"count is {count}, hours {hours}, mean_h {mean_h}, mix {mix!r}; the numbers must be positive")
+    rng = np.random.default_rng(seed)
+    names = sorted(SPREAD_COST)
+    submit_s = np.sort(rng.uniform(0.0, hours * 3600.0, count))
+    duration_s = np.clip(mean_h * 3600.0 * rng.lognormal(-0.5, 1.0, count), 360.0, 24 * 3600.0)
+    gpus = rng.choice([1, 2, 4, 8, 16], count, p=[0.7, 0.1, 0.1, 0.08, 0.02])
+    odd = rng.random(count) < hostile
+    gpus[odd] = rng.choice([3, 5, 6, 12], int(odd.sum()))
+    jobs, rewards = [], {}
+    for i in range(count):
+        job_id, work = f"job-{i:05d}", float(duration_s[i] * gpus[i])
+        jobs.append(Job(job_id, names[i % len(names)], float(submit_s[i]), work, requested_gpus=int(gpus[i])))
+        reward = draw_reward(float(duration_s[i]), mix, rng)
+        if reward is not None:
+            rewards[job_id] = reward
+    return Workload(tuple(jobs), rewards)
+
+
+def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepReward | None:
+    """A class by the mix's shares, and deadlines as the paper draws them; None for best effort."""
+    kind, factor = rng.choice(3, p=MIXES[mix]), rng.uniform(*DEADLINES)
+    if kind == 2:
+        return None
+    return StepReward.soft(factor * duration_s) if kind == 1 else StepReward.strict(factor * duration_s)
+
+
+def with_density(workload: Workload, density: float, seed: int = 0) -> Workload:
+    """Fewer jobs, drawn at random, or more, by copies of jobs drawn at random (section 5.4)."""
+    if not density > 0:
+        raise TraceError(f"density is {density}, must be > 0")
+    rng = np.random.default_rng(seed)
+    jobs, rewards = list(workload.jobs), dict(workload.rewards)
+    count = round(len(jobs) * density)
+    if count <= len(jobs):
+        kept = np.sort(rng.choice(len(jobs), count, replace=False)).tolist()
+        jobs = [jobs[at] for at in kept]
+        return Workload(tuple(jobs), {job.id: rewards[job.id] for job in jobs if job.id in rewards})
+    for at in rng.choice(len(jobs), count - len(jobs)).tolist():
+        copy = replace(jobs[at], id=f"{jobs[at].id}-{len(jobs)}")
+        if jobs[at].id in rewards:
+            rewards[copy.id] = rewards[jobs[at].id]
+        jobs.append(copy)
+    jobs.sort(key=lambda job: job.submit_s)
+    return Workload(tuple(jobs), rewards)
+
+
+def best_effort(workload: Workload) -> Sequence[Job]:
+    """The jobs without deadlines."""
+    return [job for job in workload.jobs if job.id not in workload.rewards]

@@ -1,0 +1,189 @@
+"""The three-layer throughput database: server, type, theory (section 3.3; P6)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
+from os import PathLike, fspath
+
+from copter_frontends.hops.errors import ThroughputDatabaseError, ThroughputError
+from copter_frontends.hops.iteration_time import IterationTimes
+
+VERSION = 1
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS measured (
+    job TEXT NOT NULL, gpu_type TEXT NOT NULL, server TEXT NOT NULL, spread INTEGER NOT NULL, count INTEGER NOT NULL,
+    observations INTEGER NOT NULL, per_gpu REAL NOT NULL,
+    PRIMARY KEY (job, gpu_type, server, spread, count)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS theory (
+    job TEXT NOT NULL, gpu_type TEXT NOT NULL, parts TEXT NOT NULL, PRIMARY KEY (job, gpu_type)) WITHOUT ROWID;
+"""
+ANY_SERVER = ""  # the server of the type layer's rows
+MOST_WEIGHT = 50  # an observation always counts at least one in so many, so that drift is followed
+
+
+class ThroughputDatabase:
+    """Per-GPU throughputs by job: on a server, on a type, and the parts of an iteration.
+
+    Every record of the server layer is one of the type layer too. Aggregated records (one server) are kept by GPUs,
+    distributed ones by servers. A write is one transaction: a crash leaves the last whole one.
+
+    Parameters
+    ----------
+    path : path
+        An SQLite file, made if absent; by default a database in memory.
+
+    Raises
+    ------
+    ThroughputDatabaseError
+        If the file is no such database, damaged, or of a newer version. It is not changed.
+    """
+
+    def __init__(self, path: str | PathLike[str] = ":memory:") -> None:
+        self.path = fspath(path)
+        self.version = 0
+        try:
+            self._sql = sqlite3.connect(self.path, isolation_level=None)
+            with self._reported("be opened"):
+                self._check()
+                self._sql.execute("PRAGMA journal_mode=WAL")
+                self._sql.execute("PRAGMA synchronous=NORMAL")
+                self._sql.executescript(SCHEMA + f"PRAGMA user_version={VERSION};")
+        except sqlite3.Error as error:
+            raise ThroughputDatabaseError(f"{self.path}: cannot be opened: {error}; check the path") from error
+        except ThroughputDatabaseError:
+            self._sql.close()
+            raise
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._sql.close()
+
+    # Writing ------------------------------------------------------------------------------------------------------
+
+    def record(self, job: str, gpu_type: str, servers: tuple[str, ...], gpus: int, per_gpu: float) -> None:
+        """Take in a measured throughput of `gpus` GPUs on these servers, samples per second per GPU.
+
+        Raises
+        ------
+        ThroughputError
+            If it is zero, negative or not finite; nothing is written.
+        ThroughputDatabaseError
+            If it cannot be written.
+        """
+        if not (isfinite(per_gpu) and per_gpu > 0):
+            raise ThroughputError(
+                f"job {job!r} on {gpus} {gpu_type!r} GPUs: measured {per_gpu} samples per second per GPU, must be "
+                "finite and > 0; the observation is not recorded"
+            )
+        spread = len(servers) > 1
+        count = len(servers) if spread else gpus
+        with self._transaction():
+            for server in (*servers, ANY_SERVER):
+                self._sql.execute(
+                    "INSERT INTO measured VALUES (?, ?, ?, ?, ?, 1, ?) ON CONFLICT DO UPDATE SET "
+                    "per_gpu = per_gpu + (excluded.per_gpu - per_gpu) / MIN(observations + 1, ?), "
+                    "observations = observations + 1",
+                    (job, gpu_type, server, spread, count, per_gpu, MOST_WEIGHT),
+                )
+        self.version += 1
+
+    def set_theory(self, job: str, gpu_type: str, parts: IterationTimes) -> None:
+        """Write the parts of an iteration, as profiled."""
+        with self._transaction():
+            self._sql.execute(
+                "INSERT OR REPLACE INTO theory VALUES (?, ?, ?)", (job, gpu_type, json.dumps(parts.to_dict()))
+            )
+        self.version += 1
+
+    def forget(self, job: str) -> None:
+        """Drop all records of a job."""
+        with self._transaction():
+            self._sql.execute("DELETE FROM measured WHERE job = ?", (job,))
+            self._sql.execute("DELETE FROM theory WHERE job = ?", (job,))
+        self.version += 1
+
+    # Reading ------------------------------------------------------------------------------------------------------
+
+    def on_server(self, job: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float | None:
+        """Server layer: mean per-GPU throughput there; None without a record."""
+        return self._measured(job, gpu_type, server, gpus, nodes)
+
+    def on_type(self, job: str, gpu_type: str, gpus: int, nodes: int) -> float | None:
+        """Type layer: mean per-GPU throughput on the type; None without a record."""
+        return self._measured(job, gpu_type, ANY_SERVER, gpus, nodes)
+
+    def theory(self, job: str, gpu_type: str) -> IterationTimes | None:
+        """Theory layer: the parts of an iteration; None if never profiled."""
+        with self._reported("be read"):
+            row = self._sql.execute(
+                "SELECT parts FROM theory WHERE job = ? AND gpu_type = ?", (job, gpu_type)
+            ).fetchone()
+            return None if row is None else IterationTimes.from_dict(json.loads(row[0]))
+
+    def server_ratios(self) -> dict[tuple[str, str], float]:
+        """{(GPU type, server): how fast it is beside its type}: the mean over what jobs have in both layers (P7)."""
+        with self._reported("be read"):
+            rows = self._sql.execute(
+                "SELECT s.gpu_type, s.server, SUM(s.observations * s.per_gpu / t.per_gpu) / SUM(s.observations) "
+                "FROM measured s JOIN measured t ON t.job = s.job AND t.gpu_type = s.gpu_type AND t.spread = s.spread "
+                "AND t.count = s.count AND t.server = '' WHERE s.server <> '' AND s.spread = 0 "
+                "GROUP BY s.gpu_type, s.server"
+            ).fetchall()
+        return {(kind, server): float(ratio) for kind, server, ratio in rows}
+
+    def observations(self, job: str) -> int:
+        """Observations of a job that the type layer holds."""
+        with self._reported("be read"):
+            row = self._sql.execute(
+                "SELECT COALESCE(SUM(observations), 0) FROM measured WHERE job = ? AND server = ''", (job,)
+            ).fetchone()
+        return int(row[0])
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _measured(self, job: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float | None:
+        with self._reported("be read"):
+            row = self._sql.execute(
+                "SELECT per_gpu FROM measured "
+                "WHERE job = ? AND gpu_type = ? AND server = ? AND spread = ? AND count = ?",
+                (job, gpu_type, server, nodes > 1, nodes if nodes > 1 else gpus),
+            ).fetchone()
+        return None if row is None else float(row[0])
+
+    def _check(self) -> None:
+        found = self._sql.execute("PRAGMA quick_check").fetchone()[0]
+        version = int(self._sql.execute("PRAGMA user_version").fetchone()[0])
+        tables = {row[0] for row in self._sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if found != "ok":
+            raise ThroughputDatabaseError(f"{self.path}: the throughput database is damaged ({found}); {MEND}")
+        if version > VERSION:
+            raise ThroughputDatabaseError(f"{self.path}: version {version} is newer than this program's {VERSION}")
+        if tables and not {"measured", "theory"} <= tables:
+            raise ThroughputDatabaseError(f"{self.path}: an SQLite file, but no throughput database; {MEND}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._reported("be written"):
+            self._sql.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._sql.execute("ROLLBACK")
+                raise
+            self._sql.execute("COMMIT")
+
+    @contextmanager
+    def _reported(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, json.JSONDecodeError, KeyError) as error:
+            raise ThroughputDatabaseError(
+                f"{self.path}: the throughput database cannot {action}: {error}; {MEND}"
+            ) from error
+
+
+MEND = "the file is left as it is: restore a copy, or give another path to begin anew"

@@ -1,0 +1,198 @@
+"""A plan in the making: which job has which offer on which servers, and what is free (P19)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from copter_frontends.hops.formulation import NONE, Wish
+from copter_frontends.hops.offers import PACKED, SPREAD, Ints
+from copter_frontends.hops.server_groups import ServerGroups
+
+Shares = tuple[tuple[int, int], ...]  # (server number, GPUs)
+Slowdown = Callable[[str, int, int, int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A job's GPUs: size, servers with the GPUs on each, and what that is worth (weight times gain)."""
+
+    kind: int
+    gpus: int
+    shares: Shares
+    value: float
+
+
+class Draft:
+    """Servers' free GPUs and the jobs placed so far; every change keeps the two in step.
+
+    Parameters
+    ----------
+    groups : ServerGroups
+    free : int64 array (servers,)
+    held : mapping of job id to Shares
+        What jobs have now.
+    slowdown : callable (job id, group, GPUs, nodes) -> float
+        Speed on so many nodes beside that on as few as can be, at most 1.
+    stay_bonus : float
+    """
+
+    def __init__(
+        self,
+        groups: ServerGroups,
+        free: Ints,
+        held: Mapping[str, Shares],
+        slowdown: Slowdown,
+        stay_bonus: float,
+    ) -> None:
+        self.groups, self.held = groups, held
+        self.wishes: dict[str, Wish] = {}
+        self.slowdown, self.stay_bonus = slowdown, stay_bonus
+        self.free: list[int] = free.tolist()
+        self.left = [0] * len(groups)  # free GPUs of each group
+        self._with_free: list[list[dict[int, None]]] = [[{} for _ in range(g.gpus + 1)] for g in groups.groups]
+        self._group: list[int] = groups.group.tolist()
+        for server, gpus in enumerate(self.free):
+            g = self._group[server]
+            self.left[g] += gpus
+            self._with_free[g][gpus][server] = None
+        self.idle = sum(self.free)
+        self._of_type: dict[str, list[int]] = {}
+        for g, group in enumerate(groups.groups):
+            self._of_type.setdefault(group.gpu_type, []).append(g)
+        self.placed: dict[str, Placed] = {}
+        self.on_server: list[dict[str, None]] = [{} for _ in self.free]
+
+    # Values -------------------------------------------------------------------------------------------------------
+
+    @property
+    def value(self) -> float:
+        """Of all that is placed."""
+        return sum(each.value for each in self.placed.values())
+
+    def worth(self, job: str, kind: int, gpus: int, shares: Shares) -> float:
+        """w_i (G_ij + sigma if it stays): the slowest server sets the pace; 0 where the job has no such offer."""
+        wish = self.wishes[job]
+        gain = float("inf")
+        for g in {self._group[server] for server, _ in shares}:
+            column = wish.offers.at(kind, g, gpus)
+            if column < 0:
+                return 0.0
+            each = float(wish.offers.gain[column])
+            if kind == SPREAD:
+                each *= self.slowdown(job, g, gpus, len(shares))
+            gain = min(gain, each)
+        stays = wish.stays != NONE and self.held.get(job) == shares
+        return wish.weight * (gain + (self.stay_bonus if stays else 0.0))
+
+    def copy(self) -> Draft:
+        """The same, to be changed on its own."""
+        other = Draft(self.groups, self.groups.size, self.held, self.slowdown, self.stay_bonus)
+        other.wishes = dict(self.wishes)
+        for job, each in self.placed.items():
+            other.hold(job, each.shares)
+        return other
+
+    # Changes ------------------------------------------------------------------------------------------------------
+
+    def put(self, job: str, kind: int, gpus: int, shares: Shares) -> bool:
+        """Give a job these GPUs, if they are free and the job can use them."""
+        if any(self.free[server] < count for server, count in shares):
+            return False
+        value = self.worth(job, kind, gpus, shares)
+        if value <= 0.0:
+            return False
+        for server, count in shares:
+            self._set(server, self.free[server] - count)
+            self.on_server[server][job] = None
+        self.placed[job] = Placed(kind, gpus, shares, value)
+        return True
+
+    def admit(self, wishes: Mapping[str, Wish]) -> None:
+        """Let more jobs be placed."""
+        self.wishes.update(wishes)
+
+    def hold(self, job: str, shares: Shares) -> None:
+        """Let a job keep these GPUs, whatever they are worth to it: a pin."""
+        gpus = sum(count for _, count in shares)
+        kind = PACKED if len(shares) == 1 else SPREAD
+        for server, count in shares:
+            self._set(server, self.free[server] - count)
+            self.on_server[server][job] = None
+        value = self.worth(job, kind, gpus, shares) if job in self.wishes else 0.0
+        self.placed[job] = Placed(kind, gpus, shares, value)
+
+    def take_back(self, job: str) -> Placed:
+        """Take a job's GPUs back."""
+        had = self.placed.pop(job)
+        for server, count in had.shares:
+            self._set(server, self.free[server] + count)
+            del self.on_server[server][job]
+        return had
+
+    def place(self, job: str, kind: int, group: int, gpus: int) -> bool:
+        """Find servers for an offer: those that the job has, else the fullest that fits, or as few as can be."""
+        had = self.held.get(job)
+        if had is not None and sum(count for _, count in had) == gpus and (len(had) > 1) == (kind == SPREAD):
+            same = all(self._group[server] == group for server, _ in had)
+            if same and self.put(job, kind, gpus, had):
+                return True
+        shares = self.find(kind, group, gpus)
+        return shares is not None and self.put(job, kind, gpus, shares)
+
+    def find(self, kind: int, group: int, gpus: int) -> Shares | None:
+        """Servers with room for an offer; None if there are none."""
+        if gpus > self.idle:
+            return None
+        if kind == PACKED:
+            for bucket in self._with_free[group][gpus:]:
+                for server in bucket:
+                    return ((server, gpus),)
+            return None
+        if self.left[group] >= gpus:
+            return self._gather([group], gpus)
+        alike = self._of_type[self.groups.groups[group].gpu_type]
+        return self._gather(alike, gpus) if sum(self.left[g] for g in alike) >= gpus else None
+
+    def _gather(self, among: Iterable[int], gpus: int) -> Shares | None:
+        """GPUs on several servers, the emptiest first, the rest where it fits best."""
+        groups = list(among)
+        shares: list[tuple[int, int]] = []
+        left = gpus
+        taken: set[int] = set()
+        while left:
+            server = self._best_for(groups, left, taken, first=not shares)
+            if server is None:
+                return None
+            count = min(self.free[server], left, gpus - 1)
+            shares.append((server, count))
+            taken.add(server)
+            left -= count
+        return tuple(sorted(shares))
+
+    def _best_for(self, groups: list[int], left: int, taken: set[int], first: bool) -> int | None:
+        """The fullest server that ends the search, or the one with most free GPUs."""
+        top = max(len(self._with_free[g]) for g in groups)
+        order = [*range(left, top), *range(min(left, top) - 1, 0, -1)]
+        if first:  # spread: the first server cannot hold all
+            order = [*range(min(left, top) - 1, 0, -1), *range(left, top)]
+        for free in order:
+            for g in groups:
+                here: dict[int, None] = self._with_free[g][free] if free < len(self._with_free[g]) else {}
+                found: int | None = next((server for server in here if server not in taken), None)
+                if found is not None:
+                    return found
+        return None
+
+    def largest_hole(self, group: int) -> int:
+        """Most GPUs free on one server of a group."""
+        buckets = self._with_free[group]
+        return next((free for free in range(len(buckets) - 1, 0, -1) if buckets[free]), 0)
+
+    def _set(self, server: int, free: int) -> None:
+        g = self._group[server]
+        self.left[g] += free - self.free[server]
+        self.idle += free - self.free[server]
+        del self._with_free[g][self.free[server]][server]
+        self.free[server] = free
+        self._with_free[g][free][server] = None

@@ -1,0 +1,173 @@
+"""The priority-weighted program over server groups, on the differential model (P11 to P14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from copter import Model, Session, Settings, Solution
+from copter.matrix import Template
+from copter_frontends.hops.offers import PACKED, Floats, Ints, Offers
+from copter_frontends.hops.server_groups import ServerGroups
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A job in the service window.
+
+    Attributes
+    ----------
+    offers : Offers
+    weight : float
+        w_i, in (0, 1].
+    stays : int
+        Column of the offer that the job has now, worth the stay bonus more; -1 for none.
+    """
+
+    offers: Offers
+    weight: float
+    stays: int = NONE
+
+
+class GroupFormulation:
+    """max sum w_i G_ij x_ij over (kind, group, size) columns; GPUs and slots of every group are the resources (P12).
+
+    The slots rows are cuts: a server with f free GPUs holds at most floor(f / r) jobs of r GPUs or more.
+
+    Parameters
+    ----------
+    groups : ServerGroups
+    settings : copter.Settings
+    all_slots : bool
+        Write a slots row for every size, as servers that are partly used need; else only for those that an empty
+        server's GPUs do not imply.
+    stay_bonus : float
+        sigma of P11: gain added to what a job has.
+    """
+
+    def __init__(
+        self, groups: ServerGroups, settings: Settings, *, all_slots: bool = False, stay_bonus: float = 0.0
+    ) -> None:
+        self.groups, self.stay_bonus = groups, stay_bonus
+        self.model = Model(sense="max")
+        self.rows: list[tuple[str, int, int]] = []
+        self._cuts: list[list[tuple[int, int]]] = []  # of each group, (r, row)
+        for g, group in enumerate(groups.groups):
+            self.rows.append(("gpus", g, 1))
+            sizes = list(range(2, group.gpus + 1)) if all_slots else telling_sizes(group.gpus)
+            self._cuts.append([(r, len(self.rows) + i) for i, r in enumerate(sizes)])
+            self.rows += [("slots", g, r) for r in sizes]
+        self.row_at = {row: i for i, row in enumerate(self.rows)}
+        self._capacity = np.zeros(len(self.rows), dtype=np.int64)
+        for row in self.rows:
+            self.model.add_resources(row, 0)
+        self.session = Session(self.model, settings)
+        self.wishes: dict[str, Wish] = {}
+        self._templates: dict[bytes, Template] = {}
+        self._usages: dict[bytes, sp.csc_array] = {}
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def set_free(self, free: Ints) -> None:
+        """Say how many GPUs are free on each server, (servers,)."""
+        wanted = self.capacities(free)
+        for row, delta in zip(self.rows, (wanted - self._capacity).tolist(), strict=True):
+            if delta > 0:
+                self.model.add_resources(row, delta)
+            elif delta < 0:
+                self.model.remove_resources(row, -delta)
+        self._capacity = wanted
+
+    def capacities(self, free: Ints) -> Ints:
+        """Right-hand sides for these free GPUs, (rows,)."""
+        found = np.zeros(len(self.rows), dtype=np.int64)
+        for i, (_, g, r) in enumerate(self.rows):
+            found[i] = (free[self.groups.first[g] : self.groups.first[g + 1]] // r).sum()
+        return found
+
+    def set_wishes(self, wishes: Mapping[str, Wish]) -> None:
+        """Bring the requests up to date: jobs that left the window go, new ones come, weights are sent."""
+        with self.model.batch():
+            known = self.wishes
+            same = [job for job in wishes if job in known and wishes[job].offers.key == known[job].offers.key]
+            kept = set(same)
+            self.model.remove_requests([job for job in known if job not in kept])
+            for job in same:
+                if wishes[job].offers is not known[job].offers:
+                    self.model.update_cost(job, wishes[job].offers.gain)
+            for job, wish in wishes.items():
+                if job not in kept:
+                    template = self._template(wish.offers)
+                    self.model.add_request(job, wish.offers.gain, template=template, integer=True)
+            self._weigh(list(wishes), wishes)
+        self.wishes = dict(wishes)
+
+    def _weigh(self, jobs: list[str], wishes: Mapping[str, Wish]) -> None:
+        if not jobs:
+            return
+        weight = np.array([wishes[job].weight for job in jobs])
+        column = np.array([wishes[job].stays for job in jobs], dtype=np.int32)
+        if self.stay_bonus == 0.0:
+            column[:] = NONE
+        own = [
+            wishes[job].offers.gain[c] + self.stay_bonus if c != NONE else 0.0
+            for job, c in zip(jobs, column.tolist(), strict=True)
+        ]
+        self.model.rescale_costs(jobs, weight, 0.0, column, weight * np.array(own))
+
+    # The solve ----------------------------------------------------------------------------------------------------
+
+    def solve(self, deadline_s: float | None = None) -> Solution:
+        """Solve the relaxation from where the last round left it; its bound holds for every placement (P13)."""
+        return self.session.solve(deadline_s=deadline_s)
+
+    def prices(self, solution: Solution) -> Floats:
+        """Dual of every row, (rows,)."""
+        return np.array([solution.price(row) for row in self.rows])
+
+    def most_profit(self, wish: Wish, prices: Floats) -> float:
+        """max(0, max_j v_ij - a_j'pi): what a job that is not in the model may add to its bound (P13)."""
+        value = wish.weight * wish.offers.gain
+        if wish.stays != NONE:
+            value[wish.stays] += wish.weight * self.stay_bonus
+        return max(0.0, float((value - self.usage_of(wish.offers).T @ np.maximum(prices, 0.0)).max()))
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def usage(self, offers: Offers) -> sp.csc_array:
+        """Rows x columns of a job's block."""
+        entries: list[tuple[int, int, float]] = []
+        for j, (kind, g, gpus) in enumerate(
+            zip(offers.kind.tolist(), offers.group.tolist(), offers.gpus.tolist(), strict=True)
+        ):
+            entries.append((self.row_at["gpus", g, 1], j, float(gpus)))
+            if kind == PACKED:
+                entries += [(i, j, 1.0) for r, i in self._cuts[g] if r <= gpus]
+        row, column, value = zip(*entries, strict=True)
+        return sp.csc_array((value, (row, column)), shape=(len(self.rows), len(offers.kind)))
+
+    def _template(self, offers: Offers) -> Template:
+        if offers.key not in self._templates:
+            self._templates[offers.key] = self.model.add_template(self.usage_of(offers), self.rows)
+        return self._templates[offers.key]
+
+    def usage_of(self, offers: Offers) -> sp.csc_array:
+        if offers.key not in self._usages:
+            self._usages[offers.key] = self.usage(offers)
+        return self._usages[offers.key]
+
+
+def telling_sizes(gpus: int) -> list[int]:
+    """Sizes r whose slots row, jobs of r or more at most floor(gpus / r) a server, says more than the GPUs do.
+
+    Of sizes with the same floor the smallest; r where r floor(gpus / r) < gpus, so that r of them leave GPUs idle.
+    """
+    found: dict[int, int] = {}
+    for r in range(1, gpus + 1):
+        found.setdefault(gpus // r, r)
+    return sorted(r for slots, r in found.items() if r * slots < gpus and r > 1)

@@ -1,0 +1,135 @@
+"""The jobs that a Hops policy knows: their offers, expected ages and learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from copter_frontends.hops.latency_ratio import expected_age_s
+from copter_frontends.hops.offers import OfferRules, Offers
+from copter_frontends.hops.requirements import LearningRates, RequirementSet, requirements_of
+from copter_frontends.hops.server_groups import ServerGroups
+from copter_frontends.hops.throughputs import PlacedThroughputs
+from copter_frontends.vocabulary import InvalidJobError, Job
+
+CacheKey = tuple[Hashable, tuple[int, ...]]
+
+
+class JobBook:
+    """Offers by job, made once for all jobs that are alike, and anew when servers or estimates change.
+
+    Parameters
+    ----------
+    throughputs : PlacedThroughputs
+    rules : OfferRules
+
+    Attributes
+    ----------
+    requirements : dict of job id to RequirementSet
+    offers : dict of job id to Offers
+        Jobs that cannot run on the servers that there are now are absent.
+    age_s, work : dict of job id to float
+        Expected seconds (9), and samples of the whole job.
+    learning : dict of job id to LearningRates
+    """
+
+    def __init__(self, throughputs: PlacedThroughputs, rules: OfferRules) -> None:
+        self.throughputs, self.rules = throughputs, rules
+        self.requirements: dict[str, RequirementSet] = {}
+        self.offers: dict[str, Offers] = {}
+        self.age_s: dict[str, float] = {}
+        self.work: dict[str, float] = {}
+        self.learning: dict[str, LearningRates] = {}
+        self._made: dict[CacheKey, Offers | None] = {}
+        self._slowdowns: dict[tuple[Hashable, str, int, int], float] = {}
+        self._groups: ServerGroups | None = None
+        self._version = -1
+
+    def add(self, job: Job, groups: ServerGroups, requirements: RequirementSet | None = None) -> None:
+        """Write a job down; InvalidJobError if its requirements fit nowhere or it runs nowhere."""
+        self._current(groups)
+        wanted = requirements or requirements_of(job)
+        gpus = {group.gpu_type: 0 for group in groups.groups}
+        for group in groups.groups:
+            gpus[group.gpu_type] += group.gpus * len(group.servers)
+        wanted.check_within(job.id, gpus)
+        offers = self._offers(job, wanted, groups)
+        if offers is None:
+            raise InvalidJobError(
+                f"job {job.id!r} fits nowhere: with {list(wanted.sizes)} GPUs it has no throughput on any GPU type "
+                f"({', '.join(gpus)}); profile it on one, or give other sizes"
+            )
+        work = self.throughputs.work(job)
+        if not 0 < work < np.inf:
+            raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
+        self.requirements[job.id] = wanted
+        self._write(job, offers, work, groups)
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job."""
+        for known in (self.requirements, self.offers, self.age_s, self.work, self.learning):
+            known.pop(job_id, None)
+
+    def refresh(self, jobs: Mapping[str, Job], groups: ServerGroups) -> dict[str, str]:
+        """Make offers anew if servers or estimates have changed; {job: why} of jobs that cannot be considered."""
+        if not self._current(groups):
+            return {job: "no GPU type that is there now can run it" for job in jobs if job not in self.offers}
+        faults: dict[str, str] = {}
+        for job_id, job in jobs.items():
+            try:
+                offers = self._offers(job, self.requirements[job_id], groups)
+            except ValueError as error:
+                offers, faults[job_id] = None, str(error)
+            if offers is None:
+                self.offers.pop(job_id, None)
+                faults.setdefault(job_id, "no GPU type that is there now can run it")
+            else:
+                self._write(job, offers, self.throughputs.work(job), groups)
+        return faults
+
+    def slowdown(self, job: Job, groups: ServerGroups, group: int, gpus: int, nodes: int) -> float:
+        """Speed of a spread job beside that on as few servers as can be, at most 1."""
+        least = max(2, -(-gpus // groups.groups[group].gpus))
+        if nodes <= least:
+            return 1.0
+        kind, servers = groups.groups[group].gpu_type, groups.groups[group].servers
+        key = (self.throughputs.key(job), kind, gpus, nodes)
+        if key not in self._slowdowns:
+            rate = self.throughputs.rate
+            best = rate(job, kind, gpus, least, servers)
+            here = rate(job, kind, gpus, nodes, servers)
+            self._slowdowns[key] = min(1.0, here / best) if best > 0 else 0.0
+        return self._slowdowns[key]
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _current(self, groups: ServerGroups) -> bool:
+        """Drop what was made for other servers or estimates; whether anything had to be."""
+        version = self.throughputs.version
+        if self._version == version and self._groups is not None and self._groups.key == groups.key:
+            return False
+        self._groups, self._version = groups, version
+        self._made.clear()
+        self._slowdowns.clear()
+        return True
+
+    def _offers(self, job: Job, wanted: RequirementSet, groups: ServerGroups) -> Offers | None:
+        key = (self.throughputs.key(job), wanted.sizes)
+        if key not in self._made:
+
+            def rate(gpu_type: str, gpus: int, nodes: int, servers: tuple[str, ...]) -> float:
+                return self.throughputs.rate(job, gpu_type, gpus, nodes, servers)
+
+            self._made[key] = self.rules.make(job, wanted, groups, rate)
+        return self._made[key]
+
+    def _write(self, job: Job, offers: Offers, work: float, groups: ServerGroups) -> None:
+        self.offers[job.id], self.work[job.id] = offers, work
+        per_gpu: dict[str, float] = {}
+        gpus: dict[str, int] = {}
+        for g in np.unique(offers.group).tolist():
+            at = int(np.flatnonzero(offers.group == g)[0])
+            per_gpu[str(g)] = offers.base * float(offers.gain[at]) / int(offers.gpus[at])
+            gpus[str(g)] = groups.groups[g].gpus * len(groups.groups[g].servers)
+        self.age_s[job.id] = expected_age_s(work, per_gpu, gpus, offers.requirements.mean)

@@ -1,0 +1,135 @@
+"""Latency-ratio fairness: how long jobs wait beside how long they live (equations 6 to 9; P15, P16)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+from copter.errors import SettingsError
+from copter_frontends.vocabulary import Job
+
+Priority = Literal["lr", "las", "sjf", "srtf", "ftf"]
+PRIORITIES = ("lr", "las", "sjf", "srtf", "ftf")
+REFRESH_S = 30.0
+LEAST = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a job's priority is made of.
+
+    Attributes
+    ----------
+    wait_s : float
+        Seconds in the queue so far.
+    age_s : float
+        Expected run time without waiting (9).
+    left_s : float
+        What of the age is still to run.
+    served_gpu_s : float
+        GPU-seconds that it has had.
+    jobs : int
+        Jobs in the cluster, for finish-time fairness.
+    """
+
+    wait_s: float
+    age_s: float
+    left_s: float
+    served_gpu_s: float
+    jobs: int
+
+
+def expected_age_s(work: float, per_gpu: Mapping[str, float], gpus: Mapping[str, int], mean_gpus: float) -> float:
+    """age_i of (9): run time on the mean requirement, the mean over GPU types weighted by their GPUs.
+
+    Types that the job cannot run on are left out, and the weights of the others add up to one.
+
+    Parameters
+    ----------
+    work : float
+        Samples.
+    per_gpu : mapping of GPU type to float
+        Samples per second of one GPU.
+    gpus : mapping of GPU type to int
+    mean_gpus : float
+        R_avg.
+    """
+    runs = {kind: rate for kind, rate in per_gpu.items() if rate > 0 and gpus.get(kind, 0) > 0}
+    total = sum(gpus[kind] for kind in runs)
+    return sum(gpus[kind] / total * work / (rate * mean_gpus) for kind, rate in runs.items()) if runs else float("inf")
+
+
+def latency_ratio(standing: Standing) -> float:
+    """wait_i / age_i: (6) and (8)."""
+    return standing.wait_s / max(standing.age_s, LEAST)
+
+
+RULES: Mapping[str, Callable[[Standing], float]] = {
+    "lr": latency_ratio,
+    "las": lambda s: -s.served_gpu_s,
+    "sjf": lambda s: -s.age_s,
+    "srtf": lambda s: -s.left_s,
+    # Shared over isolated time: what it will have taken from submission to end, over n times as long as alone.
+    "ftf": lambda s: (s.wait_s + s.age_s) / (s.age_s * max(s.jobs, 1)) if s.age_s > 0 else 0.0,
+}
+
+
+class LatencyQueue:
+    """Jobs by priority, highest first; priorities are renewed at most every 30 seconds.
+
+    Parameters
+    ----------
+    priority : {"lr", "las", "sjf", "srtf", "ftf"}
+    refresh_s : float
+    """
+
+    def __init__(self, priority: Priority = "lr", refresh_s: float = REFRESH_S) -> None:
+        if priority not in PRIORITIES:
+            raise SettingsError(f"priority is {priority!r}, must be one of {', '.join(PRIORITIES)}")
+        if not (isfinite(refresh_s) and refresh_s >= 0):
+            raise SettingsError(f"refresh_s is {refresh_s}, must be finite and >= 0")
+        self.priority, self.refresh_s = priority, refresh_s
+        self.values: dict[str, float] = {}
+        self._refreshed_s: float | None = None
+        self._ended: deque[tuple[float, float]] = deque()
+
+    def refresh(self, now_s: float, jobs: Mapping[str, Job], standing: Callable[[str], Standing]) -> None:
+        """Renew all priorities if it is time, and give new jobs theirs."""
+        rule = RULES[self.priority]
+        for gone in [job for job in self.values if job not in jobs]:
+            del self.values[gone]
+        late = self._refreshed_s is None or not 0 <= now_s - self._refreshed_s < self.refresh_s
+        for job in jobs:
+            if late or job not in self.values:
+                self.values[job] = rule(standing(job))
+        if late:
+            self._refreshed_s = now_s
+
+    def order(self, jobs: Mapping[str, Job]) -> list[str]:
+        """Ids, highest priority first; ties by submission, then id."""
+        return sorted(jobs, key=lambda job: (-self.values[job], jobs[job].submit_s, job))
+
+    def ended(self, now_s: float, ratio: float) -> None:
+        """Write down the latency ratio of a job that has ended."""
+        self._ended.append((now_s, ratio))
+
+    def recent_ratio(self, now_s: float, hours: float = 1.0) -> float | None:
+        """RAQLR (7): mean latency ratio of the jobs that ended in the last hours; None if none did."""
+        recent = [ratio for ended_s, ratio in self._ended if now_s - 3600.0 * hours < ended_s <= now_s]
+        return sum(recent) / len(recent) if recent else None
+
+
+def weights(values: Mapping[str, float], power: float) -> dict[str, float]:
+    """w_i = ((prior_i + bias) / largest)^lambda, in (0, 1] (P11).
+
+    The bias keeps every priority at 0.01 or more. Dividing by the largest before the power changes no decision and
+    keeps any lambda from overflowing; where a weight would be too small for arithmetic it is held at 1e-9.
+    """
+    if not values:
+        return {}
+    bias = max(0.0, -min(values.values())) + 0.01
+    largest = max(values.values()) + bias
+    return {job: max(((value + bias) / largest) ** power, LEAST) for job, value in values.items()}

@@ -1,0 +1,123 @@
+"""What a job may be given, and how much faster it makes the job: the rows of G (section 3.6; P9, P10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.hops.errors import ThroughputError
+from copter_frontends.hops.requirements import RequirementSet
+from copter_frontends.hops.server_groups import ServerGroup, ServerGroups
+from copter_frontends.vocabulary import Job
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Rate = Callable[[str, int, int, tuple[str, ...]], float]
+PACKED, SPREAD = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """A job's columns: (kind, group, size) with their gain.
+
+    Attributes
+    ----------
+    requirements : RequirementSet
+    kind, group, gpus : int64 arrays (n,)
+        PACKED: on one server; SPREAD: on several, each filled as much as can be. GPUs is R_k.
+    gain : float64 array (n,)
+        G_ij: throughput over the job's smallest one (P10).
+    base : float
+        Samples per second at a gain of 1.
+    sensitivity : float
+        rho of (10).
+    key : bytes
+        Equal for jobs whose columns are the same but for the gains.
+    """
+
+    requirements: RequirementSet
+    kind: Ints
+    group: Ints
+    gpus: Ints
+    gain: Floats
+    base: float
+    sensitivity: float
+    key: bytes
+
+    def at(self, kind: int, group: int, gpus: int) -> int:
+        """Column of an offer; -1 if there is none."""
+        found = np.flatnonzero((self.kind == kind) & (self.group == group) & (self.gpus == gpus))
+        return int(found[0]) if len(found) else -1
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRules:
+    """How offers are made.
+
+    Parameters
+    ----------
+    threshold : float
+        sigma: a job with a higher sensitivity is kept on one server where it can be.
+    scale_by_smallest : bool
+        Multiply gains by R_1, as Sia does by N_min, so that large rigid jobs are not worth as little as small ones.
+    """
+
+    threshold: float = 1.4
+    scale_by_smallest: bool = False
+
+    def make(self, job: Job, requirements: RequirementSet, groups: ServerGroups, rate: Rate) -> Offers | None:
+        """A job's offers on these groups; None if it can run nowhere.
+
+        Raises
+        ------
+        ThroughputError
+            If an estimate is negative or not finite.
+        """
+        sensitivity = self.sensitivity(job, groups, rate)
+        sizes = requirements.sizes
+        found: list[tuple[int, int, int, float]] = []
+        for g, group in enumerate(groups.groups):
+            distributed = sensitivity <= self.threshold or sizes[0] > group.gpus
+            there = group.gpus * sum(len(o.servers) for o in groups.groups if o.gpu_type == group.gpu_type)
+            for size in sizes:
+                if size <= group.gpus:
+                    found.append((PACKED, g, size, _checked(job, group, size, 1, rate)))
+                if distributed and 2 <= size <= there:
+                    nodes = max(2, -(-size // group.gpus))
+                    found.append((SPREAD, g, size, _checked(job, group, size, nodes, rate)))
+        found = [each for each in found if each[3] > 0]
+        if not found:
+            return None
+        kind, group_of, gpus = (np.array([each[i] for each in found], dtype=np.int64) for i in range(3))
+        rates = np.array([each[3] for each in found])
+        base = float(rates.min()) / (requirements.smallest if self.scale_by_smallest else 1)
+        key = kind.tobytes() + group_of.tobytes() + gpus.tobytes()
+        return Offers(requirements, kind, group_of, gpus, rates / base, base, sensitivity, key)
+
+    @staticmethod
+    def sensitivity(job: Job, groups: ServerGroups, rate: Rate) -> float:
+        """rho: throughput of one GPU over that of each of two on two servers, the mean over types that run both."""
+        ratios = []
+        for group in _one_a_type(groups):
+            alone = _checked(job, group, 1, 1, rate)
+            apart = _checked(job, group, 2, 2, rate)
+            if alone > 0 and apart > 0:
+                ratios.append(alone / (apart / 2.0))
+        return float(np.mean(ratios)) if ratios else 1.0
+
+
+def _one_a_type(groups: ServerGroups) -> list[ServerGroup]:
+    return list({group.gpu_type: group for group in reversed(groups.groups)}.values())
+
+
+def _checked(job: Job, group: ServerGroup, gpus: int, nodes: int, rate: Rate) -> float:
+    value = rate(group.gpu_type, gpus, nodes, group.servers)
+    if not (np.isfinite(value) and value >= 0):
+        raise ThroughputError(
+            f"job {job.id!r} on {gpus} {group.gpu_type!r} GPUs over {nodes} servers: the estimated throughput is "
+            f"{value}, must be finite and >= 0"
+        )
+    return value

@@ -1,0 +1,133 @@
+"""What a user asks for: a finite set of GPU counts, and the learning rate at each (P1, P2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite, sqrt
+from typing import Literal
+
+from copter_frontends.vocabulary import InvalidJobError, Job
+
+MOST_STEPS = 8  # sizes in a set made from a minimum and a maximum, as in the paper's experiments
+Rule = Literal["linear", "sqrt"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementSet:
+    """R = {R_1 < R_2 < ...}: the numbers of GPUs that a job may run on (P1).
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Ascending, each >= 1.
+
+    Raises
+    ------
+    InvalidJobError
+        If the set is empty, unsorted, holds a size twice, or one below 1.
+    """
+
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        sizes = self.sizes
+        if not sizes:
+            raise InvalidJobError("the requirement set is empty: give at least one number of GPUs")
+        wrong = [each for each in sizes if isinstance(each, bool) or not isinstance(each, int) or each < 1]
+        if wrong:
+            raise InvalidJobError(f"the requirement set {list(sizes)} holds {wrong[0]!r}: sizes are whole GPUs, >= 1")
+        if any(after <= before for before, after in pairwise(sizes)):
+            raise InvalidJobError(f"the requirement set {list(sizes)} must be ascending, each size once")
+
+    @classmethod
+    def of(cls, sizes: Iterable[int]) -> RequirementSet:
+        """A set of the sizes as they are given."""
+        return cls(tuple(sizes))
+
+    @classmethod
+    def between(cls, smallest: int, largest: int, steps: int = MOST_STEPS) -> RequirementSet:
+        """At most `steps` sizes at equal intervals from smallest to largest, both among them (P2).
+
+        Raises
+        ------
+        InvalidJobError
+            If smallest < 1, largest < smallest, or steps < 1 (or 1 where the two differ).
+        """
+        if smallest < 1 or largest < smallest:
+            raise InvalidJobError(f"requirements from {smallest} to {largest} GPUs: need 1 <= smallest <= largest")
+        if steps < 1 or (steps == 1 and smallest < largest):
+            raise InvalidJobError(f"{steps} steps from {smallest} to {largest} GPUs: both ends need a step")
+        if smallest == largest:
+            return cls((smallest,))
+        count = min(steps, largest - smallest + 1)
+        return cls(tuple(sorted({smallest + round(i * (largest - smallest) / (count - 1)) for i in range(count)})))
+
+    @property
+    def smallest(self) -> int:
+        """R_1."""
+        return self.sizes[0]
+
+    @property
+    def mean(self) -> float:
+        """R_avg of (9)."""
+        return sum(self.sizes) / len(self.sizes)
+
+    def check_within(self, job_id: str, gpus_by_type: Mapping[str, int]) -> None:
+        """InvalidJobError if a size is more than the GPUs of the largest type."""
+        most = max(gpus_by_type.values(), default=0)
+        if self.sizes[-1] > most:
+            there = ", ".join(f"{kind}: {gpus}" for kind, gpus in gpus_by_type.items())
+            raise InvalidJobError(
+                f"job {job_id!r}: its requirement of {self.sizes[-1]} GPUs is larger than any GPU type of the cluster "
+                f"({there}); leave sizes above {most} out"
+            )
+
+
+def requirements_of(job: Job) -> RequirementSet:
+    """The requirement set of a job: its fixed GPUs, equal steps up to its maximum, or what it requested alone."""
+    if job.gpus is not None:
+        return RequirementSet((job.gpus,))
+    if job.max_gpus is not None:
+        return RequirementSet.between(job.min_gpus, job.max_gpus)
+    return RequirementSet((max(job.requested_gpus, job.min_gpus),))
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRates:
+    """The learning rate at each number of GPUs: the batch grows with them, so the rate must too (section 2.2).
+
+    Parameters
+    ----------
+    given : mapping of GPUs to learning rate
+        One entry at least; sizes that are absent follow from the nearest smaller given one (or the smallest) by `rule`.
+    rule : {"linear", "sqrt"}
+        Rate in proportion to the GPUs, or to their square root.
+
+    Raises
+    ------
+    InvalidJobError
+        If nothing is given, or a rate is not finite and positive.
+    """
+
+    given: Mapping[int, float]
+    rule: Rule = "linear"
+
+    def __post_init__(self) -> None:
+        if not self.given:
+            raise InvalidJobError("no learning rate is given: give the one of at least one number of GPUs")
+        if self.rule not in ("linear", "sqrt"):
+            raise InvalidJobError(f"the scaling rule is {self.rule!r}, must be 'linear' or 'sqrt'")
+        for gpus, rate in self.given.items():
+            if gpus < 1 or not (isfinite(rate) and rate > 0):
+                raise InvalidJobError(f"learning rate {rate} at {gpus} GPUs: GPUs must be >= 1, rates finite and > 0")
+
+    def at(self, gpus: int) -> float:
+        """Learning rate for so many GPUs."""
+        if gpus in self.given:
+            return self.given[gpus]
+        below = [size for size in self.given if size < gpus]
+        base = max(below) if below else min(self.given)
+        ratio = gpus / base
+        return self.given[base] * (ratio if self.rule == "linear" else sqrt(ratio))

@@ -1,0 +1,91 @@
+"""Servers that are alike: one GPU type, one size, one speed bin (P12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """Servers between which no job can tell a difference.
+
+    Attributes
+    ----------
+    gpu_type : str
+    gpus : int
+        Of each server.
+    speed : float
+        Mean speed beside the type.
+    servers : tuple of str
+        Their ids.
+    """
+
+    gpu_type: str
+    gpus: int
+    speed: float
+    servers: tuple[str, ...]
+
+
+class ServerGroups:
+    """All servers, group by group, as arrays.
+
+    Attributes
+    ----------
+    groups : tuple of ServerGroup
+    ids : tuple of str
+        Servers, group after group.
+    group : int64 array (servers,)
+    size : int64 array (servers,)
+        GPUs of each.
+    first : int64 array (groups + 1,)
+        Where each group's servers begin.
+    """
+
+    def __init__(self, groups: list[ServerGroup]) -> None:
+        self.groups = tuple(groups)
+        self.ids = tuple(server for group in groups for server in group.servers)
+        self.index = {server: i for i, server in enumerate(self.ids)}
+        counts = [len(group.servers) for group in groups]
+        self.group: Ints = np.repeat(np.arange(len(groups)), counts).astype(np.int64)
+        self.size: Ints = np.repeat([group.gpus for group in groups], counts).astype(np.int64)
+        self.first: Ints = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @property
+    def key(self) -> tuple[tuple[str, int, tuple[str, ...]], ...]:
+        """What a formulation on these groups depends on."""
+        return tuple((group.gpu_type, group.gpus, group.servers) for group in self.groups)
+
+
+def group_servers(
+    servers: Mapping[str, tuple[int, list[str]]],
+    speed: Callable[[str, str], float] | None = None,
+    bin_width: float = 0.05,
+) -> ServerGroups:
+    """Group servers by type and by speed in bins of this relative width.
+
+    Parameters
+    ----------
+    servers : mapping of GPU type to (GPUs of a server, ids)
+    speed : callable (GPU type, server) -> float, optional
+        Beside the type; all 1 by default.
+    bin_width : float
+    """
+    found: list[ServerGroup] = []
+    for kind, (gpus, ids) in servers.items():
+        bins: dict[int, list[tuple[str, float]]] = {}
+        for server in ids:
+            value = 1.0 if speed is None else speed(kind, server)
+            bins.setdefault(round(np.log(value) / np.log1p(bin_width)), []).append((server, value))
+        for _, members in sorted(bins.items(), reverse=True):
+            mean = float(np.mean([value for _, value in members]))
+            found.append(ServerGroup(kind, gpus, mean, tuple(server for server, _ in members)))
+    return ServerGroups(found)

@@ -1,0 +1,53 @@
+"""Which jobs of the queue may be served: the window at its head, and its adjustment for fragments (P17, P18)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def service_window(order: Sequence[str], smallest: Mapping[str, int], gpus: int) -> list[str]:
+    """The shortest head of the queue whose smallest requirements add up to all GPUs, the last job included.
+
+    Parameters
+    ----------
+    order : sequence of job ids
+        Highest priority first.
+    smallest : mapping of job id to int
+        R_1.
+    gpus : int
+        GPUs to be planned.
+    """
+    found: list[str] = []
+    total = 0
+    for job in order:
+        if total >= gpus:
+            break
+        found.append(job)
+        total += smallest[job]
+    return found
+
+
+def adjust_for_sensitivity(
+    order: Sequence[str],
+    window: Sequence[str],
+    smallest: Mapping[str, int],
+    sensitivity: Mapping[str, float],
+    idle_gpus: int,
+) -> list[str]:
+    """Let jobs from behind the window in that bear being spread, until it is no more sensitive than the queue.
+
+    A job is let in if it is less sensitive than the queue's mean and needs less than the idle GPUs; going back from
+    the boundary in the queue's order.
+    """
+    found = list(window)
+    if not order or not window:
+        return found
+    mean = sum(sensitivity[job] for job in order) / len(order)
+    total, inside = sum(sensitivity[job] for job in found), set(window)
+    for job in order:
+        if total / len(found) <= mean:
+            break
+        if job not in inside and sensitivity[job] < mean and smallest[job] < idle_gpus:
+            found.append(job)
+            total += sensitivity[job]
+    return found

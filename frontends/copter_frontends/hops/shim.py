@@ -1,0 +1,241 @@
+"""From the relaxation to servers: take what is whole, pack, dive on the rest, fill, swap (P19 to P22)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter import Solution
+from copter_frontends.hops.core import choose_columns
+from copter_frontends.hops.draft import Draft, Placed
+from copter_frontends.hops.formulation import GroupFormulation
+from copter_frontends.hops.offers import PACKED
+
+WHOLE, SUPPORT = 1 - 1e-6, 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class HopsShim:
+    """How whole plans are made.
+
+    Parameters
+    ----------
+    dives : int
+        Passes in which the relaxation is solved again, warm, for the jobs and GPUs that are left.
+    swaps : int
+        Passes of local exchange.
+    good_enough : float
+        Gap at which diving and swapping end.
+    core_gap : float
+        Gap of the rounded plan above which the jobs in doubt are settled by a MILP too; the better plan is taken.
+    core_jobs, core_nodes : int
+        Jobs in that MILP, and nodes of its branch and bound.
+    core_gap_goal : float
+        Gap at which the MILP ends.
+    """
+
+    dives: int = 0
+    swaps: int = 2
+    good_enough: float = 1e-3
+    core_gap: float = 0.03
+    core_jobs: int = 100
+    core_nodes: int = 50
+    core_gap_goal: float = 1e-3
+
+    def __call__(
+        self,
+        draft: Draft,
+        formulation: GroupFormulation,
+        solution: Solution,
+        bound: float,
+        residual: GroupFormulation,
+        deadline_s: float,
+    ) -> tuple[Draft, int]:
+        """Place jobs; return the better of one or two drafts, and how many jobs were fractional in the relaxation."""
+        begun = time.perf_counter()
+        empty = draft.copy()
+        fractional = place_support(draft, formulation, solution)
+        for _ in range(self.dives):
+            late = time.perf_counter() - begun > 0.3 * deadline_s
+            if late or self._gap(draft, bound) <= self.good_enough or not draft.idle or not dive(draft, residual):
+                break
+        self._finish(draft, bound, begun, 0.5 * deadline_s)
+        left_s = 0.8 * deadline_s - (time.perf_counter() - begun)
+        if self._gap(draft, bound) > self.core_gap and self.core_jobs and left_s > 0:
+            self._settle(empty, formulation, solution, left_s)
+            self._finish(empty, bound, begun, 0.95 * deadline_s)
+            draft = max(draft, empty, key=lambda each: each.value)
+        return draft, fractional
+
+    def _settle(self, draft: Draft, formulation: GroupFormulation, solution: Solution, limit_s: float) -> None:
+        """Place what the MILP over the jobs in doubt chooses, the largest first."""
+        limits = (self.core_jobs, self.core_nodes, self.core_gap_goal, limit_s)
+        capacity = formulation.capacities(np.array(draft.free, dtype=np.int64)).astype(np.float64)
+        chosen = choose_columns(formulation, formulation.prices(solution), capacity, *limits)
+        order = sorted(
+            chosen, key=lambda job: (-int(draft.wishes[job].offers.gpus[chosen[job]]), -draft.wishes[job].weight)
+        )
+        for job in order:
+            _place(draft, job, chosen[job])
+
+    def _finish(self, draft: Draft, bound: float, begun: float, limit_s: float) -> None:
+        fill(draft)
+        for _ in range(self.swaps):
+            late = time.perf_counter() - begun > limit_s
+            if late or self._gap(draft, bound) <= self.good_enough or not swap(draft):
+                return
+            fill(draft)
+
+    @staticmethod
+    def _gap(draft: Draft, bound: float) -> float:
+        return (bound - draft.value) / max(abs(bound), 1e-12)
+
+
+def _place(draft: Draft, job: str, column: int) -> bool:
+    o = draft.wishes[job].offers
+    return draft.place(job, int(o.kind[column]), int(o.group[column]), int(o.gpus[column]))
+
+
+def place_support(draft: Draft, formulation: GroupFormulation, solution: Solution) -> int:
+    """Whole columns first, the largest first; then fractional jobs' columns by share; how many jobs are fractional."""
+    whole: list[tuple[int, float, str, int]] = []
+    partial: list[tuple[float, float, str, int]] = []
+    fractional = 0
+    for request, columns, values in solution.by_request():
+        job = str(request)
+        if job in draft.placed or len(values) == 0:
+            continue
+        offers = draft.wishes[job].offers
+        at = int(np.argmax(values))
+        if values[at] >= WHOLE:
+            column = int(columns[at])
+            whole.append((-int(offers.gpus[column]), -draft.wishes[job].weight, job, column))
+            continue
+        support = np.flatnonzero(values > SUPPORT)
+        fractional += bool(len(support))
+        weight = draft.wishes[job].weight
+        partial += [
+            (-float(values[i]), -weight * float(offers.gain[columns[i]]), job, int(columns[i])) for i in support
+        ]
+    for _, _, job, column in sorted(whole) + sorted(partial):
+        if job not in draft.placed:
+            _place(draft, job, column)
+    return fractional
+
+
+def dive(draft: Draft, residual: GroupFormulation) -> bool:
+    """Solve the relaxation again for what is left, from where its last solve ended; whether more jobs were placed."""
+    before = len(draft.placed)
+    left = {job: wish for job, wish in draft.wishes.items() if job not in draft.placed}
+    residual.set_free(np.array(draft.free, dtype=np.int64))
+    residual.set_wishes(left)
+    place_support(draft, residual, residual.solve())
+    return len(draft.placed) > before
+
+
+def fill(draft: Draft) -> None:
+    """Give what is left to idle jobs and to running ones that can grow where they are, most worth per GPU first."""
+    for _ in range(len(draft.wishes)):
+        if not draft.idle or not _fill_once(draft):
+            return
+
+
+def _fill_once(draft: Draft) -> bool:
+    hole = np.array([draft.largest_hole(g) for g in range(len(draft.groups))])
+    kinds = [group.gpu_type for group in draft.groups.groups]
+    room = np.array([sum(left for left, kind in zip(draft.left, kinds, strict=True) if kind == own) for own in kinds])
+    offers: list[tuple[float, float, str, int, bool]] = []
+    for job, wish in draft.wishes.items():
+        had = draft.placed.get(job)
+        o = wish.offers
+        if had is None:
+            fits = np.flatnonzero(o.gpus <= np.where(o.kind == PACKED, hole[o.group], room[o.group]))
+            value = wish.weight * o.gain[fits]
+            offers += [
+                (-v / n, -v, job, c, False)
+                for v, n, c in zip(value.tolist(), o.gpus[fits].tolist(), fits.tolist(), strict=True)
+            ]
+        elif had.kind == PACKED and draft.free[had.shares[0][0]]:
+            offers += _growths(draft, job, had)
+    done = False
+    for _, _, job, column, grows in sorted(offers):
+        if draft.idle == 0:
+            break
+        if grows:
+            done |= _grow(draft, job, column)
+        elif job not in draft.placed:
+            done |= _place(draft, job, column)
+    return done
+
+
+def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, str, int, bool]]:
+    """Larger sizes of a job on the server that it has, as offers of what they add."""
+    wish, server = draft.wishes[job], had.shares[0][0]
+    o, g = wish.offers, int(draft.groups.group[server])
+    there = (o.kind == PACKED) & (o.group == g) & (o.gpus > had.gpus) & (o.gpus <= had.gpus + draft.free[server])
+    found = []
+    for column in np.flatnonzero(there).tolist():
+        more = wish.weight * float(o.gain[column]) - had.value
+        if more > 0:
+            found.append((-more / (int(o.gpus[column]) - had.gpus), -more, job, column, True))
+    return found
+
+
+def _grow(draft: Draft, job: str, column: int) -> bool:
+    had = draft.placed[job]
+    gpus, server = int(draft.wishes[job].offers.gpus[column]), had.shares[0][0]
+    if gpus <= had.gpus or gpus - had.gpus > draft.free[server] or had.kind != PACKED:
+        return False
+    draft.take_back(job)
+    if draft.put(job, PACKED, gpus, ((server, gpus),)) and draft.placed[job].value > had.value:
+        return True
+    if job in draft.placed:
+        draft.take_back(job)
+    draft.put(job, had.kind, had.gpus, had.shares)
+    return False
+
+
+def swap(draft: Draft) -> bool:
+    """Let an idle job have the place of one that is worth less there, its server's free GPUs included."""
+    best = _best_idle(draft)
+    trades: list[tuple[float, str]] = []
+    for job, had in draft.placed.items():
+        if had.kind == PACKED:
+            server = had.shares[0][0]
+            table = best.get(int(draft.groups.group[server]))
+            if table is not None:
+                more = table[min(had.gpus + draft.free[server], len(table) - 1)][0] - had.value
+                if more > 1e-9:
+                    trades.append((-more, job))
+    done = False
+    for _, job in sorted(trades):
+        had, server = draft.placed[job], draft.placed[job].shares[0][0]
+        table = best[int(draft.groups.group[server])]
+        value, other, gpus = table[min(had.gpus + draft.free[server], len(table) - 1)]
+        if other in draft.placed or value <= had.value:
+            continue
+        draft.take_back(job)
+        if draft.put(other, PACKED, gpus, ((server, gpus),)) and draft.placed[other].value > had.value:
+            done = True
+            continue
+        if other in draft.placed:
+            draft.take_back(other)
+        draft.put(job, had.kind, had.gpus, had.shares)
+    return done
+
+
+def _best_idle(draft: Draft) -> dict[int, list[tuple[float, str, int]]]:
+    """{group: for up to n GPUs of a server, (value, job, size) of the idle job worth most there}."""
+    found = {g: [(0.0, "", 0)] * (group.gpus + 1) for g, group in enumerate(draft.groups.groups)}
+    for job, wish in draft.wishes.items():
+        if job not in draft.placed:
+            o = wish.offers
+            for c in np.flatnonzero(o.kind == PACKED).tolist():
+                g, n = int(o.group[c]), int(o.gpus[c])
+                found[g][n] = max(found[g][n], (wish.weight * float(o.gain[c]), job, n))
+    for table in found.values():
+        for n in range(1, len(table)):
+            table[n] = max(table[n], table[n - 1])
+    return found

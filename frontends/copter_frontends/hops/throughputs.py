@@ -1,0 +1,71 @@
+"""What the Hops policy asks about speed, and a goodput model as the answer (P8)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol, runtime_checkable
+
+from copter_frontends.baselines.throughputs import GoodputThroughputs
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
+from copter_frontends.vocabulary import Cluster, Configuration, Job
+
+
+@runtime_checkable
+class PlacedThroughputs(Protocol):
+    """Speeds of jobs by type, GPUs, servers used, and the servers themselves."""
+
+    @property
+    def version(self) -> int:
+        """Another number once an answer may have changed."""
+
+    def key(self, job: Job) -> Hashable:
+        """Jobs with equal keys are equally fast everywhere."""
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
+        """Samples per second of the whole job on `gpus` GPUs over `nodes` of these like servers; 0: cannot run."""
+
+    def work(self, job: Job) -> float:
+        """Samples of the whole job."""
+
+    def server_speed(self, gpu_type: str, server: str) -> float:
+        """How fast a server is beside its type; 1 where nothing is known."""
+
+
+class ModelledThroughputs:
+    """Speeds of a goodput model, which knows types and nodes but no single servers.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read once.
+    model : GoodputSource
+    """
+
+    def __init__(self, cluster: Cluster, model: GoodputSource) -> None:
+        self._plain = GoodputThroughputs(cluster, model)
+        self._model = model
+        self._sources: dict[Configuration, GoodputSource] = {}
+        self._known: dict[tuple[Hashable, ...], float] = {}
+        self.version = 0
+
+    def key(self, job: Job) -> Hashable:
+        """The job's shape."""
+        return job.shape
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
+        """Samples per second at the beginning of training."""
+        key = (job.shape, gpu_type, gpus, nodes)
+        if key not in self._known:
+            where = Configuration(nodes, gpus, gpu_type)
+            if where not in self._sources:
+                self._sources[where] = same_model_for(self._model, [where])
+            self._known[key] = float(row_of(self._sources[where], job, 0.0)[0])
+        return self._known[key]
+
+    def work(self, job: Job) -> float:
+        """Samples of the whole job."""
+        return self._plain.work(job)
+
+    def server_speed(self, gpu_type: str, server: str) -> float:
+        """All servers of a type are alike here."""
+        return 1.0
