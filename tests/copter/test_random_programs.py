@@ -33,7 +33,8 @@ def relaxed(lp: LinearProgram, by: float) -> LinearProgram:
     """All bounds moved apart (or, below zero, together as far as they can be)."""
     bounds = []
     for low, high in ((lp.row_lower, lp.row_upper), (lp.col_lower, lp.col_upper)):
-        middle = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * low + 0.5 * high, 0.0)
+        finite = np.isfinite(low) & np.isfinite(high)
+        middle = np.add(0.5 * low, 0.5 * high, where=finite, out=np.zeros(len(low)))
         wider, higher = low - by * (1.0 + np.abs(low)), high + by * (1.0 + np.abs(high))
         crossed = wider > higher
         bounds += [np.where(crossed, middle, wider), np.where(crossed, middle, higher)]
