@@ -56,7 +56,7 @@ $(VENV)/.made:
 	@$(PYTHON) -c 'import ensurepip, venv' \
 	  || { echo "copter needs the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) 'setuptools>=77' wheel 'cython>=3.1' 'numpy>=2.0'
+	$(PIP) 'setuptools>=77' wheel 'cython>=3.1' 'numpy>=2.0' 'scipy>=1.13'
 	@touch $@
 
 # One editable install an extra; the extensions are built in place and rebuilt when a source changes.
