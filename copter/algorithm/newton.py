@@ -173,16 +173,22 @@ def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
 
 
 def maximise(
-    problem: Subproblem, y: Floats, tolerance: Floats, settings: Settings, stop: Callable[[], bool] = lambda: False
+    problem: Subproblem,
+    y: Floats,
+    tolerance: Floats,
+    settings: Settings,
+    stop: Callable[[], bool] = lambda: False,
+    inside: Callable[[Floats], bool] = lambda y: True,
 ) -> tuple[Point, int]:
     """Ascend from y until every row's residual is within its tolerance; return the point and the steps taken.
 
-    `stop` is asked before every step. On return ``problem.x`` holds the blocks' projections at the point's prices.
+    `stop` is asked before every step; prices that are no longer `inside` end the ascent. On return ``problem.x`` holds
+    the blocks' projections at the point's prices.
     """
     dense = len(y) <= settings.dense_rows
     point = problem.evaluate(y)
     for step in range(settings.max_newton_steps):
-        if np.all(np.abs(point.residual) <= tolerance) or stop():
+        if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
             return problem.evaluate(point.y), step
         direction = problem.ascent_direction(point, dense)
         if not float(direction @ point.residual) > 0.0:
