@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
+from scipy.linalg.lapack import dgeqp3, dormqr
 
 from copter.algorithm.newton import Rows
 from copter.algorithm.working_set import WorkingSet
@@ -81,12 +81,9 @@ class Walk:
         limits[member, np.arange(len(columns))] = 1.0
         touched = self.row_tight & block.any(axis=1)
         constraints = np.vstack((block[touched] / self.rows.scale[touched, None], limits[self.limit_tight[groups]]))
-        full, triangle, _ = qr(constraints.T, mode="full", pivoting=True)
-        diagonal = np.abs(np.diagonal(triangle))
-        rank = int(np.sum(diagonal > 1e-11 * max(1.0, diagonal.max(initial=0.0))))
-        if rank >= len(columns):
+        direction = orthogonal_to(constraints)
+        if direction is None:
             return None
-        direction = full[:, rank]
         return np.asarray(-direction if float(direction @ self.ws.cost[columns]) > 0 else direction)
 
     def follow(self, columns: NDArray[np.int64], block: Floats, direction: Floats) -> None:
@@ -176,6 +173,23 @@ def outnumber(walk: Walk, columns: NDArray[np.int64]) -> bool:
     """Whether a null direction must exist: more columns than tight rows and tight limits."""
     groups, _ = distinct(walk.group[columns])
     return len(columns) > int(walk.row_tight.sum()) + int(walk.limit_tight[groups].sum())
+
+
+def orthogonal_to(constraints: Floats) -> Floats | None:
+    """A unit vector that every row of a matrix maps to zero, by QR with pivoting; None where there is none."""
+    n = constraints.shape[1]
+    unit = np.zeros((n, 1), order="F")
+    if len(constraints) == 0:
+        unit[0] = 1.0
+        return np.asarray(unit[:, 0])
+    factors, _, reflectors, _, _ = dgeqp3(constraints.T)
+    diagonal = np.abs(np.diagonal(factors))
+    rank = int(np.sum(diagonal > 1e-11 * max(1.0, diagonal.max(initial=0.0))))
+    if rank >= n:
+        return None
+    unit[rank] = 1.0
+    found, _, _ = dormqr("L", "N", factors[:, : len(reflectors)], reflectors, unit, 64)
+    return np.asarray(found[:, 0])
 
 
 def distinct(groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
