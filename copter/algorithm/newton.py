@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
 from copter.algorithm.working_set import WorkingSet
@@ -132,8 +131,9 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
     size = matrix.diagonal()
     extra = 0.0
     for _ in range(8):
-        with suppress(np.linalg.LinAlgError):
-            return np.asarray(cho_solve(cho_factor(matrix + np.diag(extra * size), check_finite=False), residual))
+        _, solution, breakdown = dposv(matrix + np.diag(extra * size), residual, lower=1)
+        if breakdown == 0:
+            return np.asarray(solution)
         extra = max(10.0 * extra, 1e-10)
     return np.asarray(residual / np.maximum(size, 1e-300))
 
