@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Literal
 
+import numpy as np
+
 from copter.errors import SettingsError
 
 
@@ -99,6 +101,10 @@ class Settings:
     time_limit_s: float = float("inf")
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default.__class__ in (int, float) and not isinstance(value, (int, float, np.integer, np.floating)):
+                raise SettingsError(f"setting {field.name} is {value!r}, must be a number")
         for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma", "max_sigma"):
             value = getattr(self, name)
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
