@@ -41,7 +41,8 @@ SCALES = {
     },
 }
 CHURNS = {"quick": (0.001, 0.01, 0.1), "full": (0.001, 0.005, 0.01, 0.05, 0.2)}
-CHURN_SCALE = {"sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250, "hadar": 2500, "hops": 500}  # where churn is swept
+# Where churn is swept.
+CHURN_SCALE = {"sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250, "hadar": 2500, "hops": 500}
 MODES = {"hadar": "capped", "hops": "capped"}  # the compact forms, which HiGHS likes best; others are full
 Result = dict[str, Any]
 
@@ -49,7 +50,8 @@ Result = dict[str, Any]
 def run_one(family: str, scale: int, churn: float, rounds: int, limit_s: float) -> Result | None:
     """One run of rounds.py in a process of its own; None when it does not end within the limit."""
     command = [sys.executable, str(HERE / "rounds.py"), "--family", family, "--scale", str(scale)]
-    command += ["--mode", MODES.get(family, "full"), "--churn", str(churn), "--rounds", str(rounds), "--peers", "highs", "--json"]
+    command += ["--mode", MODES.get(family, "full"), "--churn", str(churn), "--rounds", str(rounds)]
+    command += ["--peers", "highs", "--json"]
     command += ["--peer-time-limit", str(limit_s / 4), "--time-limit", str(limit_s / 4)]
     started = time.perf_counter()
     try:
