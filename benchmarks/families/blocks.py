@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ class Blocks:
         return matrix, rows.tolist()
 
 
-class BlockFamily:
+class BlockFamily(ABC):
     """Base of the generic families; a subclass draws blocks.
 
     Parameters
@@ -69,9 +70,9 @@ class BlockFamily:
         patterns = (blocks.usage(i) for i in range(n))
         self.waiting: Iterable[Pattern] = patterns if n > MANY else list(patterns)
 
+    @abstractmethod
     def draw(self, count: int) -> Blocks:
         """Blocks of new requests."""
-        raise NotImplementedError
 
     def new_costs(self, at: Ints) -> Floats:
         """Costs of requests that are priced anew, (m, k)."""
