@@ -201,7 +201,7 @@ class HareRun:
         self.figures.violation.append(violation)
         if options.verbose:
             print(
-                f"round {index}: {seconds:.2f} s, {found.iterations} iterations, gap {found.gap:.1e}, violation "
+                f"round {index}: {seconds:.2f} s, {found.iterations} iterations, {found.free_jobs} jobs, gap {found.gap:.1e}, violation "
                 f"{violation:.1e}, {'warm' if found.warm else 'cold'}, {found.status.value}",
                 file=sys.stderr,
                 flush=True,
