@@ -19,13 +19,15 @@ from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.response import respond
 from copter_frontends.hare.standing import Standing
 
-FREE_SHARE, FREE_CHANGED, FREE_LEAST = 0.12, 4, 48  # jobs freed in a warm round: of all, a changed one, at least
+FREE_SHARE, FREE_CHANGED, FREE_LEAST = 0.06, 6, 96  # jobs freed in a warm round: of all, a changed one, at least
 WIDER = 1.0  # times as many more where those do not do
 ALMOST_ALL = 0.6  # of the jobs, from which on all are solved for
 AIM = 0.3  # of the tolerance that a solve of all jobs goes on to, so that the next rounds have some to spend
+ENOUGH = 0.6  # of the tolerance that the whole's gap may be when the freed jobs' solve ends
 OWN_SHARE = 0.1  # of the tolerance that the freed jobs' own gap may be
 FRESH_GAP = 0.03  # relative gap that the products say where every job is put anew at the kept prices
 FREE_ITERATIONS = 80  # for the freed jobs; they may have been left no room
+PART_GAP = 1e-4  # that the products say where the freed jobs start, relative to the whole
 WARM_ITERATIONS = 40  # after which a warm solve of all jobs that has not ended starts afresh, cold
 PATIENCE = 4.0  # times the tolerance; the certificate is first taken once the method's own gap is below
 JUNK = 1e-4  # of what a column could hold, at most, below which its repair empties it
@@ -195,7 +197,9 @@ class RelaxationSolver:
             found = self._some(data, kept.standing.carried(_unchanged(kept, instance, data)), pool, until)
             if found is not None:
                 return found
-        start = self._respond(data, _price_on(kept.grid, grid, kept.standing.price), pool)
+        price = _price_on(kept.grid, grid, kept.standing.price)
+        lam = np.full(instance.n_jobs, kept.standing.lam.mean())
+        start = self._respond(data, price, lam, 0.5 * data.weight, FRESH_GAP * data.constant, pool)
         found = self._all(data, start, pool, until, min(WARM_ITERATIONS, self.max_iterations))
         return found if found.status in (Status.OPTIMAL, Status.TIME_LIMIT) else None
 
@@ -233,20 +237,30 @@ class RelaxationSolver:
         """
         others = np.ones(len(data.weight), dtype=np.bool_)
         others[free] = False
-        room = np.maximum(data.capacity - standing.v.sum(axis=0, where=others[:, None, None]), 0.0)
+        room = np.maximum(data.capacity - (standing.v.sum(axis=0) - standing.v[free].sum(axis=0)), 0.0)
         part = data.of_jobs(free).with_capacity(room)
         told = part.with_capacity(np.maximum(room, LEAST_ROOM * data.capacity))
-        method, whole = InteriorPoint(told, cold_start(told), self.threads), abs(standing.bound)
-        own = np.inf
+        whole = abs(standing.bound)
+        start = self._respond(told, standing.price, standing.lam[free], standing.nu[free], PART_GAP * whole, pool)
+        method = InteriorPoint(told, start, self.threads)
+        own, look, v = np.inf, self.tolerance, None
+        others_value = float(data.weight[others] @ data.completion_s(standing.v)[others])
         for _ in range(min(FREE_ITERATIONS, self.max_iterations)):
             if not method.iterate(pool) or time.perf_counter() >= until:
                 break
             primal, dual = method.objectives()
             own = (primal - dual) / whole
-            if own <= OWN_SHARE * self.tolerance and method.shortfall() <= 0.1:
-                break
+            if own <= look and method.shortfall() <= 0.1:
+                v = repaired(part, method.at.v, method.at.excess[3], min(JUNK, max(own, 0.0)))
+                if v is None or own <= OWN_SHARE * self.tolerance:
+                    break
+                value = others_value + float(part.weight @ part.completion_s(v))
+                if value - standing.bound <= ENOUGH * self.tolerance * whole:
+                    break
+                look = 0.7 * own
         at = method.at
-        v = repaired(part, at.v, at.excess[3], min(JUNK, max(own, 0.0)))
+        if v is None:
+            v = repaired(part, at.v, at.excess[3], min(JUNK, max(own, 0.0)))
         if v is None:
             return None, method.iterations
         lam, nu = standing.lam.copy(), standing.nu.copy()
@@ -256,14 +270,16 @@ class RelaxationSolver:
 
     # All jobs put anew --------------------------------------------------------------------------------------------
 
-    def _respond(self, data: Relaxation, price: Floats, pool: ThreadPoolExecutor) -> Iterate:
-        """Every job's central answer to the prices (HR17), at products that say `FRESH_GAP`."""
+    def _respond(
+        self, data: Relaxation, price: Floats, lam: Floats, nu: Floats, gap: float, pool: ThreadPoolExecutor
+    ) -> Iterate:
+        """Every job's central answer to the prices (HR17), from guesses of its own, at products that say `gap`."""
         n, intervals, kinds = data.shape
-        target = FRESH_GAP * data.constant / pairs(data)
+        target = gap / pairs(data)
         room = np.stack((data.capacity, np.maximum(price, target / np.maximum(data.capacity, 1e-300))))
         at = Iterate(
             np.zeros((n, intervals, kinds)), np.ones((n, intervals, kinds)), np.ones((2, n, intervals)),
-            np.ones((4, n)), np.zeros(n), room,
+            np.stack((nu, nu, nu, nu)), lam.copy(), room,
         )  # fmt: skip
         rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, at.room[1], target)
         out = (at.v, at.z, at.slack, at.excess, at.lam)
