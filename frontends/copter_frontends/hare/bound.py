@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from copter_frontends.hare.instance import Floats
 from copter_frontends.hare.relaxation import Relaxation
 
-_LAM_STEPS, _NU_STEPS = 40, 12  # tangents at most, for a job's two prices
+_LAM_STEPS, _NU_STEPS = 40, 24  # tangents at most, for a job's two prices
 _FLAT = 1e-11  # relative; what is left under the tangents at which the search for a price ends
+
+_FLAT_NU = 1e-7  # the same for the outer of the two, relative to the inner price
 
 Ints = NDArray[np.int64]
 
@@ -68,12 +70,15 @@ def best_lam(
             low -= step
             low_value, low_slope, low_mean = job_value(low, nu, first, start, alpha, parallel, price)
         step *= 4.0
+    best, best_at = (low_value, low) if low_value > high_value else (high_value, high)
     for _ in range(_LAM_STEPS):
         if low_slope <= 0 or high_slope > 0:
             break
         at = (high_value - low_value + low_slope * low - high_slope * high) / (low_slope - high_slope)
         top = low_value + low_slope * (at - low)
         value, slope, mean = job_value(at, nu, first, start, alpha, parallel, price)
+        if value > best:
+            best, best_at = value, at
         if top - value <= _FLAT * (abs(top) + abs(at)) or not low < at < high:
             break
         if slope > 0:
@@ -83,10 +88,7 @@ def best_lam(
     share = 0.0
     if low_slope > 0 >= high_slope:
         share = low_slope / (low_slope - high_slope)
-    mean = (1.0 - share) * low_mean + share * high_mean
-    if low_value > high_value:
-        return low_value, low, mean
-    return high_value, high, mean
+    return best, best_at, (1.0 - share) * low_mean + share * high_mean
 
 
 @_compiled
@@ -96,23 +98,35 @@ def job_bounds(
 ) -> None:  # fmt: skip
     """phi_n of HR12, as large as is found from the guesses (lam, nu), which are replaced by where it is.
 
-    Over nu too the value is concave; where its slope points out of the bracket, the bracket's end is the answer.
+    Over nu too the value is concave: where its slope at an end of the range points out of it, the end is the answer;
+    else the next is where the tangents at the two ends of the bracket meet.
     """
     for n in range(low, high):
-        left, right, at = 0.0, weight[n], min(max(nu[n], 0.0), weight[n])
+        at = min(max(nu[n], 0.0), weight[n])
         guess, found[n] = lam[n] + (at - nu[n]) * start[n, first[n]], -np.inf
-        for k in range(_NU_STEPS):
+        left, left_value, left_slope = 0.0, 0.0, -1.0
+        right, right_value, right_slope = weight[n], 0.0, 1.0
+        for _ in range(_NU_STEPS):
             value, guess, mean = best_lam(guess, at, first[n], start[n], alpha[n], parallel[n], price)
+            slope = excess[n] + mean
             value += at * excess[n]
             if value > found[n]:
                 found[n], lam[n], nu[n] = value, guess, at
-            if excess[n] + mean > 0:
-                left, end = at, right
+            if slope > 0:
+                left, left_value, left_slope = at, value, slope
             else:
-                right, end = at, left
-            if at == end or right - left <= 1e-4 * weight[n]:
+                right, right_value, right_slope = at, value, slope
+            if left == right:
                 break
-            after = end if k == 0 else 0.5 * (left + right)
+            if left_slope <= 0 or right_slope > 0:
+                after = right if slope > 0 else left
+            else:
+                after = (right_value - left_value + left_slope * left - right_slope * right) / (
+                    left_slope - right_slope
+                )
+                top = left_value + left_slope * (after - left)
+                if top - found[n] <= _FLAT_NU * abs(lam[n]) or not left < after < right:
+                    break
             guess, at = guess + (after - at) * mean, after
 
 

@@ -149,8 +149,12 @@ class InteriorPoint:
         dual = at.lam.sum() - (data.parallel * at.slack[1]).sum() + data.excess @ at.excess[3]
         return float(primal), float(dual - (data.capacity * at.room[1]).sum())
 
-    # Inside -------------------------------------------------------------------------------------------------------
+    def gap(self) -> float:
+        """The larger of the two objectives' difference and the sum of all products, in the objective's units."""
+        primal, dual = self.objectives()
+        return max(abs(primal - dual), self.product * self.pairs)
 
+    # Inside -------------------------------------------------------------------------------------------------------
 
     def _each(self, pool: ThreadPoolExecutor, call: Callable[..., Any], parts: Sequence[Any]) -> None:
         """call(range, part) for every range of jobs, on the pool's threads where there are several."""

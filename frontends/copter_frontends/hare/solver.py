@@ -22,7 +22,7 @@ from copter_frontends.hare.standing import Standing
 FREE_SHARE, FREE_CHANGED, FREE_LEAST = 0.06, 6, 96  # jobs freed in a warm round: of all, a changed one, at least
 WIDER = 1.0  # times as many more where those do not do
 ALMOST_ALL = 0.6  # of the jobs, from which on all are solved for
-AIM = 0.3  # of the tolerance that a solve of all jobs goes on to, so that the next rounds have some to spend
+AIM = 0.5  # of the tolerance that a solve of all jobs goes on to, so that the next rounds have some to spend
 ENOUGH = 0.6  # of the tolerance that the whole's gap may be when the freed jobs' solve ends
 OWN_SHARE = 0.1  # of the tolerance that the freed jobs' own gap may be
 FRESH_GAP = 0.03  # relative gap that the products say where every job is put anew at the kept prices
@@ -30,6 +30,7 @@ FREE_ITERATIONS = 80  # for the freed jobs; they may have been left no room
 PART_GAP = 1e-4  # that the products say where the freed jobs start, relative to the whole
 WARM_ITERATIONS = 40  # after which a warm solve of all jobs that has not ended starts afresh, cold
 PATIENCE = 4.0  # times the tolerance; the certificate is first taken once the method's own gap is below
+NEARLY = 1e-2  # what an iterate that is worth a repair may lack of the rows it does not yet hold
 JUNK = 1e-4  # of what a column could hold, at most, below which its repair empties it
 LEAST_ROOM = 1e-9  # of a capacity that the freed jobs are told is theirs, where none is
 
@@ -52,6 +53,8 @@ class RelaxationSolution:
         v.
     price : ndarray (L, G)
         Value of one more second of one GPU, in weighted seconds.
+    job_price : ndarray (2, N)
+        Duals of HR6 and HR8 that give the bound with `price` (HR12).
     iterations : int
     free_jobs : int
         Jobs that the interior-point method solved for; the others stayed where they were.
@@ -69,6 +72,7 @@ class RelaxationSolution:
     completion_s: Floats
     gpu_seconds: Floats
     price: Floats
+    job_price: Floats
     iterations: int
     free_jobs: int
     solve_time_s: float
@@ -147,9 +151,7 @@ class RelaxationSolver:
 
     # All jobs -----------------------------------------------------------------------------------------------------
 
-    def _all(
-        self, data: Relaxation, start: Iterate, pool: ThreadPoolExecutor, until: float, limit: int
-    ) -> Standing:
+    def _all(self, data: Relaxation, start: Iterate, pool: ThreadPoolExecutor, until: float, limit: int) -> Standing:
         """Iterate on all jobs to `AIM` of the tolerance; what is best where that is not reached in time."""
         method, look = InteriorPoint(data, start, self.threads), PATIENCE * self.tolerance
         best: Standing | None = None
@@ -157,9 +159,8 @@ class RelaxationSolver:
             if not method.iterate(pool):
                 break
             late = time.perf_counter() >= until
-            primal, dual = method.objectives()
-            own = (primal - dual) / abs(data.constant + primal)
-            if late or (own <= look and method.shortfall() <= 0.1):
+            own = method.gap() / data.constant
+            if late or (own <= look and method.shortfall() <= NEARLY):
                 found = self._standing(data, method, own, pool)
                 best = found if best is None else best.better(found)
                 if late or best.gap <= AIM * self.tolerance:
@@ -178,7 +179,7 @@ class RelaxationSolver:
     def _standing(self, data: Relaxation, method: InteriorPoint, own: float, pool: ThreadPoolExecutor) -> Standing:
         """What the iterate at hand is worth: a feasible point, and the bound at its prices."""
         at = method.at
-        v = repaired(data, at.v, at.excess[3], min(JUNK, max(own, 0.0)))
+        v = repaired(data, at.v, at.excess[3], min(JUNK, own))
         return Standing.at_prices(data, at.room[1], at.lam, at.excess[3], pool).with_point(
             data, at.v if v is None else v, feasible=v is not None
         )
@@ -225,7 +226,7 @@ class RelaxationSolver:
             gain = found.regret(data)
             gain[free] = -np.inf
             free = np.union1d(free, np.argsort(-gain, kind="stable")[: int(WIDER * len(free))])
-            standing = found
+            standing = best
         return None
 
     def _free(
@@ -248,11 +249,10 @@ class RelaxationSolver:
         for _ in range(min(FREE_ITERATIONS, self.max_iterations)):
             if not method.iterate(pool) or time.perf_counter() >= until:
                 break
-            primal, dual = method.objectives()
-            own = (primal - dual) / whole
-            if own <= look and method.shortfall() <= 0.1:
-                v = repaired(part, method.at.v, method.at.excess[3], min(JUNK, max(own, 0.0)))
-                if v is None or own <= OWN_SHARE * self.tolerance:
+            own = method.gap() / whole
+            if own <= look and method.shortfall() <= NEARLY:
+                v = repaired(part, method.at.v, method.at.excess[3], min(JUNK, own))
+                if v is None or (own <= OWN_SHARE * self.tolerance and method.shortfall() <= self.tolerance):
                     break
                 value = others_value + float(part.weight @ part.completion_s(v))
                 if value - standing.bound <= ENOUGH * self.tolerance * whole:
@@ -260,7 +260,7 @@ class RelaxationSolver:
                 look = 0.7 * own
         at = method.at
         if v is None:
-            v = repaired(part, at.v, at.excess[3], min(JUNK, max(own, 0.0)))
+            v = repaired(part, at.v, at.excess[3], min(JUNK, own))
         if v is None:
             return None, method.iterations
         lam, nu = standing.lam.copy(), standing.nu.copy()
@@ -302,6 +302,7 @@ class RelaxationSolver:
             completion_s=completion,
             gpu_seconds=v,
             price=found.price * self._unit_weight,
+            job_price=np.stack((found.lam * unit, found.nu * self._unit_weight)),
             iterations=found.iterations,
             free_jobs=found.free_jobs,
             solve_time_s=seconds,
@@ -330,6 +331,5 @@ def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:
 
 def _empty(relaxation: Relaxation, seconds: float) -> RelaxationSolution:
     none, prices = np.zeros(0), np.zeros_like(relaxation.capacity)
-    return RelaxationSolution(
-        Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, np.zeros((0, *prices.shape)), prices, 0, 0, seconds, False
-    )
+    point, own = np.zeros((0, *prices.shape)), np.zeros((2, 0))
+    return RelaxationSolution(Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, point, prices, own, 0, 0, seconds, False)
