@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from harness import spread
 from memory import peak_rss_mb
 
 from copter import LinearProgram
@@ -20,7 +21,6 @@ from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, 
 from copter_frontends.hare.relaxation import sufficient_horizon_s
 from copter_frontends.hare.workload import random_jobs
 from families.protocol import Floats
-from harness import spread
 
 JOBS_PER_GPU = 0.2
 GROWTH = {"capped": 1.5, "full": 1.25}  # 23 and 40 intervals
@@ -219,8 +219,8 @@ class HareRun:
         self.figures.violation.append(violation)
         if options.verbose:
             print(
-                f"round {index}: {seconds:.2f} s, {found.iterations} iterations, {found.free_jobs} jobs, gap {gap:.1e}, "
-                f"violation {violation:.1e}, {'warm' if found.warm else 'cold'}, {found.status.value}",
+                f"round {index}: {seconds:.2f} s, {found.iterations} iterations, {found.free_jobs} jobs, gap {gap:.1e},"
+                f" violation {violation:.1e}, {'warm' if found.warm else 'cold'}, {found.status.value}",
                 file=sys.stderr,
                 flush=True,
             )
