@@ -14,7 +14,7 @@ from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.rewards import StepReward
-from copter_frontends.chronus.shim import LeaseShim, by_value, improve
+from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.vocabulary import Job
 
@@ -110,26 +110,23 @@ class Selector:
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
-        draft, beside = self._beside(records, options, capacity, first)
+        draft = self._beside(records, options, capacity, first, thorough=not fresh)
         bound = options.most
         solution = None
         solved = begun
-        if beside and draft.reward < bound - 1e-9 * (1.0 + bound):
+        if len(options.job) and draft.reward < bound - 1e-9 * (1.0 + bound):
+            start = self._start(first, capacity.shape)
             if fresh:
-                incumbent = self.book.incumbent(records, options, first)
-                start = self._start(first, capacity.shape)
-                solution = self.formulation.solve(options, capacity, start, incumbent)
+                solution = self.formulation.solve(options, capacity, start, draft)
                 solved = time.perf_counter()
                 self._prices = (first, solution.prices.price)
-                draft = max((self.shim(options, capacity, solution, incumbent), draft), key=_better)
+                draft = self.shim(options, capacity, solution, draft)
                 bound = min(bound, solution.bound)
-            else:
-                start = self._start(first, capacity.shape)
-                bound = min(bound, LeasePrices(start).bound(options, capacity)) if start is not None else bound
+            elif start is not None:
+                bound = min(bound, LeasePrices(start).bound(options, capacity))
         if begins:
             self._left_shift(records, draft, running, queue)
-        for number, record in enumerate(records):
-            self.book.give(record, draft, number, first)
+        self.book.give(records, draft, first, keep=not begins)
         past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)
         self._decide(records, draft, now_s, fresh)
         shim_s = time.perf_counter() - solved
@@ -148,35 +145,34 @@ class Selector:
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes))
         horizon = self.book.most_leases(first)
         capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
-        options, taken, others = self.book.as_planned(record, first, horizon)
+        options, taken, others = self.book.with_one_more(record, first, horizon)
         draft = Draft(options, capacity)
-        draft.load(np.arange(len(others)), taken)
-        rows = range(len(others), len(options.job))
+        draft.put_all(np.arange(len(others)), taken)
+        rows = draft.ranked(len(others))
         if any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows):
             everyone = [*others, record]
             moved = (draft.taken[:-1] != taken).any(axis=1) if draft.shifts else np.zeros(len(others), dtype=bool)
             for number in [*np.flatnonzero(moved).tolist(), len(others)]:
-                self.book.give(everyone[number], draft, number, first)
+                self.book.give_one(everyone[number], draft, number, first)
             record.promised = record.step
             self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return record.standing
 
-    def _beside(self, records: list[SloRecord], options: Options, capacity: Ints, first: int) -> tuple[Draft, bool]:
-        """The last plan with what fits beside it in the order of arrival; whether some job has an option at all."""
+    def _beside(
+        self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool
+    ) -> Draft:
+        """The last plan with what fits beside it in the order of arrival; `thorough` moves others out of the way."""
         draft = Draft(options, capacity)
-        for row, leases in self.book.incumbent(records, options, first).values():
-            draft.put(row, leases)
-        start = options.rows_of()
-        left = self.shim.most_failures
-        has = np.flatnonzero(np.diff(start) > 0)
-        for job in has[np.argsort(~options.must[has], kind="stable")].tolist():
-            if draft.row[job] >= 0:
-                continue
-            rows = by_value(options, job)
+        draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
+        left = self.shim.most_failures if thorough else 0
+        waiting = np.flatnonzero((draft.row < 0) & (np.diff(options.rows_of()) > 0))
+        for job in waiting[np.argsort(~options.must[waiting], kind="stable")].tolist():
+            rows = draft.ranked(job)
             if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
                 left -= 1
-        improve(draft, left)
-        return draft, bool(len(has))
+        if thorough:
+            improve(draft, left)
+        return draft
 
     def _left_shift(self, records: list[SloRecord], draft: Draft, running: set[str], queue: bool) -> None:
         """Fill the first lease: with jobs that run, and with others where that is wanted."""
@@ -217,6 +213,3 @@ class Selector:
         if standing is not Standing.GUARANTEED:
             self.book.records.pop(record.job.id)
 
-
-def _better(draft: Draft) -> tuple[int, float]:
-    return (-draft.broken, draft.reward)
