@@ -84,7 +84,7 @@ def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float) -> float:
         begun = time.perf_counter()
         policy.selector.admit(job, reward, policy.modes_of(job), now_s, policy.grid.lease_at(now_s) + 1, policy.gpus())
         times.append(time.perf_counter() - begun)
-        policy.book.records.pop(job.id, None)
+        policy.book.remove(job.id)
     return float(np.median(times))
 
 

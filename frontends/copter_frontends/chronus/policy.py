@@ -145,7 +145,7 @@ class ChronusPolicy(BaselinePolicy):
     def remove_job(self, job_id: str) -> None:
         """Forget a job, finished or cancelled, and free its leases; promises to others stand."""
         super().remove_job(job_id)
-        self.book.records.pop(job_id, None)
+        self.book.remove(job_id)
         if self.profiler is not None:
             self.profiler.withdraw(job_id)
         self._guaranteed.pop(job_id, None)
@@ -164,7 +164,7 @@ class ChronusPolicy(BaselinePolicy):
         self._changed = True
         for job_id in [job_id for job_id in self._guaranteed if job_id not in self.held]:
             record = self._guaranteed.pop(job_id)
-            record.leases = record.leases[record.leases != self._cycled]
+            self.book.lose(record, self._cycled)
 
     # The round ----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
+from copter_frontends.chronus.held_leases import HeldLeases
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
@@ -71,6 +72,7 @@ class Selector:
         self.first_lease: FirstLease = first_lease
         self.notices: list[Notice] = []
         self._prices: tuple[int, Floats] | None = None  # first lease, prices
+        self._held: HeldLeases | None = None  # what promised jobs have, as the last admission left it
 
     def cycle(
         self,
@@ -143,18 +145,21 @@ class Selector:
             GUARANTEED, or WAITING where only a new plan of all could tell.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes))
-        horizon = self.book.most_leases(first)
-        capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
-        options, taken, others = self.book.with_one_more(record, first, horizon)
-        draft = Draft(options, capacity)
-        draft.put_all(np.arange(len(others)), taken)
-        rows = draft.ranked(len(others))
+        held = self._held
+        if held is None or not held.is_of(self.book, first):
+            held = self._held = HeldLeases.of(self.book, first)
+        options, taken = held.with_one_more(record, self.book)
+        draft = Draft(options, np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], taken.shape[1], axis=1))
+        number = len(held.records)
+        if not draft.put_all(np.arange(number), taken).all():
+            return record.standing  # GPUs have gone: the next plan decides who keeps what
+        rows = draft.ranked(number)
         if any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows):
-            everyone = [*others, record]
-            moved = (draft.taken[:-1] != taken).any(axis=1) if draft.shifts else np.zeros(len(others), dtype=bool)
-            for number in [*np.flatnonzero(moved).tolist(), len(others)]:
-                self.book.give_one(everyone[number], draft, number, first)
+            for other in np.flatnonzero((draft.taken[:-1] != taken).any(axis=1)).tolist():
+                self.book.give_one(held.records[other], draft, other, first)
+            self.book.give_one(record, draft, number, first)
             record.promised = record.step
+            self._held = held.admitted(record, draft, self.book.version)
             self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return record.standing
 
@@ -211,5 +216,5 @@ class Selector:
         step = record.promised if standing is Standing.GUARANTEED else -1
         self.notices.append(Notice(now_s, record.job.id, standing, step, reason))
         if standing is not Standing.GUARANTEED:
-            self.book.records.pop(record.job.id)
+            self.book.remove(record.job.id)
 

@@ -108,11 +108,20 @@ class SloBook:
     ----------
     records : dict of job id to SloRecord
         In the order in which they came.
+    version : int
+        Grows with every change of what promised jobs have.
     """
 
     def __init__(self, grid: LeaseGrid) -> None:
         self.grid = grid
         self.records: dict[str, SloRecord] = {}
+        self.version = 0
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job, if it is known; its leases are free."""
+        record = self.records.pop(job_id, None)
+        if record is not None and record.promised >= 0:
+            self.version += 1
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Jobs that have a lease."""
@@ -122,6 +131,11 @@ class SloBook:
         """Leases from `first` to the last deadline of all."""
         last_s = max((r.job.submit_s + r.reward.last_s for r in self.records.values()), default=-np.inf)
         return max(self.grid.ended_by(last_s) - first, 1) if last_s > -np.inf else 1
+
+    def lose(self, record: SloRecord, lease: int) -> None:
+        """Take one lease from a job."""
+        self.version += 1
+        record.leases = record.leases[record.leases != lease]
 
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
         """Jobs that leases from `first` on are to be found for: all but those that end with the lease before it."""
@@ -178,36 +192,9 @@ class SloBook:
         leases &= np.cumsum(leases, axis=1) <= options.need[rows][:, None]
         return rows, leases
 
-    def with_one_more(
-        self, record: SloRecord, first: int, horizon: int
-    ) -> tuple[Options, Bools, list[SloRecord]]:
-        """One option a promised job, what it has from `first` on, its leases, and all options of one more job.
-
-        Returns
-        -------
-        options : Options
-            The promised jobs', whose rows are numbered as they are, then the other's, the last job.
-        taken : bool array (promised jobs, leases)
-        promised : list of SloRecord
-        """
-        others = [r for r in self.records.values() if r.promised >= 0 and len(r.leases) and r.leases[-1] >= first]
-        taken = np.zeros((len(others), horizon), dtype=bool)
-        lease = np.concatenate([NO_LEASES, *(r.leases for r in others)]) - first
-        owner = np.repeat(np.arange(len(others)), [len(r.leases) for r in others])
-        taken[owner[lease >= 0], lease[lease >= 0]] = True
-        own = self.options([record], first, horizon, begins=False)
-        table = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in others]).reshape(-1, 7)
-        mode, kind, gpus, step = (table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
-        last = np.minimum(self.grid.ended_by_all(table[:, 5]) - first, horizon)
-        held = (np.arange(len(others)), mode, kind, gpus, taken.sum(axis=1), last, step, table[:, 6])
-        more = (own.job + len(others), own.mode, own.kind, own.gpus, own.need, own.last, own.step, own.value)
-        columns = (np.concatenate(pair) for pair in zip(held, more, strict=True))
-        must = np.append(np.ones(len(others), dtype=bool), False)
-        return Options(*columns, must), taken, others
-
-    @staticmethod
-    def give(records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
+    def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
         """Write down what a draft gives the jobs; with `keep` their leases before `first` stay."""
+        self.version += 1
         number, lease = np.nonzero(draft.taken)
         ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
         lease, rows = lease + first, draft.row.tolist()
@@ -220,9 +207,9 @@ class SloBook:
             if rows[at] >= 0:
                 record.mode, record.step = modes[rows[at]], steps[rows[at]]
 
-    @staticmethod
-    def give_one(record: SloRecord, draft: Draft, number: int, first: int) -> None:
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
         """As :meth:`give`, of the job of one number; its leases before `first` stay."""
+        self.version += 1
         row = int(draft.row[number])
         before = record.leases[record.leases < first]
         record.leases = np.concatenate([before, np.flatnonzero(draft.taken[number]) + first])
