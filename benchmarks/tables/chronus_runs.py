@@ -60,8 +60,8 @@ def make_policy(
         return EdfPolicy(cluster, work.rewards, ROUND_S, RunsWith(rates))
     if name == "3sigma":
         return ThreeSigmaPolicy(cluster, rates, work.rewards, round_s=ROUND_S)
-    if name == "genie":
-        return GeniePolicy(cluster, rates, work.rewards, ROUND_S, RESTART_S)
+    if name in ("genie", "genie-preempts"):
+        return GeniePolicy(cluster, rates, work.rewards, ROUND_S, RESTART_S, preempts=name == "genie-preempts")
     if name == "yarn":
         return FifoPolicy(cluster, backfill=False, round_s=ROUND_S, can_run=RunsWith(rates))
     if name == "tiresias":

@@ -7,6 +7,7 @@ import numpy as np
 from copter_frontends.chronus.options import Bools, Ints, Options
 
 AT_ONCE = 64  # jobs that are given leases in one go where all of them fit
+MOST_MOVED = 24  # leases of others that are moved to make room for one job
 MOST_LOOKED_AT = 128  # jobs, the smallest, whose lease might make room for another's
 
 
@@ -55,8 +56,8 @@ class Draft:
     def put_all(self, rows: Ints, leases: Bools) -> Bools:
         """Give jobs these options on these leases, (rows, leases), in turn; say which of them fit."""
         options, fits = self.options, np.zeros(len(rows), dtype=bool)
-        last_one = self.horizon - 1 - np.argmax(leases[:, ::-1], axis=1)
-        sound = (leases.sum(axis=1) == options.need[rows]) & (last_one < options.last[rows])
+        ends = np.where(leases.any(axis=1), self.horizon - np.argmax(leases[:, ::-1], axis=1), 0)
+        sound = (leases.sum(axis=1) == options.need[rows]) & (ends <= options.last[rows])
         at = np.flatnonzero(sound)
         for begin in range(0, len(at), AT_ONCE):
             some = at[begin : begin + AT_ONCE]
@@ -125,8 +126,10 @@ class Draft:
         held = np.zeros(self.horizon, dtype=bool)
         held[reserved] = True
         short = need - len(reserved)
-        for lease in blocked.tolist():
-            if short == 0:
+        if short > min(MOST_MOVED, len(blocked)):
+            return False
+        for tried, lease in enumerate(blocked.tolist()):
+            if short == 0 or len(blocked) - tried < short:
                 break
             move = self._way_out(lease, kind, gpus, held)
             if move is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from copter import Settings
 from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.free_tail import FreeTail
 from copter_frontends.chronus.master import Master
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
@@ -112,7 +113,11 @@ class LeaseFormulation:
             Checked between passes; the bound holds whenever it ends.
         """
         until = time.perf_counter() + time_limit_s
-        origin = Draft(options, capacity) if origin is None else origin
+        tail = FreeTail.of(options, capacity)
+        origin = tail.origin(tail.reduced, capacity, Draft(options, capacity) if origin is None else origin)
+        options = tail.reduced
+        capacity = capacity[:, : tail.scarce]
+        start = None if start is None else start[:, : tail.scarce]
         options = replace(options, must=options.must & (origin.row >= 0))
         master = Master(options, capacity, self.groups, self._settings(), origin)
         best = LeasePrices(np.zeros(capacity.shape) if start is None else start)
@@ -130,8 +135,9 @@ class LeaseFormulation:
             found = master.price(prices)
             if found < bound:
                 bound, best = found, prices
-        row, leases = master.deal()
-        return LeaseSolution(min(value, bound), bound, best, master.shares(), row, leases, master.made, passes)
+        row, early = master.deal()
+        leases, prices = tail.leases(row, early), LeasePrices(tail.prices(best.price))
+        return LeaseSolution(min(value, bound), bound, prices, master.shares(), row, leases, master.made, passes)
 
     def _descend(self, master: Master, best: LeasePrices, bound: float, cold: bool) -> tuple[LeasePrices, float]:
         """Better prices, their bound, and columns dealt at them."""

@@ -137,5 +137,5 @@ def _worth_of_a_lease(options: Options) -> Floats:
     worth, first = np.zeros(options.jobs), options.rows_of()
     has = np.flatnonzero(np.diff(first) > 0)
     at = first[has]
-    worth[has] = options.value[at] / (options.gpus[at] * options.need[at])
+    worth[has] = options.value[at] / (options.gpus[at] * np.maximum(options.need[at], 1))
     return worth

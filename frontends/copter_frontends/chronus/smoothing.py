@@ -57,7 +57,7 @@ class SmoothedDual:
         )
         self.kind, self.last, self.need = key // size**2, key // size % size, key % size
         self.within = np.arange(horizon)[None, :] < self.last[:, None]
-        self.all = self.need == self.last
+        self.whole = (self.need == self.last) | (self.need == 0)  # nothing to choose
         self.of_kind = [np.flatnonzero(self.kind == q) for q in range(kinds)]
         self._threshold = np.zeros(len(key))
 
@@ -129,13 +129,13 @@ class SmoothedDual:
     def _chosen(self, price: Floats) -> tuple[Floats, Floats]:
         """Shares of the leases that each shape takes, (shapes, leases), and what they cost, (shapes,) (C8)."""
         soft, need, own = self.soft_price, self.need, price[self.kind]
-        spare = np.maximum(self.last - need, 0.5)
-        low = np.where(self.within, own, np.inf).min(axis=1) - soft * np.log(self.last / need)
+        spare, some = np.maximum(self.last - need, 0.5), np.maximum(need, 0.5)
+        low = np.where(self.within, own, np.inf).min(axis=1) - soft * np.log(self.last / some)
         high = np.where(self.within, own, -np.inf).max(axis=1) + soft * np.log(self.last / spare)
         at = np.clip(self._threshold, low, high)
         for _ in range(THRESHOLD_STEPS):
             chosen = np.where(self.within, expit((at[:, None] - own) / soft), 0.0)
-            over = np.where(self.all, 0.0, chosen.sum(axis=1) - need)
+            over = np.where(self.whole, 0.0, chosen.sum(axis=1) - need)
             if np.abs(over).max(initial=0.0) <= NEAR:
                 break
             low, high = np.where(over < 0, at, low), np.where(over > 0, at, high)
@@ -144,6 +144,7 @@ class SmoothedDual:
             at = np.where((step > low) & (step < high), step, 0.5 * (low + high))
         self._threshold = at
         paid = need * at - soft * np.where(self.within, np.logaddexp(0.0, (at[:, None] - own) / soft), 0.0).sum(axis=1)
-        whole = np.where(self.within, own, 0.0).sum(axis=1)
-        chosen[self.all] = self.within[self.all]
-        return chosen, np.where(self.all, whole, paid)
+        taken = self.within[self.whole] & (need[self.whole] > 0)[:, None]
+        chosen[self.whole] = taken
+        paid[self.whole] = (own[self.whole] * taken).sum(axis=1)
+        return chosen, paid
