@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from copter_frontends.baselines.base import Choice, requested_gpus
 from copter_frontends.baselines.deadlines import DeadlineJobs

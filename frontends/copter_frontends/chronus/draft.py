@@ -38,7 +38,7 @@ class Draft:
         self.shifts = 0
         columns = (options.job, options.kind, options.gpus, options.need, options.last)
         self._table: list[list[int]] = np.stack(columns).T.tolist()
-        self._roomy: dict[tuple[int, int], list[int]] = {}  # (type, GPUs) -> leases with so many free, among the first d
+        self._roomy: dict[tuple[int, int], list[int]] = {}  # leases with so many free, among the first d
         order = np.lexsort((options.gpus * options.need, -options.value, options.job))
         self._ranked: list[int] = order.tolist()
         self._first: list[int] = options.rows_of().tolist()

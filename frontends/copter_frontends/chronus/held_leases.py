@@ -59,10 +59,14 @@ class HeldLeases:
         count = len(self.records)
         mode, kind, gpus, step = (self.table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
         last = book.grid.ended_by_all(self.table[:, 5]) - self.first
-        held = (np.arange(count), mode, kind, gpus, taken.sum(axis=1), last, step, self.table[:, 6])
-        more = (own.job + count, own.mode, own.kind, own.gpus, own.need, own.last, own.step, own.value)
-        columns = (np.concatenate(pair) for pair in zip(held, more, strict=True))
-        return Options(*columns, np.append(np.ones(count, dtype=bool), False)), taken
+        held = (np.arange(count), mode, kind, gpus, taken.sum(axis=1), last, step)
+        more = (own.job + count, own.mode, own.kind, own.gpus, own.need, own.last, own.step)
+        whole = [np.concatenate(pair) for pair in zip(held, more, strict=True)]
+        must = np.append(np.ones(count, dtype=bool), False)
+        job, mode, kind, gpus, need, last, step = whole
+        return Options(
+            job, mode, kind, gpus, need, last, step, np.concatenate((self.table[:, 6], own.value)), must
+        ), taken
 
     def admitted(self, record: SloRecord, draft: Draft, version: int) -> HeldLeases:
         """With one job more, whose leases and others' that were moved for it a draft has."""

@@ -83,12 +83,12 @@ class Master:
             self.model.remove_requests(list(self.model.requests))
         cost = (self.value[1:] - self.value[0]) * self.scale
         use = self.use[1:] - self.use[0]
-        start, row = np.arange(columns + 1) * rows, np.tile(np.arange(rows), columns)
+        start, place = np.arange(columns + 1) * rows, np.tile(np.arange(rows), columns)
         for group in range(self.groups):
-            usage = csc_array((use[:, group].ravel(), row, start), shape=(rows, columns))
+            usage = csc_array((use[:, group].ravel(), place, start), shape=(rows, columns))
             self.model.add_request(group, cost[:, group], usage, resources=self.rows)
         solution = self.session.solve()
-        price = np.array([max(solution.price(row), 0.0) for row in self.rows]) / (self.scale * self.size.ravel())
+        price = np.array([max(solution.price(at), 0.0) for at in self.rows]) / (self.scale * self.size.ravel())
         self.weight = np.zeros((columns + 1, self.groups))
         for group, column, share in solution.by_request():
             self.weight[np.asarray(column) + 1, int(str(group))] = np.where(share > ROUNDING, share, 0.0)
@@ -122,7 +122,8 @@ class Master:
 
     def _value(self, row: Ints) -> Floats:
         here = np.flatnonzero(row >= 0)
-        return np.bincount(self.group[here], self.options.value[row[here]], self.groups)
+        value: Floats = np.bincount(self.group[here], self.options.value[row[here]], self.groups).astype(np.float64)
+        return value
 
     def _use(self, row: Ints, leases: Bools) -> Floats:
         kinds, horizon = self.capacity.shape

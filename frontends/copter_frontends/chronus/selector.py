@@ -163,9 +163,7 @@ class Selector:
             self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return record.standing
 
-    def _beside(
-        self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool
-    ) -> Draft:
+    def _beside(self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool) -> Draft:
         """The last plan with what fits beside it in the order of arrival; `thorough` moves others out of the way."""
         draft = Draft(options, capacity)
         draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
@@ -217,4 +215,3 @@ class Selector:
         self.notices.append(Notice(now_s, record.job.id, standing, step, reason))
         if standing is not Standing.GUARANTEED:
             self.book.remove(record.job.id)
-

@@ -23,9 +23,7 @@ class LeaseShim:
 
     most_failures: int = 8
 
-    def __call__(
-        self, options: Options, capacity: Ints, solution: LeaseSolution, origin: Draft | None = None
-    ) -> Draft:
+    def __call__(self, options: Options, capacity: Ints, solution: LeaseSolution, origin: Draft | None = None) -> Draft:
         """The best of the rounded LP, the promises of the last plan with what else the LP chose, and the last plan.
 
         Promised jobs go first. Where a promise cannot be kept (GPUs have gone, or a job was slower than thought) the

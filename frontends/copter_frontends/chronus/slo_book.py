@@ -170,13 +170,11 @@ class SloBook:
             need = np.where(holds[job], ahead[job], need)
             possible &= ~holds[job] | (mode == own[job])
         keep = np.flatnonzero(possible & (need >= 1) & (need <= last))
-        columns = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
-        return Options(*columns, table[keep, 6].copy(), promised >= 0)
+        job, mode, kind, gpus, need, last, step = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
+        return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
 
     @staticmethod
-    def incumbent(
-        records: Sequence[SloRecord], options: Options, first: int, horizon: int
-    ) -> tuple[Ints, Bools]:
+    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Bools]:
         """What promised jobs have: an option of each, and its leases from `first` on, cut to what it still needs."""
         jobs = np.flatnonzero(options.must)
         mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)

@@ -52,9 +52,7 @@ class SmoothedDual:
         self.job_at = np.repeat(np.arange(len(self.jobs)), np.diff(first)[self.jobs])
         self.free = ~options.must[self.jobs]
         size = horizon + 1
-        key, self.shape = np.unique(
-            (options.kind * size + options.last) * size + options.need, return_inverse=True
-        )
+        key, self.shape = np.unique((options.kind * size + options.last) * size + options.need, return_inverse=True)
         self.kind, self.last, self.need = key // size**2, key // size % size, key % size
         self.within = np.arange(horizon)[None, :] < self.last[:, None]
         self.whole = (self.need == self.last) | (self.need == 0)  # nothing to choose
@@ -71,7 +69,7 @@ class SmoothedDual:
             bounds=[(0.0, None)] * start.size,
             options={"maxfun": evaluations, "ftol": ENDED},
         )
-        return np.maximum(found.x, 0.0).reshape(start.shape)
+        return np.asarray(np.maximum(found.x, 0.0).reshape(start.shape))
 
     def mixed(self, price: Floats) -> Mixed:
         """Evaluate the dual (C8)."""
