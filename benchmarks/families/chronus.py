@@ -230,8 +230,8 @@ class ChronusRun:
                 figures.late += not ended
             if index >= 0:
                 figures.round_s.append(taken_s)
-                figures.value.append(value / found.reward)
-                figures.gap.append(value / found.bound - 1.0)
+                figures.value += [value / found.reward] if np.isfinite(value) else []  # the MILP may find no plan
+                figures.gap += [value / found.bound - 1.0] if np.isfinite(value) else []
             line += f"; {name} {taken_s:.2f} s, {value:.0f}"
         if self.options.verbose:
             print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""A whole lease plan in the making: which leases each job has, and what is free of each (docs/chronus.md, C10)."""
+"""A whole lease plan in the making: which leases each job has, and what is free of each (docs/chronus.md, C13)."""
 
 from __future__ import annotations
 

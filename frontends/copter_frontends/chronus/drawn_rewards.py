@@ -1,4 +1,4 @@
-"""Deadlines for jobs that have none, drawn as the paper draws them (docs/chronus.md, C17)."""
+"""Deadlines for jobs that have none, drawn as the paper draws them (docs/chronus.md, C19)."""
 
 from __future__ import annotations
 
