@@ -116,17 +116,26 @@ class HighsLeases:
     def __init__(self, integer: bool, threads: int) -> None:
         import highspy
 
-        self.api, self.integer, self.highs = highspy, integer, highspy.Highs()
-        self.highs.silent()
-        self.highs.setOptionValue("threads", threads)
+        self.api, self.integer, self.threads, self.highs = highspy, integer, threads, self._fresh(threads)
         self.columns: dict[Hashable, Any] = {}
         self.rows: dict[Hashable, Any] = {}
+
+    @staticmethod
+    def _fresh(threads: int) -> Any:
+        import highspy
+
+        found = highspy.Highs()
+        found.silent()
+        found.setOptionValue("threads", threads)
+        return found
 
     def round(
         self, program: LinearProgram, names: tuple[list[Hashable], list[Hashable]], limit_s: float
     ) -> tuple[bool, float, float]:
         """(ended, objective, seconds) of one round; seconds are of HiGHS's own calls."""
         data, basis = highs_lp(program, self.integer), self._basis(names)
+        if self.integer:
+            self.highs = self._fresh(self.threads)  # nothing of the last round is of use, and its clock starts anew
         started = time.perf_counter()
         self.highs.passModel(data)
         if basis is not None:

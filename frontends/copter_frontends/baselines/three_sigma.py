@@ -73,6 +73,8 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
             left[kind] -= gpus
         waiting = sorted((j for j in slo if j not in chosen), key=self.deadline_s)[: self.most_jobs]
         starts, objective, bound = self._starts(waiting, list(chosen), left, now_s)
+        sure = sum(float(self._worth(job_id, now_s, np.zeros(1))[0]) for job_id in chosen)
+        objective, bound = objective + sure, bound + sure
         best_effort = sorted((j for j in self.queue() if j not in self.rewards), key=lambda j: j not in self.held)
         return Choice(self.down_the_list([*chosen, *starts, *best_effort]), objective=objective, bound=bound)
 
@@ -95,20 +97,23 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         for slot in range(self.slots):
             model.add_resources(slot, max(float(free[slot]), 0.0))
         for job_id in waiting:
-            ends_s = self.deadline_s(job_id) - now_s - ahead_s
-            value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
+            value = self._worth(job_id, now_s, ahead_s)
             lag_s: Floats = ahead_s[:, None] - ahead_s[None, :]  # [slot, start]
             use = np.where(lag_s >= 0, self._still_runs(job_id, np.maximum(lag_s, 0.0)), 0.0)
             gpus = requested_gpus(self.jobs[job_id])
             usage = {slot: gpus * np.where(use[slot] > 1e-3, use[slot], 0.0) for slot in range(self.slots)}
-            value *= 1.0 - LATER * np.arange(self.slots)
-            least = BEST_EFFORT_VALUE / (1.0 + np.arange(self.slots))
-            model.add_request(job_id, np.maximum(value, least), usage, integer=True)
+            model.add_request(job_id, value * (1.0 - LATER * np.arange(self.slots)), usage, integer=True)
         if not waiting:
             return [], 0.0, 0.0
         plan = Session(model).solve_integer()
         first = [job_id for job_id in waiting if plan.column(job_id) == 0]
         return first, float(plan.objective), float(plan.bound)
+
+    def _worth(self, job_id: str, now_s: float, ahead_s: Floats) -> Floats:
+        """Reward of starting after these seconds, or of having started: by the chance of ending in time."""
+        ends_s = self.deadline_s(job_id) - now_s - ahead_s
+        value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
+        return np.maximum(value, BEST_EFFORT_VALUE / (1.0 + np.arange(len(ahead_s))))
 
     def _still_runs(self, job_id: str, after_s: Floats) -> Floats:
         """Chance that a job that starts, or goes on, now runs longer than this."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.vocabulary import Job
 
+HALF = 0.5  # of one job's reward: of few jobs, no whole plan could make use of a mixture that is nearer to the bound
 FirstLease = Literal["adaptive", "now", "late"]
 
 
@@ -118,14 +119,15 @@ class Selector:
         solved = begun
         if len(options.job) and draft.reward < bound - 1e-9 * (1.0 + bound):
             start = self._start(first, capacity.shape)
-            if fresh:
-                solution = self.formulation.solve(options, capacity, start, draft)
+            if start is not None:
+                bound = min(bound, LeasePrices(start).bound(options, capacity))
+            gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
+            if fresh and bound - draft.reward > gap * bound:
+                solution = replace(self.formulation, gap=gap).solve(options, capacity, start, draft)
                 solved = time.perf_counter()
                 self._prices = (first, solution.prices.price)
                 draft = self.shim(options, capacity, solution, draft)
                 bound = min(bound, solution.bound)
-            elif start is not None:
-                bound = min(bound, LeasePrices(start).bound(options, capacity))
         if begins:
             self._left_shift(records, draft, running, queue)
         self.book.give(records, draft, first, keep=not begins)
