@@ -228,22 +228,28 @@ class ChronusRun:
             own.shim_s.append(found.shim_s)
             own.passes.append(found.solution.passes if found.solution else 0)
             own.gap.append(1.0 - found.reward / found.bound if found.bound > 0 else 0.0)
-        line = f"round {index}: {seconds:.3f} s ({processor:.3f} s of processor), {found.reward:.0f} of {found.bound:.0f}"
-        for name, (peer, figures) in self.peers.items():
-            assert program is not None
-            limit_s = MILP_S if peer.integer else self.options.peer_time_limit_s
-            ended, value, taken_s = peer.round(program, names, limit_s)
-            if index == -WARM_UP - 1:
-                figures.cold_s, figures.cold_ended = taken_s, ended
-            else:
-                figures.late += not ended
-            if index >= 0:
-                figures.round_s.append(taken_s)
-                figures.value += [value / found.reward] if np.isfinite(value) else []  # the MILP may find no plan
-                figures.gap += [value / found.bound - 1.0] if np.isfinite(value) else []
-            line += f"; {name} {taken_s:.2f} s, {value:.0f}"
+        line = f"round {index}: {seconds:.3f} s ({processor:.3f} s of processor)"
+        line += f", {found.reward:.0f} of {found.bound:.0f}"
+        if program is not None:
+            line += "".join(self._peer_round(name, index, program, names, found) for name in self.peers)
         if self.options.verbose:
             print(line, file=sys.stderr, flush=True)
+
+    def _peer_round(
+        self, name: str, index: int, program: LinearProgram, names: tuple[list[Hashable], list[Hashable]], found: Cycle
+    ) -> str:
+        """The same cycle by a peer; what to say of it."""
+        peer, figures = self.peers[name]
+        ended, value, taken_s = peer.round(program, names, MILP_S if peer.integer else self.options.peer_time_limit_s)
+        if index == -WARM_UP - 1:
+            figures.cold_s, figures.cold_ended = taken_s, ended
+        else:
+            figures.late += not ended
+        if index >= 0:
+            figures.round_s.append(taken_s)
+            figures.value += [value / found.reward] if np.isfinite(value) else []  # the MILP may find no plan
+            figures.gap += [value / found.bound - 1.0] if np.isfinite(value) else []
+        return f"; {name} {taken_s:.2f} s, {value:.0f}"
 
     def summary(self) -> dict[str, Any]:
         """As the other families' object, as far as it goes."""

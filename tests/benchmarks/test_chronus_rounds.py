@@ -47,7 +47,7 @@ def test_the_judge_sees_what_is_wrong() -> None:
         judge(records, problem, capacity // 2, family.lease, found)
     late = next(record for record in records if len(record.leases))
     late.leases = late.leases[:-1]
-    with pytest.raises(SystemExit, match="does not end by its deadline|has no leases|is worth"):
+    with pytest.raises(SystemExit, match=r"does not end by its deadline|has no leases|is worth"):
         judge(records, problem, capacity, family.lease, found)
 
 

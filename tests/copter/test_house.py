@@ -57,7 +57,8 @@ def test_a_frontends_page_numbers_what_its_code_cites(letter: str) -> None:
     text = (ROOT / "docs" / page).read_text()
     numbered = re.findall(rf"\\tag\{{({letter}\d+)\}}", text) + re.findall(rf"\*\*({letter}\d+)\.", text)
     folder = ROOT / "frontends" / "copter_frontends"
-    sources = [path for place in places for path in ([folder / place] if "." in place else (folder / place).rglob("*.py"))]
+    named = [folder / place for place in places]
+    sources = [path for place in named for path in (place.rglob("*.py") if place.is_dir() else [place])]
     assert sorted(numbered) == sorted(f"{letter}{i}" for i in range(1, count + 1))
     assert cited_by(sources, letter) == set(numbered)
     assert cited_by([ROOT / "docs" / page], letter) == set(numbered)

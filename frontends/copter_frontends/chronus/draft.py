@@ -6,7 +6,7 @@ import numpy as np
 
 from copter_frontends.chronus.options import Bools, Ints, Options
 
-AT_ONCE = 64  # jobs that are given leases in one go where all of them fit
+AT_ONCE = 64  # jobs, or fewer, that are given leases one by one where not all of them fit
 MOST_MOVED = 24  # leases of others that are moved to make room for one job
 MOST_LOOKED_AT = 128  # jobs, the smallest, whose lease might make room for another's
 
@@ -58,17 +58,19 @@ class Draft:
         options, fits = self.options, np.zeros(len(rows), dtype=bool)
         ends = np.where(leases.any(axis=1), self.horizon - np.argmax(leases[:, ::-1], axis=1), 0)
         sound = (leases.sum(axis=1) == options.need[rows]) & (ends <= options.last[rows])
-        at = np.flatnonzero(sound)
-        for begin in range(0, len(at), AT_ONCE):
-            some = at[begin : begin + AT_ONCE]
-            use = np.zeros_like(self.free)
-            np.add.at(use, options.kind[rows[some]], options.gpus[rows[some]][:, None] * leases[some])
+        parts = [np.flatnonzero(sound)]
+        while parts:
+            some = parts.pop()
+            use = self._use(rows[some], leases[some])
             if (use <= self.free).all():
                 self.free -= use
                 self.row[options.job[rows[some]]] = rows[some]
                 self.taken[options.job[rows[some]]] = leases[some]
                 self._roomy.clear()
                 fits[some] = True
+            elif len(some) > AT_ONCE:
+                half = len(some) // 2
+                parts += [some[half:], some[:half]]  # the first are next
             else:
                 fits[some] = [self.put(int(rows[i]), np.flatnonzero(leases[i])) for i in some]
         return fits
@@ -157,6 +159,14 @@ class Draft:
                 self._move(job, int(np.flatnonzero(self.taken[job])[-1]), 0)
                 moved += 1
         return moved
+
+    def _use(self, rows: Ints, leases: Bools) -> Ints:
+        """GPUs that options take together on these leases, (types, leases)."""
+        use, kind = np.zeros_like(self.free), self.options.kind[rows]
+        for q in range(len(use)):
+            mine = np.flatnonzero(kind == q)
+            use[q] = self.options.gpus[rows[mine]] @ leases[mine].astype(np.int64)
+        return use
 
     def _roomy_leases(self, kind: int, gpus: int) -> list[int]:
         """Leases with so many free GPUs, among the first d, for d from 0 to all."""
