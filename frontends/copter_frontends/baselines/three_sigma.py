@@ -113,7 +113,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         """Reward of starting after these seconds, or of having started: by the chance of ending in time."""
         ends_s = self.deadline_s(job_id) - now_s - ahead_s
         value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
-        return np.maximum(value, BEST_EFFORT_VALUE / (1.0 + np.arange(len(ahead_s))))
+        return np.asarray(np.maximum(value, BEST_EFFORT_VALUE / (1.0 + np.arange(len(ahead_s)))))
 
     def _still_runs(self, job_id: str, after_s: Floats) -> Floats:
         """Chance that a job that starts, or goes on, now runs longer than this."""

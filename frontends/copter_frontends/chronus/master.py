@@ -90,8 +90,8 @@ class Master:
         solution = self.session.solve()
         price = np.array([max(solution.price(at), 0.0) for at in self.rows]) / (self.scale * self.size.ravel())
         self.weight = np.zeros((columns + 1, self.groups))
-        for group, column, share in solution.by_request():
-            self.weight[np.asarray(column) + 1, int(str(group))] = np.where(share > ROUNDING, share, 0.0)
+        for request, column, share in solution.by_request():
+            self.weight[np.asarray(column) + 1, int(str(request))] = np.where(share > ROUNDING, share, 0.0)
         self.weight[0] = np.maximum(1.0 - self.weight.sum(axis=0), 0.0)
         return float((self.weight * self.value).sum()), price.reshape(self.capacity.shape)
 
