@@ -62,6 +62,9 @@ class Settings:
         interior-point method; with fewer rows it is tried where the proximal method stalls.
     interior_columns : int
         Models of more columns than this are never handed to the interior-point method.
+    hand_over_s : float
+        Seconds that HiGHS's branch and bound, which works beside the search of :func:`copter.solve_integer` in a
+        process of its own, may take where that has no deadline; with one it has until then. 0 leaves it out.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
@@ -88,6 +91,7 @@ class Settings:
     refinements: int = 3
     interior_rows: int = 64
     interior_columns: int = 1_000_000
+    hand_over_s: float = 60.0
     threads: int = 0
     time_limit_s: float = float("inf")
 
@@ -106,6 +110,7 @@ class Settings:
             "interior_rows",
             "interior_columns",
             "keep_slack",
+            "hand_over_s",
         ):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
         self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")

@@ -26,8 +26,9 @@ def solve(
         Its `method` chooses: "interior" (the default, docs/interior.md) for any LP, or "proximal", the method that
         sessions keep warm, for LPs of many columns and few rows. What does not fit into memory goes to the latter.
     callback : callable, optional
-        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration or
-        pricing pass; True ends the solve with INTERRUPTED.
+        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
+        the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
+        the solve with INTERRUPTED.
 
     Returns
     -------

@@ -12,6 +12,7 @@ from copter.integer.bound import proven_bound, whole_bound
 from copter.integer.clock import Clock
 from copter.integer.dive import dive
 from copter.integer.fixing import by_certainty, by_value, fix_in_order, randomly_rounded
+from copter.integer.hand_over import HIGHS, HandOver, hand_over
 from copter.integer.local_search import one_opt
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.pump import pump
@@ -34,6 +35,7 @@ PERTURBATIONS = 100
 ROUNDINGS = 30  # random roundings in a round of improvement
 IDLE_ROUNDS = 3  # rounds of improvement without one before the search ends
 FAILED_ROUNDS = 6  # rounds without any point before it gives up
+PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started beside it
 
 
 class IntegerSearch:
@@ -47,6 +49,10 @@ class IntegerSearch:
         self.repair = Repair(self.problem, self.relaxation)
         self.root: Solution | None = None
         self.bound, self.certified = -np.inf, True  # of the minimisation, without the constant
+        self.bound_by = ""
+        self.searching = False  # whether more than the rounding is wanted
+        self.beside: HandOver | None = None
+        self.relaxation.over = self._is_over
 
     def round_only(self) -> IntegerSolution:
         """Relaxation, rounding with propagation, 1-opt."""
@@ -56,28 +62,63 @@ class IntegerSearch:
         return self.solution()
 
     def run(self) -> IntegerSolution:
-        """Everything."""
-        if not self._begin():
+        """Everything, with branch and bound beside it."""
+        self.searching = True
+        try:
+            if self._begin():
+                x = self._guide()
+                self._round(x)
+                self._hand_over()
+                self._search(x)
+            while self.beside is not None and not self.beside.finished and not self.finished():
+                self.beside.wait()
+            self._hear()
             return self.solution()
-        x = self._guide()
-        self._round(x)
+        finally:
+            if self.beside is not None:
+                self.beside.close()
+
+    def _search(self, x: Floats) -> None:
+        """Dives, then rounds of improvement until one after the other has been in vain."""
         core = self._core(x)
         if core is not None and not dive(self.problem, self.relaxation, core, x, "dive in the core"):
             core = None
         if core is None:
             dive(self.problem, self.relaxation, self.problem.root, x, "dive")
-        rounds = idle = 0
+        idle = 0
         while not self.finished():
             idle = 0 if self._improve(x) else idle + 1
-            rounds += 1
             if idle >= (FAILED_ROUNDS if self.problem.x is None else IDLE_ROUNDS):
                 break
-        return self.solution()
+
+    def _hand_over(self) -> None:
+        """Start branch and bound beside the search, where the settings have time for it."""
+        limit = self.settings.hand_over_s
+        if limit > 0.0 and self.beside is None and not self.finished():
+            left = self.clock.left_s
+            self.beside = hand_over(self.problem, self.relaxation, left if np.isfinite(left) else limit)
+
+    def _hear(self) -> None:
+        """Take in what branch and bound has found."""
+        beside, problem = self.beside, self.problem
+        if beside is None:
+            return
+        beside.hear()
+        if beside.infeasible and problem.x is None:
+            problem.feasible, self.bound_by = False, HIGHS
+        bound = whole_bound(problem, beside.bound)
+        if bound - self.bound > PROVEN * (1.0 + abs(bound)):
+            self.bound, self.certified, self.bound_by = bound, False, HIGHS
+
+    def _is_over(self) -> bool:
+        """Whether branch and bound has ended with an answer."""
+        self._hear()
+        return self.beside is not None and self.beside.decided
 
     def finished(self) -> bool:
-        """Whether the point is proven best, or there is no time."""
+        """Whether the point is proven best, there is proven to be none, or there is no time."""
         problem = self.problem
-        if self.clock.expired:
+        if self.clock.expired or self._is_over() or not problem.feasible:
             return True
         return problem.x is not None and problem.value - self.bound <= PROVEN * (1.0 + abs(problem.value))
 
@@ -105,12 +146,13 @@ class IntegerSearch:
         """What can be found blind, then the relaxation; False if there is nothing more to do."""
         problem = self.problem
         if not problem.feasible:
+            self.bound_by = "rows"
             return False
         if not len(problem.continuous):
             self._blind(self._cheapest())
         self._solve_root()
         if self.root is not None and self.root.status is Status.PRIMAL_INFEASIBLE:
-            problem.feasible = False
+            problem.feasible, self.bound_by = False, "ray"
         return problem.feasible and not self.finished()
 
     def _cheapest(self) -> Floats:
@@ -137,17 +179,23 @@ class IntegerSearch:
         if left <= 0.0:
             return
         limit = min(self.settings.time_limit_s, max(ROOT_SHARE * left, 1e-3))
-        self.root = solve(self.lp, replace(self.settings, time_limit_s=limit))
-        if self.root.status is Status.INTERRUPTED:
+        self.root = solve(self.lp, replace(self.settings, time_limit_s=limit), self._during_the_root)
+        if self.root.status is Status.INTERRUPTED and not self.relaxation.over():
             self.clock.stop()
         sign = self.problem.sign
         if self.root.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
             return
-        self.bound = proven_bound(self.problem, sign * self.root.y)
+        self.bound, self.bound_by = proven_bound(self.problem, sign * self.root.y), "prices"
         own = whole_bound(self.problem, sign * (self.root.bound - self.lp.offset))
         trusted = self.root.bound_is_certified or self.root.status is Status.OPTIMAL
         if trusted and own - self.bound > PROVEN * (1.0 + abs(own)):
-            self.bound, self.certified = own, self.root.bound_is_certified
+            self.bound, self.certified, self.bound_by = own, self.root.bound_is_certified, "relaxation"
+
+    def _during_the_root(self, iterations: int, gap: float, primal: float) -> bool:
+        """Hand over where the first relaxation takes long; whether branch and bound has made it needless."""
+        if self.searching and self.beside is None and self.clock.elapsed_s > PATIENCE_S:
+            self._hand_over()
+        return self.relaxation.over()
 
     def _guide(self) -> Floats:
         """The relaxation's point within the propagated bounds, or the nearest to zero."""
@@ -271,6 +319,7 @@ class IntegerSearch:
             objective=problem.sign * problem.value + lp.offset if found else float("nan"),
             bound=problem.sign * bound + lp.offset,
             bound_is_certified=self.certified,
+            bound_by=self.bound_by if np.isfinite(bound) or status is IntegerStatus.PRIMAL_INFEASIBLE else "",
             found_by=problem.found_by,
             relaxation=self.root,
             relaxations=self.relaxation.solved,

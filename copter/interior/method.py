@@ -58,7 +58,6 @@ class InteriorSolve:
         self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
     ) -> None:
         self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
-        self.report: Callback | None = None
         self.vertex = False  # whether the answer shall be a vertex of the optimal face
         self.iterations = iterations
         self.otherwise = False  # the second run: scaled rows only, from a start farther inside
@@ -66,11 +65,11 @@ class InteriorSolve:
 
     def run(self) -> Solution:
         """Solve; where there is no optimum, say why with a ray that the checker has verified."""
-        answer = self.refined(self.answer(self.lp, self.callback))
+        answer = self.refined(self.answer(self.lp))
         status, ray = self.verdict(answer)
         if status is Status.NUMERICAL_ERROR:
             self.otherwise = True
-            again = self.refined(self.answer(self.lp, self.callback))
+            again = self.refined(self.answer(self.lp))
             answer = again if demerit(again.judged) < demerit(answer.judged) else answer
             status, ray = self.verdict(answer)
         return self.solution(answer, status, ray)
@@ -114,7 +113,7 @@ class InteriorSolve:
 
     # Points -------------------------------------------------------------------------------------------------------
 
-    def answer(self, lp: LinearProgram, callback: Callback | None = None) -> Answer:
+    def answer(self, lp: LinearProgram) -> Answer:
         """Run the method on a program and bring its best point back to the program's own units."""
         scaling, matrix = equilibrate(lp, not self.otherwise)
         scaled = LinearProgram(
@@ -138,7 +137,6 @@ class InteriorSolve:
 
         if not len(form.row) or not len(form.column):
             return self.by_columns(lp)
-        self.report = callback
         answer = self.attempt(lp, form, original, ColumnEquations(form, self.watch) if few else None)
         done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
         if done or form.matrix.nnz > MOST_AUGMENTED:
@@ -245,7 +243,8 @@ class InteriorSolve:
 
     def stop(self, iteration: int, misfit: Misfit) -> bool:
         """Whether the caller or the clock ends the method."""
-        if self.report is not None and self.report(iteration, misfit.relative_gap, misfit.relative_primal):
+        total = self.iterations + iteration
+        if self.callback is not None and self.callback(total, misfit.relative_gap, misfit.relative_primal):
             self.watch.interrupted = True
         return self.watch()
 
