@@ -40,9 +40,14 @@ class HandOver:
         Finds continuous columns anew where a point's integer ones had to be rounded.
     limit_s : float
         Wall-clock seconds that it may take.
+    domain : Domain, optional
+        Bounds of the integer columns where only a part of the program is handed over; what is said about bounds and
+        infeasibility is of that part then.
     """
 
-    def __init__(self, problem: IntegerProblem, relaxation: Relaxation, limit_s: float) -> None:
+    def __init__(
+        self, problem: IntegerProblem, relaxation: Relaxation, limit_s: float, domain: Domain | None = None
+    ) -> None:
         self.problem, self.relaxation = problem, relaxation
         self.until = time.perf_counter() + limit_s
         self.finished = self._hearing = False
@@ -58,18 +63,20 @@ class HandOver:
             stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": path},
         )
-        self._thread = threading.Thread(target=self._serve, args=(self._task(limit_s),), daemon=True)
+        self._thread = threading.Thread(target=self._serve, args=(self._task(limit_s, domain),), daemon=True)
         self._thread.start()
 
-    def _task(self, limit_s: float) -> Task:
+    def _task(self, limit_s: float, domain: Domain | None) -> Task:
         lp, problem = self.problem.lp, self.problem
+        part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
+        bounds = domain or problem.root
         return Task(
             cost=problem.cost,
             matrix=lp.A,
             row_lower=lp.row_lower,
             row_upper=lp.row_upper,
-            col_lower=lp.col_lower,
-            col_upper=lp.col_upper,
+            col_lower=np.where(part, bounds.lower, lp.col_lower),
+            col_upper=np.where(part, bounds.upper, lp.col_upper),
             integrality=lp.integrality,
             start=problem.x,
             cutoff=float(problem.row_upper[-1]),
@@ -139,11 +146,13 @@ class HandOver:
                     pipe.close()
 
 
-def hand_over(problem: IntegerProblem, relaxation: Relaxation, limit_s: float) -> HandOver | None:
-    """Start branch and bound; None where there is no time for it or no process can be started."""
+def hand_over(
+    problem: IntegerProblem, relaxation: Relaxation, limit_s: float, domain: Domain | None = None
+) -> HandOver | None:
+    """Start branch and bound, on all or a part; None where there is no time for it or no process can be started."""
     if limit_s < LEAST_S or not len(problem.integers) or not sys.executable:
         return None
     try:
-        return HandOver(problem, relaxation, limit_s)
+        return HandOver(problem, relaxation, limit_s, domain)
     except OSError:
         return None
