@@ -153,22 +153,23 @@ def front_rows(const int[::1] start, const int[::1] index, const int[::1] first,
             capacity = 2 * capacity + n
             row_array = np.resize(row_array, capacity)
             row = row_array
-        for j in range(first[s], first[s + 1]):
-            for p in range(start[j], start[j + 1]):
-                i = index[p]
-                if i >= first[s + 1] and mark[i] != s:
-                    mark[i] = s
-                    row[total] = i
-                    total += 1
-        child = head[s]
-        while child != -1:
-            for q in range(begins[child], begins[child + 1]):
-                i = row[q]
-                if i >= first[s + 1] and mark[i] != s:
-                    mark[i] = s
-                    row[total] = i
-                    total += 1
-            child = after[child]
+        with nogil:
+            for j in range(first[s], first[s + 1]):
+                for p in range(start[j], start[j + 1]):
+                    i = index[p]
+                    if i >= first[s + 1] and mark[i] != s:
+                        mark[i] = s
+                        row[total] = i
+                        total += 1
+            child = head[s]
+            while child != -1:
+                for q in range(begins[child], begins[child + 1]):
+                    i = row[q]
+                    if i >= first[s + 1] and mark[i] != s:
+                        mark[i] = s
+                        row[total] = i
+                        total += 1
+                child = after[child]
         begins[s + 1] = total
         if total > begin:
             row_array[begin:total].sort()

@@ -12,12 +12,12 @@ from copter.algorithm.scaling import equilibrate
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
-from copter.interior.normal_equations import Stopped
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
+from copter.interior.stopping import Stopped
 from copter.interior.verdicts import elastic, recession
 from copter.interior.vertex import vertices
 from copter.linear_program import LinearProgram
@@ -78,7 +78,7 @@ class InteriorSolve:
         """Status, with its ray if it needs one."""
         if self.optimal(answer):
             return Status.OPTIMAL, None
-        if answer.stopped:
+        if answer.stopped or self.watch():
             return self.stopped(), None
         if self.exhausted:
             return Status.ITERATION_LIMIT, None
@@ -115,6 +115,18 @@ class InteriorSolve:
 
     def answer(self, lp: LinearProgram) -> Answer:
         """Run the method on a program and bring its best point back to the program's own units."""
+        try:
+            return self.scaled_answer(lp)
+        except Stopped:
+            return self.no_answer(lp)
+
+    def no_answer(self, lp: LinearProgram) -> Answer:
+        """The point of a solve that was stopped before it had any."""
+        x, y = np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0])
+        return Answer(x, y, check(lp, x, y), self.iterations, False, True)
+
+    def scaled_answer(self, lp: LinearProgram) -> Answer:
+        """Scale, run the method, polish."""
         scaling, matrix = equilibrate(lp, not self.otherwise)
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
@@ -128,7 +140,7 @@ class InteriorSolve:
         )
         form = standard_form(scaled, 1.0 / scaling.cost)
         few = suits(form) and not self.otherwise
-        form = form if few else without_dense_columns(form)
+        form = form if few else without_dense_columns(form, self.watch)
         sign = 1.0 if lp.sense == "min" else -1.0
 
         def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -137,21 +149,23 @@ class InteriorSolve:
 
         if not len(form.row) or not len(form.column):
             return self.by_columns(lp)
-        answer = self.attempt(lp, form, original, ColumnEquations(form, self.watch) if few else None)
+        answer = self.attempt(lp, form, original, (lambda: ColumnEquations(form, self.watch)) if few else None)
         done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
         if done or form.matrix.nnz > MOST_AUGMENTED:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
-        again = self.attempt(lp, form, original, AugmentedSystem(form.matrix))
+        again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch))
         return again if demerit(again.judged) < demerit(answer.judged) else answer
 
-    def attempt(self, lp: LinearProgram, form: StandardForm, original: Original, system: System | None) -> Answer:
+    def attempt(
+        self, lp: LinearProgram, form: StandardForm, original: Original, system: Callable[[], System] | None
+    ) -> Answer:
         """Run the method with the normal equations, or with another system; polish what comes out."""
         try:
             limit = self.settings.max_interior_iterations
             start = FAR_START if self.otherwise else LEAST_START
-            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system, start)
+            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
             progress = method.run()
         except Stopped:
             x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
@@ -194,7 +208,7 @@ class InteriorSolve:
         enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
         primal, dual = [x], [y]
         try:
-            for point in polished(form, system, progress.point):
+            for point in polished(form, system, progress.point, self.watch):
                 x, y = original(*point)
                 primal.append(x)
                 dual.append(y)

@@ -13,6 +13,7 @@ from copter.algorithm.sums import inner, norm
 from copter.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
 from copter.interior.ordering import minimum_degree, postordered
 from copter.interior.room import require_room
+from copter.interior.stopping import Stopped, unless_stopped
 
 Floats = NDArray[np.float64]
 
@@ -25,10 +26,6 @@ CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they ar
 
 
 CHUNK = 2e7  # products between two looks at the clock
-
-
-class Stopped(Exception):
-    """The caller, or the clock, ended a factorisation."""
 
 
 class NormalEquations:
@@ -45,10 +42,33 @@ class NormalEquations:
         self.must_stop = must_stop
         m = matrix.shape[0]
         entries = np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
-        require_room("the matrix of the normal equations", min(inner(entries, entries), float(m) ** 2), 20)
-        pattern = normal_pattern(matrix, bool((entries == m).any()))
-        ordering, permuted, tree = postordered(pattern, minimum_degree(pattern))
-        self.matrix, self.ordering = matrix, ordering
+        products = min(inner(entries, entries), float(m) ** 2)
+        require_room("the matrix of the normal equations", products, 20)
+        full = bool((entries == m).any())
+        permuted, tree = unless_stopped(lambda: self._order(matrix, full), must_stop, products)
+        unless_stopped(lambda: self._analyse(permuted, tree), must_stop, products)
+        self.matrix = matrix
+        self._value = np.empty(len(self._index))
+        self._work = np.zeros(m)
+        self.rows = sp.csr_array(matrix)[self.ordering]
+        self.rows.sort_indices()
+        self.columns = sp.csc_array(self.rows)
+        self.columns.sort_indices()
+        self._row_arrays = self._arrays(self.rows)
+        self._column_arrays = self._arrays(self.columns)
+        self._chunks = self._chunks_of_rows()
+        self.theta: Floats = np.ones(matrix.shape[1])
+        self.delta = 0.0
+
+    def _order(self, matrix: sp.csr_array, full: bool) -> tuple[sp.csc_array, NDArray[np.int32]]:
+        """Choose the ordering; the permuted pattern and its elimination tree."""
+        pattern = normal_pattern(matrix, full)
+        self.ordering, permuted, tree = postordered(pattern, minimum_degree(pattern, self.must_stop))
+        return permuted, tree
+
+    def _analyse(self, permuted: sp.csc_array, tree: NDArray[np.int32]) -> None:
+        """Supernodes and fronts of the factor."""
+        m = permuted.shape[0]
         count = np.empty(m, dtype=np.int32)
         column_counts(permuted.indptr, permuted.indices, tree, count)
         first = np.empty(m + 1, dtype=np.int32)
@@ -60,17 +80,6 @@ class NormalEquations:
         self._start, self._index = lower.indptr.astype(np.int32), lower.indices.astype(np.int32)
         row_start, row, parent = front_rows(permuted.indptr, permuted.indices, first, groups)
         self.factor = Factor(self._start, self._index, first, row_start, row, parent)
-        self._value = np.empty(lower.nnz)
-        self._work = np.zeros(m)
-        self.rows = sp.csr_array(matrix)[ordering]
-        self.rows.sort_indices()
-        self.columns = sp.csc_array(self.rows)
-        self.columns.sort_indices()
-        self._row_arrays = self._arrays(self.rows)
-        self._column_arrays = self._arrays(self.columns)
-        self._chunks = self._chunks_of_rows()
-        self.theta: Floats = np.ones(matrix.shape[1])
-        self.delta = 0.0
 
     @staticmethod
     def _arrays(matrix: sp.csr_array | sp.csc_array) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
