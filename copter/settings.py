@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Literal
 
+import numpy as np
+
 from copter.errors import SettingsError
 
 
@@ -96,6 +98,8 @@ class Settings:
     time_limit_s: float = float("inf")
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            self._require_type(field.name, getattr(self, field.name), type(field.default))
         for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma", "max_sigma"):
             value = getattr(self, name)
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
@@ -116,6 +120,19 @@ class Settings:
         self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
+
+    @staticmethod
+    def _require_type(name: str, value: object, kind: type) -> None:
+        needed: dict[type, tuple[type, str]] = {
+            bool: (np.bool_, "True or False"),
+            int: (np.integer, "a whole number"),
+            float: (np.floating, "a number"),
+            str: (np.str_, "a name"),
+        }
+        others, what = needed[kind]
+        whole = kind is float and isinstance(value, (int, np.integer))
+        if not (isinstance(value, (kind, others)) or whole):
+            raise SettingsError(f"setting {name} is {value!r}, must be {what}")
 
     @staticmethod
     def _require(condition: bool, name: str, value: object, needed: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from copter.errors import InvalidDataError, SettingsError
 from copter.integer.clock import Clock
 from copter.integer.exact import solve_exactly
@@ -9,6 +11,7 @@ from copter.integer.search import IntegerSearch
 from copter.integer.solution import IntegerSolution
 from copter.linear_program import LinearProgram
 from copter.settings import Settings
+from copter.solving import checked
 
 SHIMS = ("rounding", "dive", "exact")
 
@@ -44,7 +47,7 @@ def solve_integer(
     Raises
     ------
     InvalidDataError, SettingsError
-        For an unknown shim, or a deadline that is not above zero.
+        For an unknown shim, a deadline that is not above zero, or arguments of another type.
     CopterError
         If `shim="exact"` and highspy is not installed.
 
@@ -55,10 +58,10 @@ def solve_integer(
     """
     if shim not in SHIMS:
         raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
-    if deadline_s is not None and not deadline_s > 0:
-        raise SettingsError(f"deadline_s is {deadline_s}, must be > 0 (None for no deadline)")
+    settings = checked(lp, settings)
+    if deadline_s is not None and not (isinstance(deadline_s, (int, float, np.number)) and deadline_s > 0):
+        raise SettingsError(f"deadline_s is {deadline_s!r}, must be > 0 (None for no deadline)")
     clock = Clock(float("inf") if deadline_s is None else float(deadline_s))
-    settings = settings or Settings()
     if shim == "exact":
         return solve_exactly(lp, settings, clock)
     search = IntegerSearch(lp, settings, clock, seed)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
 from copter.algorithm.sums import norm
-from copter.interior.stopping import unless_stopped
+from copter.interior.sparse_lu import SparseLU
+from copter.interior.stopping import Stopped
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class AugmentedSystem:
         self.scaled = sp.csc_array(self.matrix @ sp.diags_array(self.root))
         blocks = [[-sp.eye_array(n), self.scaled.T], [self.scaled, SLOPE * sp.eye_array(m)]]
         whole = sp.csc_matrix(sp.block_array(blocks))
-        self.factor = unless_stopped(lambda: spl.splu(whole), self.must_stop, whole.nnz)
+        self.factor = SparseLU(whole, self.must_stop)
 
     def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
         """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
@@ -48,6 +48,8 @@ class AugmentedSystem:
         u, dy = np.zeros(n), np.zeros(len(short))
         size = norm(np.concatenate((upper, lower)))
         for _ in range(REFINEMENTS):
+            if self.must_stop is not None and self.must_stop():
+                raise Stopped
             one = upper + u - self.scaled.T @ dy
             other = lower - self.scaled @ u
             if norm(np.concatenate((one, other))) <= ACCURATE * size:

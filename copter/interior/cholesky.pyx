@@ -8,8 +8,8 @@ front's own columns by BLAS, and hands the rest on to the parent.
 import numpy as np
 
 from libc.math cimport sqrt
-from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memmove, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
 cdef int BLOCK = 64  # columns of a front that are eliminated at once
@@ -205,6 +205,17 @@ def normal_matrix(const int[::1] row_start, const int[::1] row_index, const doub
                 work[index[p]] = 0.0
 
 
+cdef double *packed(double *square, int size) noexcept nogil:
+    """The lower triangle alone, by columns, in the memory of the square, whose rest is given back."""
+    cdef size_t j, to = 0, count = <size_t>size
+    cdef double *smaller
+    for j in range(count):
+        memmove(square + to, square + j * count + j, (count - j) * sizeof(double))
+        to += count - j
+    smaller = <double *>realloc(square, to * sizeof(double))
+    return square if smaller == NULL else smaller
+
+
 cdef class Factor:
     """The factor of one pattern, refilled by :meth:`factorise`.
 
@@ -294,6 +305,8 @@ cdef class Factor:
                     updates[child] = NULL
                     child = after[child]
                 self.eliminate(s, front, update, width, height, below, least_pivot)
+                if below:
+                    updates[s] = packed(update, below)
                 if self.parent[s] != -1:
                     after[s] = head[self.parent[s]]
                     head[self.parent[s]] = s
@@ -314,22 +327,24 @@ cdef class Factor:
 
     cdef void extend_add(self, int child, double *front, double *update, int width, int height, int below,
                          const double *other) noexcept nogil:
-        """Add a child's update to the front and to what the front hands on."""
+        """Add a child's update, packed, to the front and to what the front hands on."""
         cdef Py_ssize_t begin = self.row_start[child], i, j
         cdef Py_ssize_t count = self.row_start[child + 1] - begin
         cdef int at, to
         cdef double *column
+        cdef const double *given = other
         for j in range(count):
             at = self.position[self.row[begin + j]]
             if at < width:
                 column = front + <size_t>at * height
                 for i in range(j, count):
-                    column[self.position[self.row[begin + i]]] += other[j * count + i]
+                    column[self.position[self.row[begin + i]]] += given[i - j]
             else:
                 column = update + <size_t>(at - width) * below
                 for i in range(j, count):
                     to = self.position[self.row[begin + i]]
-                    column[to - width] += other[j * count + i]
+                    column[to - width] += given[i - j]
+            given += count - j
 
     cdef void eliminate(self, int s, double *front, double *update, int width, int height, int below,
                         const double[::1] least_pivot) noexcept nogil:

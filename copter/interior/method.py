@@ -12,6 +12,7 @@ from copter.algorithm.scaling import equilibrate
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
+from copter.interior.normal_equations import NormalEquations
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
@@ -35,6 +36,8 @@ LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
 WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 FAR_START = 1e3  # least distance of a second run's starting point from every bound
+WELL_WITHIN = 0.1  # of the tolerance
+MOST_FILL = 10.0  # entries of the factor for each of the matrix
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
@@ -105,6 +108,10 @@ class InteriorSolve:
         """Whether the answer is feasible to within tolerance."""
         judged, settings = answer.judged, self.settings
         return judged.primal_absolute <= settings.absolute_tolerance and judged.primal <= settings.tolerance
+
+    def within(self, answer: Answer) -> bool:
+        """Whether an answer, of whatever program, is far enough within tolerance to survive postsolve."""
+        return demerit(answer.judged) <= WELL_WITHIN * min(self.settings.tolerance, self.settings.absolute_tolerance)
 
     def optimal(self, answer: Answer) -> bool:
         """Whether the checker finds the answer within tolerance."""
@@ -208,7 +215,7 @@ class InteriorSolve:
         enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
         primal, dual = [x], [y]
         try:
-            for point in polished(form, system, progress.point, self.watch):
+            for number, point in enumerate(polished(form, system, progress.point, self.watch)):
                 x, y = original(*point)
                 primal.append(x)
                 dual.append(y)
@@ -216,6 +223,9 @@ class InteriorSolve:
                 for pair in [*((x, other) for other in dual), *((other, y) for other in primal[:-1])]:
                     best = self.better(lp, best, *pair)
                 if demerit(best.judged) <= enough or self.watch():
+                    break
+                # What comes next is more accurate, and takes several times the factor's memory.
+                if number == 0 and fills(system, form) and self.within(best):
                     break
             if self.vertex and lp is self.lp:
                 best = self.at_vertex(lp, form, best, progress, original)
@@ -298,6 +308,11 @@ class InteriorSolve:
             _ray=None if ray is None else (lambda: ray),
             _dense=lambda: (answer.x, answer.y, lp.c - lp.A.T @ answer.y),
         )
+
+
+def fills(system: System, form: StandardForm) -> bool:
+    """Whether the factor is so large beside the matrix that a second one, of the augmented system, is too much."""
+    return isinstance(system, NormalEquations) and system.factor.nonzeros > MOST_FILL * form.matrix.nnz
 
 
 def cleaned(ray: Floats) -> Floats | None:

@@ -77,13 +77,13 @@ class NormalEquations:
         require_room("the Cholesky factor of the normal equations", float(count.sum(dtype=np.int64)), 8)
         lower = sp.csc_array(sp.tril(permuted))
         lower.sort_indices()
-        self._start, self._index = lower.indptr.astype(np.int32), lower.indices.astype(np.int32)
+        self._start, self._index = lower.indptr.astype(np.int32, copy=False), lower.indices.astype(np.int32, copy=False)
         row_start, row, parent = front_rows(permuted.indptr, permuted.indices, first, groups)
         self.factor = Factor(self._start, self._index, first, row_start, row, parent)
 
     @staticmethod
     def _arrays(matrix: sp.csr_array | sp.csc_array) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
-        return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+        return matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
 
     def _chunks_of_rows(self) -> list[int]:
         """Bounds of runs of rows that take about as long each as the caller can wait for."""
@@ -137,6 +137,8 @@ class NormalEquations:
         goal = ACCURATE * max(norm(target), 1e-300)
         direction, previous = np.zeros(0), 0.0
         for step in range(REFINEMENTS):
+            if self.must_stop is not None and self.must_stop():
+                raise Stopped
             size = norm(residual)
             if size < least:
                 best, least = y.copy(), size
@@ -162,6 +164,6 @@ def normal_pattern(matrix: sp.csr_array, full: bool = False) -> sp.csc_array:
     """Pattern of A A' with its diagonal, (m, m); `full` says that some column has an entry in every row."""
     m = matrix.shape[0]
     if full:
-        return sp.csc_array(np.ones((m, m)))
-    ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-    return sp.csc_array(ones @ ones.T + sp.eye_array(m))
+        return sp.csc_array(np.ones((m, m), dtype=np.bool_))
+    ones = sp.csr_array((np.ones(matrix.nnz, dtype=np.bool_), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return sp.csc_array(ones @ ones.T + sp.eye_array(m, dtype=np.bool_))

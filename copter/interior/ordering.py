@@ -23,7 +23,7 @@ def minimum_degree(pattern: sp.csc_array, must_stop: Callable[[], bool] | None =
     Stopped
         If `must_stop` says so.
     """
-    start, index = pattern.indptr.astype(np.int32), pattern.indices.astype(np.int32)
+    start, index = pattern.indptr.astype(np.int32, copy=False), pattern.indices.astype(np.int32, copy=False)
     ordering = QuotientGraph(start, index).run(must_stop)
     if ordering is None:
         raise Stopped
@@ -47,5 +47,8 @@ def permute(pattern: sp.csc_array, ordering: Ints) -> sp.csc_array:
     """The pattern with rows and columns in a new order, 32-bit indices, sorted."""
     permuted = sp.csc_array(pattern[ordering][:, ordering])
     permuted.sort_indices()
-    permuted.indptr, permuted.indices = permuted.indptr.astype(np.int32), permuted.indices.astype(np.int32)
+    permuted.indptr, permuted.indices = (
+        permuted.indptr.astype(np.int32, copy=False),
+        permuted.indices.astype(np.int32, copy=False),
+    )
     return permuted

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
 from copter.interior.point import Point
 from copter.interior.predictor_corrector import System
+from copter.interior.sparse_lu import SparseLU
 from copter.interior.standard_form import StandardForm
-from copter.interior.stopping import unless_stopped
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +86,7 @@ def by_augmented_system(
     blocks = [[sp.eye_array(len(inside)), inner.T], [inner, -SLOPE * sp.eye_array(rows)]]
     try:
         whole = sp.csc_matrix(sp.block_array(blocks))
-        factor = unless_stopped(lambda: spl.splu(whole), must_stop, whole.nnz)
+        factor = SparseLU(whole, must_stop)
     except RuntimeError:  # singular to working precision
         return None
     t, y = face.t.copy(), point.y
