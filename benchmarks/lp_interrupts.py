@@ -78,7 +78,7 @@ def worker(name: str) -> None:
             assert lp is not None
             return solve(lp, Settings(time_limit_s=limit_s)).status.value
         for request in rng.choice(1000, 200, replace=False).tolist():
-            session.model.set_cost(request, rng.uniform(1.0, 9.0, 400))
+            session.model.update_cost(request, rng.uniform(1.0, 9.0, 400))
         return session.solve(deadline_s=limit_s).status.value
 
     print("ready", flush=True)

@@ -53,7 +53,7 @@ def solve_integer(
 
     Notes
     -----
-    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8. A search by heuristics: where proofs
+    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8, M11, M12. A search by heuristics: where proofs
     of optimality matter, use "exact".
     """
     if shim not in SHIMS:

@@ -238,6 +238,8 @@ cdef class Factor:
     cdef readonly int groups, size, skipped
     cdef readonly long long nonzeros
     cdef readonly double flops
+    cdef double since
+    cdef object must_stop
 
     def __init__(self, start, index, first, row_start, row, parent):
         self.start, self.index, self.first, self.parent = start, index, first, parent
@@ -261,7 +263,6 @@ cdef class Factor:
         call returns False.
         """
         cdef int s, width, height, below, j, child, status = 0
-        cdef double since = 0.0
         cdef Py_ssize_t p, i, k
         cdef double *front
         cdef double *update
@@ -271,7 +272,7 @@ cdef class Factor:
         cdef int[::1] head = head_array, after = next_array
         if updates == NULL:
             raise MemoryError("no memory for the updates of a factorisation")
-        self.skipped = 0
+        self.skipped, self.since, self.must_stop = 0, 0.0, must_stop
         with nogil:
             for s in range(self.groups):
                 updates[s] = NULL
@@ -304,20 +305,14 @@ cdef class Factor:
                     free(other)
                     updates[child] = NULL
                     child = after[child]
-                self.eliminate(s, front, update, width, height, below, least_pivot)
+                if not self.eliminate(s, front, update, width, height, below, least_pivot):
+                    status = 2
+                    break
                 if below:
                     updates[s] = packed(update, below)
                 if self.parent[s] != -1:
                     after[s] = head[self.parent[s]]
                     head[self.parent[s]] = s
-                since += <double>width * height * height
-                if since > CHECK_FLOPS:
-                    since = 0.0
-                    with gil:
-                        if must_stop is not None and must_stop():
-                            status = 2
-                    if status:
-                        break
             for s in range(self.groups):
                 free(updates[s])
         free(updates)
@@ -346,9 +341,18 @@ cdef class Factor:
                     column[to - width] += given[i - j]
             given += count - j
 
-    cdef void eliminate(self, int s, double *front, double *update, int width, int height, int below,
-                        const double[::1] least_pivot) noexcept nogil:
-        """Factorise a front's own columns, and take what they cost the rest out of the update."""
+    cdef bint goes_on(self, double flops) except? False nogil:
+        """Count operations; False if there have been enough to ask whether to stop, and that is so."""
+        self.since += flops
+        if self.since < CHECK_FLOPS or self.must_stop is None:
+            return True
+        self.since = 0.0
+        with gil:
+            return not self.must_stop()
+
+    cdef bint eliminate(self, int s, double *front, double *update, int width, int height, int below,
+                        const double[::1] least_pivot) except? False nogil:
+        """Factorise a front's own columns, and take what they cost the rest out of the update; False if told to stop."""
         cdef int k, block, rest, inner
         cdef double one = 1.0, minus = -1.0
         cdef char *right = b"R"
@@ -373,8 +377,16 @@ cdef class Factor:
                     dgemm(plain, transposed, &below, &inner, &block, &minus, diagonal + block + inner, &height,
                           diagonal + block, &height, &one, diagonal + <size_t>block * height + block + inner, &height)
             k += block
-        if below:
-            dsyrk(lower, plain, &below, &width, &minus, front + width, &height, &one, update, &below)
+            if not self.goes_on(2.0 * block * rest * (inner + below)):
+                return False
+        k = 0
+        while below and k < width:
+            block = min(4 * BLOCK, width - k)
+            dsyrk(lower, plain, &below, &block, &minus, front + <size_t>k * height + width, &height, &one, update, &below)
+            k += block
+            if not self.goes_on(<double>block * below * below):
+                return False
+        return True
 
     cdef void eliminate_block(self, double *block, int size, int stride, int column,
                               const double[::1] least_pivot) noexcept nogil:

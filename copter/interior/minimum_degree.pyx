@@ -9,6 +9,7 @@ import numpy as np
 
 from libc.string cimport memmove
 
+# Equation I15.
 cdef long long CHECK_STEPS = 2_000_000  # entries that are looked at between two looks at the clock
 cdef int NONE = -1
 
