@@ -18,7 +18,7 @@ GROWTH = 1.2  # of that number from one descent to the next
 MOST_CONTINUOUS = 500  # continuous columns whose rows are looked at after every step
 PART_S = 1.0  # seconds for their LP
 INFEASIBLE = 2  # a status of linprog
-REST = 1e-2  # appeal of a column at rest in the relaxation; it doubles with every descent, up to that of others
+REST = 1e-2  # appeal of a column at rest in the relaxation; four times as much with every descent, up to 1
 
 
 class FirstFail:
@@ -50,7 +50,7 @@ class FirstFail:
                 fixed = fix_in_order(problem, settled, settled.lower.copy(), settled.open(), restarts=2)
                 if fixed is not None and self.relaxation.complete(fixed, "first-fail search"):
                     return True
-            noise, patience, rest = rng.random(problem.n), GROWTH * patience, min(2.0 * rest, 1.0)
+            noise, patience, rest = rng.random(problem.n), GROWTH * patience, min(4.0 * rest, 1.0)
             if complete:
                 return False
         return False
