@@ -54,8 +54,8 @@ def solve_integer(
 
     Notes
     -----
-    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8, M11 and M12. Where proofs of optimality
-    matter and time does not, use "exact".
+    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8, M11 and M12. Where proofs of
+    optimality matter and time does not, use "exact".
     """
     if shim not in SHIMS:
         raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
