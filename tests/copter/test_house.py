@@ -18,8 +18,8 @@ PAGES = {
     "F": ("formulation.md", 10, "*.py*"),
     "A": ("algorithm.md", 13, "*.py*"),
     "P": ("presolve.md", 17, "presolve/*.py"),
-    "I": ("interior.md", 14, "interior/*.py*"),
-    "M": ("integer.md", 10, "integer/*.py*"),
+    "I": ("interior.md", 15, "interior/*.py*"),
+    "M": ("integer.md", 12, "integer/*.py*"),
 }
 
 

@@ -106,7 +106,7 @@ def test_units_do_not_matter(part: str, exponent: int) -> None:
     assert abs(solution.objective - cost * size * best.objective) <= error
 
 
-@pytest.mark.parametrize("seed", [234, 238, 278, 307, 309])
+@pytest.mark.parametrize("seed", [234, 238, 278, 307])
 def test_coefficients_of_every_size(seed: int) -> None:
     """Scaled columns hide the bounds of tiny coefficients here: a run with scaled rows only is needed."""
     lp = random_program("sizes_apart", seed)
