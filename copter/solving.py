@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from copter.errors import InvalidDataError, SettingsError
 from copter.interior.solve import solve_interior
 from copter.linear_program import LinearProgram
 from copter.proximal_solving import solve_proximal
 from copter.settings import Settings
-from copter.solution import Solution
+from copter.solution import Solution, Status
 from copter.watch import Watch
 
 
@@ -20,6 +21,9 @@ def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
     if settings is not None and not isinstance(settings, Settings):
         raise SettingsError(f"settings is a {type(settings).__name__}, must be a Settings: Settings(tolerance=1e-6)")
     return settings or Settings()
+
+
+PATIENCE = 3.0  # times the interior-point method's seconds that another try may have come to in all
 
 
 def solve(
@@ -59,7 +63,17 @@ def solve(
     with Watch(settings.time_limit_s) as watch:
         if settings.method == "interior":
             try:
-                return solve_interior(lp, settings, watch, callback)
+                found = solve_interior(lp, settings, watch, callback)
             except MemoryError:  # the proximal method factorises nothing of this size
-                pass
+                return solve_proximal(lp, settings, watch, callback)
+            return found if found.status is not Status.NUMERICAL_ERROR else _by_another_way(lp, settings, watch, found)
         return solve_proximal(lp, settings, watch, callback)
+
+
+def _by_another_way(lp: LinearProgram, settings: Settings, watch: Watch, found: Solution) -> Solution:
+    """Where rounding has ended the interior-point method: the proximal method's answer, if it gets to one soon."""
+    limit = min(settings.time_limit_s, PATIENCE * watch.elapsed_s + 1.0)
+    if watch():
+        return found
+    other = solve_proximal(lp, replace(settings, time_limit_s=limit), watch)
+    return other if other.status is Status.OPTIMAL else found

@@ -352,7 +352,7 @@ cdef class Factor:
 
     cdef bint eliminate(self, int s, double *front, double *update, int width, int height, int below,
                         const double[::1] least_pivot) except? False nogil:
-        """Factorise a front's own columns, and take what they cost the rest out of the update; False if told to stop."""
+        """Factorise a front's own columns, and take what they cost the rest out of the update; False at a stop."""
         cdef int k, block, rest, inner
         cdef double one = 1.0, minus = -1.0
         cdef char *right = b"R"
@@ -382,7 +382,8 @@ cdef class Factor:
         k = 0
         while below and k < width:
             block = min(4 * BLOCK, width - k)
-            dsyrk(lower, plain, &below, &block, &minus, front + <size_t>k * height + width, &height, &one, update, &below)
+            dsyrk(lower, plain, &below, &block, &minus, front + <size_t>k * height + width, &height, &one, update,
+                  &below)
             k += block
             if not self.goes_on(<double>block * below * below):
                 return False

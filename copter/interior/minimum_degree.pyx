@@ -136,8 +136,8 @@ cdef class QuotientGraph:
 
     cdef void make_element(self, int pivot) noexcept nogil:
         """Turn the pivot into the element of all variables next to it; what it was next to is absorbed."""
-        cdef long long p, q, first
-        cdef int e, i, k, d = 0
+        cdef long long q, first
+        cdef int e, k, d = 0
         self.make_room(self.degree[pivot] + 1)
         first = self.used
         self.place(pivot)
