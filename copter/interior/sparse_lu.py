@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,6 +18,9 @@ from copter.interior.stopping import SLICE_S, SMALL, Stopped
 Floats = NDArray[np.float64]
 Question = SimpleQueue[Floats | None]
 Answer = SimpleQueue[Floats | BaseException]
+
+SERVING: weakref.WeakKeyDictionary[threading.Thread, Question] = weakref.WeakKeyDictionary()
+PATIENCE_S = 1.0  # that a thread, given up in the middle of a factorisation, has to get to its end
 
 
 class SparseLU:
@@ -45,7 +49,9 @@ class SparseLU:
             self._ask: Question = SimpleQueue()
             self._told: Answer = SimpleQueue()
             queues = (self._ask, self._told)
-            threading.Thread(target=serve, args=(matrix, *queues), daemon=True, name="copter-lu").start()
+            thread = threading.Thread(target=serve, args=(matrix, *queues), daemon=True, name="copter-lu")
+            SERVING[thread] = self._ask
+            thread.start()
             weakref.finalize(self, self._ask.put, None)
             self._answer()
 
@@ -67,6 +73,16 @@ class SparseLU:
         if isinstance(found, BaseException):
             raise found
         return found
+
+
+@atexit.register
+def end_all() -> None:
+    """Have every thread let its factor go: an interpreter that ends around one ends with an error of SciPy's."""
+    serving = dict(SERVING)
+    for asked in serving.values():
+        asked.put(None)
+    for thread in serving:
+        thread.join(PATIENCE_S)
 
 
 def serve(matrix: sp.csc_matrix, asked: Question, told: Answer) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -299,3 +302,16 @@ def test_equalities_and_few_rows_stay_with_the_rows_equations() -> None:
     assert not suits(form_of(equal))
     assert not suits(form_of(LinearProgram(np.ones(50), np.ones((60, 50)), np.ones(60))))
     assert not suits(form_of(LinearProgram([1.0], [[1.0]], col_lower=1.0, col_upper=1.0, row_upper=[2.0])))
+
+
+def test_an_interpreter_ends_in_peace_around_a_factor_of_another_thread() -> None:
+    program = (
+        "import scipy.sparse as sp\n"
+        "from copter.interior import sparse_lu\n"
+        "sparse_lu.SMALL = 0\n"
+        "kept = sparse_lu.SparseLU(sp.csc_matrix(sp.eye(50) * 2.0), lambda: False)\n"
+        "print(kept.solve(sp.csc_matrix(sp.eye(50)).toarray()[0])[0])\n"
+    )
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0.5\n", "")
