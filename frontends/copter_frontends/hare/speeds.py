@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from copter_frontends.baselines.base import requested_gpus
 from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
@@ -27,9 +28,8 @@ class Speeds:
 
     @staticmethod
     def gpus(job: Job) -> int:
-        """GPUs that the user asked for, within the range that the job runs on."""
-        wanted = max(job.requested_gpus, job.min_gpus)
-        return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
+        """GPUs that the user asked for, within the range that the job runs on; its fixed ones if it has any."""
+        return requested_gpus(job)
 
     def seconds(self, job: Job) -> dict[str, float]:
         """Seconds of the whole job on each type that can run it."""
