@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from copter.errors import SettingsError
 from copter_frontends.baselines.base import BaselinePolicy, Choice, Wanted, requested_gpus
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.hare.facts import check_progress, checked_weights
 from copter_frontends.hare.instance import Floats, HareInstance
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.opponents import RULES
@@ -44,6 +46,8 @@ class OpponentPolicy(BaselinePolicy):
         If the scheme is not known.
     InvalidClusterError
         If the cluster has no GPUs.
+    InvalidDataError
+        If a weight is not finite and above zero.
     """
 
     def __init__(
@@ -60,8 +64,13 @@ class OpponentPolicy(BaselinePolicy):
         if cluster.gpus == 0:
             raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         super().__init__(cluster, round_s, self._runs)
-        self.scheme, self.weights = scheme, dict(weights or {})
+        self.scheme, self.weights = scheme, checked_weights(weights)
         self.speeds = Speeds(cluster, goodput.applications if goodput else None)
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """As the baselines; InvalidDataError for a progress that is no fraction from 0 to 1."""
+        check_progress(job_id, what_changed)
+        super().update_job(job_id, **what_changed)
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Ask the scheduler until it starts nothing more."""

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from copter_frontends.goodput import Application, GoodputModel
+from copter_frontends.hare.facts import check_progress, checked_weights
 from copter_frontends.hare.gang import Gang, gang_schedule
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import HareInstance
@@ -61,6 +62,13 @@ class HarePolicy:
         As for :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
         w_n; one where it is silent.
+
+    Raises
+    ------
+    InvalidClusterError
+        If the cluster has no GPUs.
+    InvalidDataError
+        If a weight is not finite and above zero.
     """
 
     def __init__(
@@ -78,7 +86,7 @@ class HarePolicy:
         self.cluster, self.round_s, self.growth = cluster.copy(), round_s, growth
         applications: Mapping[str, Application] | None = goodput.applications if goodput else None
         self.speeds, self.solver = Speeds(self.cluster, applications), RelaxationSolver(threads=threads)
-        self.weights = dict(weights or {})
+        self.weights = checked_weights(weights)
         self.pinned: dict[str, Allocation] = {}
         self.previous: dict[str, Allocation] = {}
         self._jobs: dict[str, _State] = {}
@@ -107,6 +115,7 @@ class HarePolicy:
             raise TypeError(
                 f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(_FACTS))}"
             )
+        check_progress(job_id, what_changed)
         state.progress = float(what_changed.get("progress", state.progress))
 
     def remove_job(self, job_id: str) -> None:

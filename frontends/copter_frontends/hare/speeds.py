@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from copter_frontends.baselines.base import requested_gpus
 from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
+from copter_frontends.goodput.applications import application_of
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 
@@ -32,8 +33,8 @@ class Speeds:
         return requested_gpus(job)
 
     def seconds(self, job: Job) -> dict[str, float]:
-        """Seconds of the whole job on each type that can run it."""
-        application = self._applications[job.application]
+        """Seconds of the whole job on each type that can run it; UnknownApplicationError."""
+        application = application_of(job.application, self._applications)
         work = job.work_samples or application.work_samples
         return {kind: work / rate for kind, rate in self._rate(job).items()}
 
