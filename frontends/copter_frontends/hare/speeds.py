@@ -27,11 +27,6 @@ class Speeds:
         self._applications = applications or APPLICATIONS
         self._rates: dict[tuple[str, int, int | None], dict[str, float]] = {}
 
-    @staticmethod
-    def gpus(job: Job) -> int:
-        """GPUs that the user asked for, within the range that the job runs on; its fixed ones if it has any."""
-        return requested_gpus(job)
-
     def seconds(self, job: Job) -> dict[str, float]:
         """Seconds of the whole job on each type that can run it; UnknownApplicationError."""
         application = application_of(job.application, self._applications)
@@ -39,7 +34,7 @@ class Speeds:
         return {kind: work / rate for kind, rate in self._rate(job).items()}
 
     def _rate(self, job: Job) -> dict[str, float]:
-        gpus = self.gpus(job)
+        gpus = requested_gpus(job)
         key = job.application, gpus, job.max_batch_size
         if key not in self._rates:
             sizes = [Configuration(math.ceil(gpus / size), gpus, kind) for kind, size in self._node_gpus.items()]
