@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import pytest
@@ -84,19 +83,6 @@ def test_a_head_that_fits_no_longer_does_not_hold_up_the_others(scheme: str) -> 
     policy.add_job(job("small", 1, 9e6, submit_s=5.0))
     policy.remove_resources("t4", 4)
     assert set(policy.plan(0.0).allocations) == {"small"}
-
-
-@pytest.mark.parametrize("scheme", [None, *RULES])
-def test_a_saved_policy_goes_on_as_the_one_that_was_saved(scheme: str | None) -> None:
-    cluster = Cluster.of({"t4": (2, 4), "a100": (1, 8)})
-    policy = HarePolicy(cluster) if scheme is None else OpponentPolicy(cluster, scheme)
-    for n in range(8):
-        policy.add_job(job(f"j{n}", 1 + n % 4, 1e6 * (n + 1)))
-    policy.plan(0.0)
-    again = pickle.loads(pickle.dumps(policy))
-    policy.remove_job("j0")
-    again.remove_job("j0")
-    assert again.plan(300.0).allocations == policy.plan(300.0).allocations
 
 
 def test_jobs_that_may_not_be_stopped_keep_their_gpus_under_hare() -> None:
