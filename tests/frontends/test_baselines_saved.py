@@ -1,4 +1,4 @@
-"""A run under any baseline, and under Hare and its opponents, can be saved in its middle and goes on as if it had not been."""
+"""A run under a baseline, Hare or its opponents can be saved in its middle and goes on as if it had not been."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from copter_frontends.cli.output import InputError, complain, print_json
-from copter_frontends.policy_names import BASELINE_NAMES, HARE_SCHEMES
+from copter_frontends.policy_names import BASELINE_NAMES, DEADLINE_NAMES, HARE_SCHEMES
 
 if TYPE_CHECKING:
     from copter_frontends.goodput import GoodputModel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-POLICY_NAMES = ("sia", "hadar", "hops", "hare", *HARE_SCHEMES, "fifo", *BASELINE_NAMES)
+POLICY_NAMES = ("sia", "hadar", "hops", "hare", *HARE_SCHEMES, "chronus", "fifo", *BASELINE_NAMES)
 """The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
 
 SEMANTICS_NAMES = ("default", "sia-artifact")
@@ -60,6 +60,7 @@ class SimulateOptions:
     out: str | None
     as_json: bool
     threads: int | None
+    deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
 
     def warmup(self, round_s: float, sampled: bool) -> int:
         """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
@@ -163,6 +164,7 @@ def summary_of(
         **figures,
         **_fairness(asked, result, workload),
         **_weighted(result, workload),
+        **_deadlines(asked, result, workload),
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
@@ -188,6 +190,19 @@ def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
     done = ((str(job_id), float(jct_s)) for job_id, jct_s in pairs)
     total = sum(workload.weights[job_id] * jct_s for job_id, jct_s in done if math.isfinite(jct_s))
     return {"weighted_jct_h": total / 3600.0}
+
+
+def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
+    """How often the deadlines that were drawn are missed, where there are any."""
+    if not asked.deadlines and asked.policy not in DEADLINE_NAMES:
+        return {}
+    from copter_frontends.baselines.throughputs import GoodputThroughputs
+    from copter_frontends.chronus.drawn_rewards import DrawnRewards, deadline_summary
+    from copter_frontends.simulator.policies import POLICIES
+
+    cluster = _cluster(asked)
+    rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, _goodput_model(asked, cluster)))
+    return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards)
 
 
 def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:

@@ -120,6 +120,15 @@ def _hare_opponent(scheme: str) -> PolicyEntry:
     return PolicyEntry(make, has_lp=False, takes_weights=True)
 
 
+def _make_chronus(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    from copter_frontends.baselines.throughputs import GoodputThroughputs
+    from copter_frontends.chronus import ChronusPolicy
+    from copter_frontends.chronus.drawn_rewards import DrawnRewards
+
+    rates = GoodputThroughputs(cluster, goodput_model)
+    return ChronusPolicy(cluster, rates, DrawnRewards(cluster, rates))
+
+
 def _baseline(name: str) -> PolicyEntry:
     """An entry whose policy the baselines' own registry makes."""
 
@@ -146,6 +155,7 @@ POLICIES: dict[str, PolicyEntry] = {
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=False, takes_weights=True),
     **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
+    "chronus": PolicyEntry(_make_chronus, has_lp=False, rigid=True),
     "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},
 }
