@@ -18,6 +18,14 @@ RIGID_NAMES = (
 )
 """Baselines for jobs of fixed batch size and GPUs."""
 
+HARE_SCHEMES = {
+    "hare-gavel-fifo": "gavel_fifo",
+    "hare-srtf": "srtf",
+    "hare-homo": "sched_homo",
+    "hare-allox": "sched_allox",
+}
+"""Hare's opponents: the keys of :data:`copter_frontends.hare.opponents.RULES` by the policy's name."""
+
 BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-copter")
 """The keys of :data:`copter_frontends.baselines.registry.BASELINES`."""
 

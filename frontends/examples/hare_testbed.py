@@ -16,12 +16,13 @@ from copter_frontends.hare import HareInstance, HareScheduler
 from copter_frontends.hare.applications import HARE_APPLICATIONS, as_jobs
 from copter_frontends.hare.executor import execute
 from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.opponents import OPPONENTS
+from copter_frontends.hare.opponent_policy import OpponentPolicy
+from copter_frontends.hare.opponents import OPPONENTS, RULES
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.workload import PaperWorkload
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.policies import runs_on
-from copter_frontends.vocabulary import configurations_of
+from copter_frontends.vocabulary import SchedulingPolicy, configurations_of
 
 ROUND_S = 60.0
 
@@ -46,8 +47,12 @@ def main() -> None:
     }
     model = GoodputModel(configurations_of(cluster), HARE_APPLICATIONS)
     weights = {job.id: job.weight for job in jobs}
-    policies = {
+    policies: dict[str, SchedulingPolicy] = {
         "Hare, in rounds": HarePolicy(cluster, model, round_s=ROUND_S, weights=weights),
+        **{
+            f"{name}, in rounds": OpponentPolicy(cluster, name, model, round_s=ROUND_S, weights=weights)
+            for name in RULES
+        },
         "FIFO, in rounds": FifoPolicy(cluster, can_run=runs_on(cluster, model)),
     }
     at = {job.id: n for n, job in enumerate(jobs)}
@@ -58,7 +63,7 @@ def main() -> None:
     print(f"{len(jobs)} jobs on {cluster.gpus} GPUs; the plan is at most {planned.ratio:.2f} times the optimum")
     for name, end in ends.items():
         jct = end - instance.arrival_s
-        print(f"{name:>16}: weighted JCT {instance.weight @ jct / 3600:8.1f} h, mean {jct.mean() / 60:7.1f} min")
+        print(f"{name:>22}: weighted JCT {instance.weight @ jct / 3600:8.1f} h, mean {jct.mean() / 60:7.1f} min")
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ BAD = {
     "No such option '--colour'": ["simulate", "fifo", "--colour", "red"],
     "No such command 'fly'": ["fly"],
     "Missing": ["simulate"],
-    "model of GPU type 'm60'": ["simulate", "fifo", "--cluster", "hare-15", "--rounds", "1"],
+    "model of GPU type 'm60'": ["simulate", "sia", "--cluster", "hare-15", "--rounds", "1"],
 }
 
 

@@ -26,7 +26,7 @@ def test_the_testbeds_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     runpy.run_path(str(EXAMPLES / "hare_testbed.py"), run_name="__main__")
     out = capsys.readouterr().out
     assert out.startswith("8 jobs on 15 GPUs")
-    assert out.count("weighted JCT") == 8
+    assert out.count("weighted JCT") == 12
     assert "nan" not in out
 
 

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from copter_frontends.cli.output import InputError, complain, print_json
-from copter_frontends.policy_names import BASELINE_NAMES, DEADLINE_NAMES
+from copter_frontends.policy_names import BASELINE_NAMES, DEADLINE_NAMES, HARE_SCHEMES
 
 if TYPE_CHECKING:
+    from copter_frontends.goodput import GoodputModel
     from copter_frontends.goodput.profiled import ProfiledApplication
+    from copter_frontends.semantics import Semantics
     from copter_frontends.simulator import Simulation, SimulationResult
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-POLICY_NAMES = ("sia", "hadar", "hops", "hare", "chronus", "fifo", *BASELINE_NAMES)
+POLICY_NAMES = ("sia", "hadar", "hops", "hare", *HARE_SCHEMES, "chronus", "fifo", *BASELINE_NAMES)
 """The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
 
 SEMANTICS_NAMES = ("default", "sia-artifact")
@@ -66,6 +68,11 @@ class SimulateOptions:
             return self.warmup_rounds
         return round(WARMUP_HOURS * 3600 / round_s) if self.rounds is not None and sampled else 0
 
+    @property
+    def on_hares_testbed(self) -> bool:
+        """Whether the jobs are those of Hare's testbed: on its GPUs, without a trace, trained as its models say."""
+        return self.cluster == "hare-15" and self.trace is None and self.semantics == "default"
+
     def check(self) -> None:
         """UsageError for options that do not go together."""
         if (self.gpus is None) == (self.cluster is None):
@@ -77,7 +84,7 @@ class SimulateOptions:
 @click.command()
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
 @click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs a node.")
-@click.option("--cluster", help="A paper's cluster by name (sia-het, hadar-60, ...), or a YAML file.")
+@click.option("--cluster", help="A paper's cluster (sia-het, hadar-60, ...; hare-15 has its own jobs) or a YAML file.")
 @click.option("--hours", type=_POSITIVE, help="Simulated hours.")
 @click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
 @click.option("--trace", type=click.Path(), help="Trace file; without one the jobs are made up.")
@@ -88,7 +95,7 @@ class SimulateOptions:
     show_default=True,
     help="A sampled job's work: as long as the trace says, or its model's full training run.",
 )
-@click.option("--jobs", type=_COUNT, help="Jobs in a sampled day  [default: 4 per GPU]")
+@click.option("--jobs", type=_COUNT, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--mode",
@@ -156,6 +163,7 @@ def summary_of(
         "gpus": result.gpus,
         **figures,
         **_fairness(asked, result, workload),
+        **_weighted(result, workload),
         **_deadlines(asked, result, workload),
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
@@ -168,12 +176,20 @@ def summary_of(
 
 def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
     """Finish-time fairness, latency ratio and fragmentation, against jobs alone as the goodput model has them."""
-    from copter_frontends.goodput import GoodputModel
     from copter_frontends.simulator.alone import GoodputAloneTimes
     from copter_frontends.simulator.fairness import fairness_summary
-    from copter_frontends.vocabulary import configurations_of
 
-    return fairness_summary(result, workload.jobs, GoodputAloneTimes(GoodputModel(configurations_of(_cluster(asked)))))
+    return fairness_summary(result, workload.jobs, GoodputAloneTimes(_goodput_model(asked, _cluster(asked))))
+
+
+def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
+    """Sum of w JCT over the jobs that completed, hours, where the workload has weights: Hare's objective."""
+    if not workload.weights:
+        return {}
+    pairs = zip(result.jobs["id"], result.jobs["jct_s"], strict=True)
+    done = ((str(job_id), float(jct_s)) for job_id, jct_s in pairs)
+    total = sum(workload.weights[job_id] * jct_s for job_id, jct_s in done if math.isfinite(jct_s))
+    return {"weighted_jct_h": total / 3600.0}
 
 
 def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
@@ -182,12 +198,10 @@ def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workl
         return {}
     from copter_frontends.baselines.throughputs import GoodputThroughputs
     from copter_frontends.chronus.drawn_rewards import DrawnRewards, deadline_summary
-    from copter_frontends.goodput import GoodputModel
     from copter_frontends.simulator.policies import POLICIES
-    from copter_frontends.vocabulary import configurations_of
 
     cluster = _cluster(asked)
-    rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster))))
+    rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, _goodput_model(asked, cluster)))
     return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards)
 
 
@@ -196,28 +210,23 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
     from copter.errors import CopterError
 
     try:
-        from copter_frontends.goodput import GoodputModel
         from copter_frontends.semantics import PRESETS
         from copter_frontends.simulator import Simulation
         from copter_frontends.simulator.policies import POLICIES
-        from copter_frontends.simulator.workload import make_workload
-        from copter_frontends.vocabulary import configurations_of
 
         if asked.out is not None:
             _prepare_directory(asked.out)
         cluster = _cluster(asked)
-        model = GoodputModel(configurations_of(cluster))
+        model = _goodput_model(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
         semantics, profiles = PRESETS[asked.semantics], _profiles(asked)
-        policy = POLICIES[asked.policy].build(cluster, model, asked.mode, asked.threads, semantics, profiles)
-        if asked.round_s is not None:
-            policy.round_s = asked.round_s
-        hours = max(asked.hours or 24.0, 24.0)
-        cap = semantics.batch_limit == "policy"
-        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap)
+        workload = _workload(asked, cluster, semantics)
+        entry = POLICIES[asked.policy]
+        policy = entry.build(cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights)
+        policy.round_s = asked.round_s or workload.round_s or policy.round_s
         simulation = Simulation(
             cluster,
-            POLICIES[asked.policy].take(workload.jobs),
+            entry.take(workload.jobs),
             policy,
             model,
             policy.round_s,
@@ -228,6 +237,30 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         return simulation, workload
     except CopterError as error:
         raise InputError(str(error)) from error
+
+
+def _goodput_model(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
+    """The model of the jobs that are simulated, in all that the cluster can give them."""
+    from copter_frontends.goodput import GoodputModel
+    from copter_frontends.vocabulary import configurations_of
+
+    if asked.on_hares_testbed:
+        from copter_frontends.hare.applications import HARE_APPLICATIONS
+
+        return GoodputModel(configurations_of(cluster), HARE_APPLICATIONS)
+    return GoodputModel(configurations_of(cluster))
+
+
+def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics) -> Workload:
+    """The jobs: Hare's own on its testbed, else as the options say."""
+    if asked.on_hares_testbed:
+        from copter_frontends.hare.testbed import testbed_workload
+
+        return testbed_workload(asked.jobs, asked.seed)
+    from copter_frontends.simulator.workload import make_workload
+
+    hours, cap = max(asked.hours or 24.0, 24.0), semantics.batch_limit == "policy"
+    return make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap)
 
 
 def _profiles(asked: SimulateOptions) -> Mapping[str, ProfiledApplication] | None:

@@ -14,7 +14,8 @@ from copter_frontends.hare.schedule import gpu_type_of
 from copter_frontends.vocabulary import InvalidJobError
 
 Choice = tuple[int, Ints]  # a job, and the numbers of its GPUs
-Choose = Callable[[list[int], Ints], Choice | None]
+Choose = Callable[[list[int], Floats], Choice | None]
+"""(waiting jobs in order of arrival, seconds until each GPU is idle) -> what to start on idle GPUs now, or None."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +58,8 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
 
     Parameters
     ----------
-    choose : callable (waiting jobs in order of arrival, idle GPU numbers in order) -> (job, GPUs) or None
-        Asked until it starts nothing more.
+    choose : callable
+        A :data:`Choose`, asked until it starts nothing more.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
     held: list[Ints] = [np.zeros(0, dtype=np.int64)] * n
     arrivals = np.argsort(instance.arrival_s, kind="stable").tolist()
     ends: list[tuple[float, int]] = []
-    idle = np.ones(len(kind), dtype=np.bool_)
+    busy_until = np.zeros(len(kind))
     waiting: list[int] = []
     while arrivals or ends or waiting:
         times = ([instance.arrival_s[arrivals[0]]] if arrivals else []) + ([ends[0][0]] if ends else [])
@@ -82,12 +83,12 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
         while arrivals and instance.arrival_s[arrivals[0]] <= now:
             waiting.append(arrivals.pop(0))
         while ends and ends[0][0] <= now:
-            idle[held[heapq.heappop(ends)[1]]] = True
-        while waiting and (found := choose(waiting, np.flatnonzero(idle))) is not None:
+            heapq.heappop(ends)
+        while waiting and (found := choose(waiting, np.maximum(busy_until - now, 0.0))) is not None:
             job_index, gpus = found
             waiting.remove(job_index)
-            idle[gpus], held[job_index], start[job_index] = False, gpus, now
-            completion[job_index] = now + gang_seconds(instance, job_index, kind[gpus])
+            held[job_index], start[job_index] = gpus, now
+            busy_until[gpus] = completion[job_index] = now + gang_seconds(instance, job_index, kind[gpus])
             heapq.heappush(ends, (float(completion[job_index]), job_index))
     return JobLevelSchedule(instance, tuple(held), start, completion)
 

@@ -8,38 +8,39 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
-from copter_frontends.hare.job_level import Choice, JobLevelSchedule, run_jobs
+from copter_frontends.hare.job_level import Choice, Choose, JobLevelSchedule, run_jobs
 from copter_frontends.hare.schedule import gpu_type_of
 
 DEEPEST = 3  # times the mean length of a queue that a matching looks ahead
 
 
-def gavel_fifo(instance: HareInstance) -> JobLevelSchedule:
+def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
     """Gavel_FIFO: strictly in order of arrival, each job on the fastest idle GPUs; it waits until there are enough."""
     kind = gpu_type_of(instance)
 
-    def choose(waiting: list[int], idle: Ints) -> Choice | None:
-        return _fastest(instance, waiting[0], idle, kind)
+    def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
+        return _fastest(instance, waiting[0], _idle(busy_s), kind, one_type)
 
-    return run_jobs(instance, choose)
+    return choose
 
 
-def srtf(instance: HareInstance) -> JobLevelSchedule:
+def srtf_rule(instance: HareInstance, one_type: bool = False) -> Choose:
     """SRTF: of the jobs that fit on idle GPUs, the one that would end first, on the fastest of them."""
     kind = gpu_type_of(instance)
     alone = instance.rounds * instance.least_round_s()
 
-    def choose(waiting: list[int], idle: Ints) -> Choice | None:
+    def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
+        idle = _idle(busy_s)
         for job in sorted(waiting, key=lambda n: (alone[n], n)):
-            found = _fastest(instance, job, idle, kind)
+            found = _fastest(instance, job, idle, kind, one_type)
             if found is not None:
                 return found
         return None
 
-    return run_jobs(instance, choose)
+    return choose
 
 
-def sched_homo(instance: HareInstance) -> JobLevelSchedule:
+def homo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
     """Sched_Homo: by weight over work at the mean speed of all GPUs, on any idle GPUs; blind to their types."""
     usable = np.isfinite(instance.train_s)
     share = usable * instance.gpus
@@ -47,50 +48,99 @@ def sched_homo(instance: HareInstance) -> JobLevelSchedule:
     density = instance.rounds * instance.tasks * mean / instance.weight
     kind = gpu_type_of(instance)
 
-    def choose(waiting: list[int], idle: Ints) -> Choice | None:
+    def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
+        idle = _idle(busy_s)
         for job in sorted(waiting, key=lambda n: (density[n], n)):
             fits = idle[usable[job, kind[idle]]]
             count = min(int(instance.tasks[job]), int(share[job].sum()))
+            if one_type:
+                fits = _with_room(fits, kind, count)
+                fits = fits[kind[fits] == kind[fits[_blind(job, len(fits), 1)]]] if len(fits) else fits
             if len(fits) >= count:
                 return job, fits[_blind(job, len(fits), count)]
         return None
 
-    return run_jobs(instance, choose)
+    return choose
+
+
+def allox_rule(instance: HareInstance, one_type: bool = False) -> Choose:
+    """Sched_Allox: a min-cost matching of jobs to places in the GPUs' queues whenever jobs have arrived.
+
+    Every job is on one GPU. With `one_type` it is on as many as it has tasks: a queue is then for as many GPUs of a
+    type as the jobs that wait have tasks on average, and a job starts, in turn, wherever its type has room.
+    """
+    kind = gpu_type_of(instance)
+    side_by_side = 1 if one_type else instance.tasks[:, None]
+    seconds = (instance.rounds[:, None] * (side_by_side * instance.train_s + instance.sync_s))[:, kind]
+    turns: list[tuple[int, int]] = []
+    known: set[int] = set()
+
+    def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
+        if not known.issuperset(waiting):
+            known.update(waiting)
+            width = -(-int(instance.tasks[waiting].sum()) // len(waiting)) if one_type else 1
+            heads = _every(width, kind, busy_s)
+            turns[:] = [(job, int(heads[at])) for job, at in _match(seconds[:, heads], waiting, busy_s[heads])]
+        idle = _idle(busy_s)
+        for turn, (job, gpu) in enumerate(turns):
+            if not one_type and busy_s[gpu] <= 0:
+                del turns[turn]
+                return job, np.array([gpu])
+            room = idle[kind[idle] == kind[gpu]] if one_type else idle[:0]
+            if len(room) >= instance.tasks[job]:
+                del turns[turn]
+                return job, room[: instance.tasks[job]]
+        return None
+
+    return choose
+
+
+RULES: dict[str, Callable[[HareInstance, bool], Choose]] = {
+    "gavel_fifo": fifo_rule,
+    "srtf": srtf_rule,
+    "sched_homo": homo_rule,
+    "sched_allox": allox_rule,
+}
+"""By name: (instance, whether a job's GPUs are all of one type, as many as it has tasks) -> what to start next."""
+
+
+def gavel_fifo(instance: HareInstance) -> JobLevelSchedule:
+    """Schedule by :func:`fifo_rule`."""
+    return run_jobs(instance, fifo_rule(instance))
+
+
+def srtf(instance: HareInstance) -> JobLevelSchedule:
+    """Schedule by :func:`srtf_rule`."""
+    return run_jobs(instance, srtf_rule(instance))
+
+
+def sched_homo(instance: HareInstance) -> JobLevelSchedule:
+    """Schedule by :func:`homo_rule`."""
+    return run_jobs(instance, homo_rule(instance))
 
 
 def sched_allox(instance: HareInstance) -> JobLevelSchedule:
-    """Sched_Allox: every job on one GPU; a min-cost matching of jobs to places in the GPUs' queues at every arrival."""
-    kind = gpu_type_of(instance)
-    alone = instance.rounds[:, None] * (instance.tasks[:, None] * instance.train_s + instance.sync_s)
-    seconds = alone[:, kind]
-    busy_until = np.zeros(len(kind))
-    queues: dict[int, list[int]] = {}
-    known: set[int] = set()
-    clock = [0.0]
-
-    def choose(waiting: list[int], idle: Ints) -> Choice | None:
-        fresh = [n for n in waiting if n not in known]
-        if fresh:
-            known.update(fresh)
-            clock[0] = max(clock[0], float(instance.arrival_s[fresh].max()))
-            busy_until[idle] = np.minimum(busy_until[idle], clock[0])
-            queues.clear()
-            queues.update(_match(seconds, waiting, np.maximum(busy_until - clock[0], 0.0)))
-        for gpu in idle.tolist():
-            if queues.get(gpu):
-                job = queues[gpu].pop(0)
-                busy_until[gpu] = max(busy_until[gpu], clock[0]) + seconds[job, gpu]
-                return job, np.array([gpu])
-        return None
-
-    return run_jobs(instance, choose)
+    """Schedule by :func:`allox_rule`."""
+    return run_jobs(instance, allox_rule(instance))
 
 
-def _fastest(instance: HareInstance, job: int, idle: Ints, kind: Ints) -> Choice | None:
+def _idle(busy_s: Floats) -> Ints:
+    """Numbers of the GPUs that are idle."""
+    return np.flatnonzero(busy_s <= 0)
+
+
+def _with_room(idle: Ints, kind: Ints, count: int) -> Ints:
+    """Those of the types of which so many are idle."""
+    return idle[np.bincount(kind[idle], minlength=1)[kind[idle]] >= count]
+
+
+def _fastest(instance: HareInstance, job: int, idle: Ints, kind: Ints, one_type: bool) -> Choice | None:
     """The fastest idle GPUs, as many as the job has tasks (or as can ever run it); None if there are fewer."""
-    speed = instance.train_s[job, kind[idle]] + instance.sync_s[job, kind[idle]]
     usable = np.isfinite(instance.train_s[job])
     count = min(int(instance.tasks[job]), int(instance.gpus[usable].sum()))
+    if one_type:
+        idle = _with_room(idle, kind, count)
+    speed = instance.train_s[job, kind[idle]] + instance.sync_s[job, kind[idle]]
     if int(np.isfinite(speed).sum()) < count:
         return None
     return job, idle[np.argsort(speed, kind="stable")[:count]]
@@ -101,18 +151,29 @@ def _blind(job: int, among: int, count: int) -> Ints:
     return np.sort(np.random.default_rng(job).permutation(among)[:count])
 
 
-def _match(seconds: Floats, waiting: list[int], busy_s: Floats) -> dict[int, list[int]]:
-    """Jobs in turn for each GPU: AlloX's matching of jobs to k-th places from the end, cost busy + k times seconds."""
-    gpus = seconds.shape[1]
-    depth = min(len(waiting), DEEPEST * -(-len(waiting) // gpus) + 1)
+def _every(width: int, kind: Ints, busy_s: Floats) -> Ints:
+    """Of each type's GPUs, in order of when they are idle, every `width`-th: with it so many are (the last of few)."""
+    found = []
+    for each in range(int(kind[-1]) + 1):
+        here = np.flatnonzero(kind == each)
+        here = here[np.argsort(busy_s[here], kind="stable")]
+        found.append(here[min(width, len(here)) - 1 :: width] if len(here) else here)
+    return np.sort(np.concatenate(found))
+
+
+def _match(seconds: Floats, waiting: list[int], busy_s: Floats) -> list[tuple[int, int]]:
+    """(job, queue) in turn: AlloX's matching of jobs to k-th places from the end, cost busy + k times seconds."""
+    queues = seconds.shape[1]
+    depth = min(len(waiting), DEEPEST * -(-len(waiting) // queues) + 1)
     places = np.arange(1, depth + 1)
     cost = busy_s[None, :, None] + seconds[waiting][:, :, None] * places[None, None, :]
-    cost = np.where(np.isfinite(cost), cost, 1e18).reshape(len(waiting), gpus * depth)
+    cost = np.where(np.isfinite(cost), cost, 1e18).reshape(len(waiting), queues * depth)
     rows, columns = linear_sum_assignment(cost)
-    queues: dict[int, list[tuple[int, int]]] = {}
+    by_queue: dict[int, list[tuple[int, int]]] = {}
     for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-        queues.setdefault(column // depth, []).append((-(column % depth), waiting[row]))
-    return {gpu: [job for _, job in sorted(queue)] for gpu, queue in queues.items()}
+        by_queue.setdefault(column // depth, []).append((-(column % depth), waiting[row]))
+    turns = [(turn, queue, job) for queue, jobs in by_queue.items() for turn, (_, job) in enumerate(sorted(jobs))]
+    return [(job, queue) for _, queue, job in sorted(turns)]
 
 
 OPPONENTS: dict[str, Callable[[HareInstance], JobLevelSchedule]] = {

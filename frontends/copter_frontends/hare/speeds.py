@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from copter_frontends.baselines.base import requested_gpus
 from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
+from copter_frontends.goodput.applications import application_of
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 
@@ -25,20 +27,14 @@ class Speeds:
         self._applications = applications or APPLICATIONS
         self._rates: dict[tuple[str, int, int | None], dict[str, float]] = {}
 
-    @staticmethod
-    def gpus(job: Job) -> int:
-        """GPUs that the user asked for, within the range that the job runs on."""
-        wanted = max(job.requested_gpus, job.min_gpus)
-        return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
-
     def seconds(self, job: Job) -> dict[str, float]:
-        """Seconds of the whole job on each type that can run it."""
-        application = self._applications[job.application]
+        """Seconds of the whole job on each type that can run it; UnknownApplicationError."""
+        application = application_of(job.application, self._applications)
         work = job.work_samples or application.work_samples
         return {kind: work / rate for kind, rate in self._rate(job).items()}
 
     def _rate(self, job: Job) -> dict[str, float]:
-        gpus = self.gpus(job)
+        gpus = requested_gpus(job)
         key = job.application, gpus, job.max_batch_size
         if key not in self._rates:
             sizes = [Configuration(math.ceil(gpus / size), gpus, kind) for kind, size in self._node_gpus.items()]

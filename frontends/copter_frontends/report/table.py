@@ -73,6 +73,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("jobs submitted", f"{summary['jobs_submitted']:,}"),
         ("jobs completed", f"{summary['jobs_completed']:,}"),
         ("average JCT", number(summary["avg_jct_h"], "{:.3f} h")),
+        *_weighted(summary),
         ("p99 JCT", number(summary["p99_jct_h"], "{:.2f} h")),
         ("makespan", number(summary["makespan_h"], "{:.2f} h")),
         ("utilisation", number(summary["utilisation"], "{:.1%}")),
@@ -87,6 +88,11 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_deadlines(summary),
         ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
     ]
+
+
+def _weighted(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The sum of weights times JCTs, where the jobs have weights."""
+    return [("weighted JCT", f"{summary['weighted_jct_h']:.2f} h")] if "weighted_jct_h" in summary else []
 
 
 def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

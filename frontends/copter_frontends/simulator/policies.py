@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from copter_frontends.policy_names import BASELINE_NAMES, RIGID_NAMES
+from copter_frontends.policy_names import BASELINE_NAMES, HARE_SCHEMES, RIGID_NAMES
 from copter_frontends.semantics import DEFAULT, Semantics
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class PolicyEntry:
         Whether each round is a linear programme, which another solver can be given too.
     takes_semantics : bool
         Whether `make` takes the semantics and the profiles (or None) too, after the others.
+    takes_weights : bool
+        Whether `make` takes the jobs' weights (by id) too, after the others.
     rigid : bool
         Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
     """
@@ -35,6 +37,7 @@ class PolicyEntry:
     make: Callable[..., SchedulingPolicy]
     has_lp: bool
     takes_semantics: bool = False
+    takes_weights: bool = False
     rigid: bool = False
 
     def take(self, jobs: Iterable[Job]) -> list[Job]:
@@ -51,8 +54,11 @@ class PolicyEntry:
         threads: int | None = None,
         semantics: Semantics = DEFAULT,
         profiles: Mapping[str, ProfiledApplication] | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> SchedulingPolicy:
         """Make the policy, with as much of this as it takes."""
+        if self.takes_weights:
+            return self.make(cluster, goodput_model, mode, threads, weights or {})
         if self.takes_semantics:
             return self.make(cluster, goodput_model, mode, threads, semantics, profiles)
         return self.make(cluster, goodput_model, mode, threads)
@@ -95,10 +101,23 @@ def _make_fifo(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
     return FifoPolicy(cluster, can_run=runs_on(cluster, goodput_model))
 
 
-def _make_hare(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+def _make_hare(
+    cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
+) -> SchedulingPolicy:
     policy: Any = import_module("copter_frontends.hare.policy")
-    made: SchedulingPolicy = policy.HarePolicy(cluster, goodput_model, threads=threads or 0)
+    made: SchedulingPolicy = policy.HarePolicy(cluster, goodput_model, threads=threads or 0, weights=weights)
     return made
+
+
+def _hare_opponent(scheme: str) -> PolicyEntry:
+    def make(
+        cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
+    ) -> SchedulingPolicy:
+        from copter_frontends.hare.opponent_policy import OpponentPolicy
+
+        return OpponentPolicy(cluster, scheme, goodput_model, weights=weights)
+
+    return PolicyEntry(make, has_lp=False, takes_weights=True)
 
 
 def _make_chronus(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -134,7 +153,8 @@ POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
     "hadar": PolicyEntry(_make_hadar, has_lp=True),
     "hops": PolicyEntry(_make_hops, has_lp=True),
-    "hare": PolicyEntry(_make_hare, has_lp=False),
+    "hare": PolicyEntry(_make_hare, has_lp=False, takes_weights=True),
+    **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
     "chronus": PolicyEntry(_make_chronus, has_lp=False, rigid=True),
     "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from copter_frontends.traces import (
@@ -24,12 +25,18 @@ JOBS_PER_GPU_DAY = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs, where they come from in words, the lines of the trace that could not be used; whether a day was sampled."""
+    """Jobs, where they come from in words, the lines of the trace that could not be used; whether a day was sampled.
+
+    `weights` are the jobs' own by id, where they have some; `round_s` is how often to plan, where that is not the
+    policy's to say.
+    """
 
     jobs: list[Job]
     source: str
     skipped_lines: list[SkippedLine]
     sampled: bool = True
+    weights: Mapping[str, float] = field(default_factory=dict)
+    round_s: float | None = None
 
 
 def make_workload(

@@ -1,0 +1,68 @@
+"""What Hare and its opponents share as round-based policies: rigid jobs, how long they take, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from copter_frontends.baselines.base import BaselinePolicy
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.hare.facts import check_progress, checked_weights
+from copter_frontends.hare.speeds import Speeds
+from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job
+
+ROUND_S = 300.0
+LEAST_LEFT = 1e-4  # of a job, below which its remaining work is not taken
+
+
+class GangPolicy(BaselinePolicy):
+    """A policy of jobs that are one chunk of as many tasks as their users asked for GPUs, all on one type in a round.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    goodput : GoodputModel, optional
+        Its applications are used.
+    round_s : float
+        Seconds between plans.
+    weights : mapping of job id to float, optional
+        w_n; one where it is silent.
+
+    Raises
+    ------
+    InvalidClusterError
+        If the cluster has no GPUs.
+    InvalidDataError
+        If a weight is not finite and above zero.
+    """
+
+    def __init__(
+        self, cluster: Cluster, goodput: GoodputModel | None, round_s: float, weights: Mapping[str, float] | None
+    ) -> None:
+        if cluster.gpus == 0:
+            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
+        super().__init__(cluster, round_s, self._runs)
+        self.weights = checked_weights(weights)
+        self.speeds = Speeds(cluster, goodput.applications if goodput else None)
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """As the baselines; InvalidDataError for a progress that is no fraction from 0 to 1."""
+        check_progress(job_id, what_changed)
+        super().update_job(job_id, **what_changed)
+
+    def capacity(self) -> dict[str, int]:
+        """GPUs of each type."""
+        return {kind: self.nodes.capacity(kind) for kind in self.nodes.types}
+
+    def weight(self, job_id: str) -> float:
+        """w_n."""
+        return self.weights.get(job_id, 1.0)
+
+    def seconds_left(self, job_id: str) -> dict[str, float]:
+        """Seconds that a job still takes on each type that can run it."""
+        left = max(1.0 - self.service[job_id].progress, LEAST_LEFT)
+        return {kind: left * whole for kind, whole in self.speeds.seconds(self.jobs[job_id]).items()}
+
+    def _runs(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        return gpu_type in self.speeds.seconds(job)

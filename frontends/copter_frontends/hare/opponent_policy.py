@@ -1,0 +1,97 @@
+"""The paper's opponents as round-based policies: a job starts where its scheduler says, and stays there to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from copter.errors import SettingsError
+from copter_frontends.baselines.base import Choice, Wanted, requested_gpus
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.hare.gang_policy import ROUND_S, GangPolicy
+from copter_frontends.hare.instance import Floats, HareInstance
+from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.opponents import RULES
+from copter_frontends.hare.schedule import gpu_type_of
+from copter_frontends.vocabulary import Cluster
+
+
+class OpponentPolicy(GangPolicy):
+    """One of Hare's opponents on the simulator's round clock (a :class:`.SchedulingPolicy`).
+
+    As for :class:`.HarePolicy` a job is one chunk of as many tasks as its user asked for GPUs, all on one type
+    (docs/hare.md, HR23 with as many GPUs as tasks). The scheduler of :data:`.RULES` is asked which of the waiting jobs
+    start now; a job that has GPUs keeps them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    scheme : str
+        A key of :data:`.RULES`.
+    goodput : GoodputModel, optional
+        Its applications are used.
+    round_s : float
+        Seconds between plans.
+    weights : mapping of job id to float, optional
+        w_n, which Sched_Homo looks at; one where it is silent.
+
+    Raises
+    ------
+    SettingsError
+        If the scheme is not known.
+    InvalidClusterError
+        If the cluster has no GPUs.
+    InvalidDataError
+        If a weight is not finite and above zero.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scheme: str,
+        goodput: GoodputModel | None = None,
+        *,
+        round_s: float = ROUND_S,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        if scheme not in RULES:
+            raise SettingsError(f"scheme is {scheme!r}, must be one of {', '.join(RULES)}")
+        super().__init__(cluster, goodput, round_s, weights)
+        self.scheme = scheme
+
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """Ask the scheduler until it starts nothing more."""
+        wanted: Wanted = {j: (held.gpu_type, held.gpus) for j, held in self.held.items() if j not in self.pins}
+        jobs = [job for job_id in self.queue() if job_id not in self.held and (job := self._left(job_id))]
+        if not jobs:
+            return Choice(wanted)
+        instance = HareInstance.of(jobs, self.capacity())
+        rule, busy_s, waiting = RULES[self.scheme](instance, True), self._busy_s(), list(range(len(jobs)))
+        kind = gpu_type_of(instance)
+        while waiting and (found := rule(waiting, busy_s)) is not None:
+            at, gpus = found
+            waiting.remove(at)
+            on = instance.gpu_types[int(kind[gpus[0]])]
+            wanted[jobs[at].id], busy_s[gpus] = (on, len(gpus)), jobs[at].train_s[on]
+        return Choice(wanted)
+
+    def _left(self, job_id: str) -> HareJob | None:
+        """What is left of a job, as one round; None where it fits on no type any more."""
+        gpus = requested_gpus(self.jobs[job_id])
+        seconds = {k: left for k, left in self.seconds_left(job_id).items() if self.nodes.capacity(k) >= gpus}
+        return HareJob(job_id, 1, gpus, seconds, weight=self.weight(job_id)) if seconds else None
+
+    def _busy_s(self) -> Floats:
+        """Seconds until each GPU is idle, by type; zero where it is.
+
+        A pin can have put a job where its speed is not known: it is then taken as on its fastest type.
+        """
+        busy = {kind: np.zeros(gpus) for kind, gpus in self.capacity().items()}
+        first = dict.fromkeys(busy, 0)
+        for job_id, held in self.held.items():
+            left, kind, at = self.seconds_left(job_id), held.gpu_type, first[held.gpu_type]
+            busy[kind][at : at + held.gpus] = left.get(kind, min(left.values()))
+            first[kind] += held.gpus
+        return np.concatenate(list(busy.values()))

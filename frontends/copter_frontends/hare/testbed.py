@@ -1,0 +1,26 @@
+"""Hare's testbed on the simulator: its 15 GPUs, and jobs of its eight models."""
+
+from __future__ import annotations
+
+from copter_frontends.hare.applications import as_jobs
+from copter_frontends.hare.workload import PaperWorkload
+from copter_frontends.simulator.workload import Workload
+
+JOBS = 40
+ROUND_S = 60.0  # the median job takes four minutes alone
+
+
+def testbed_workload(jobs: int | None, seed: int) -> Workload:
+    """The paper's workload, with its jobs' weights.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        By default :data:`JOBS`.
+    seed : int
+        The same seed gives the same jobs.
+    """
+    drawn = PaperWorkload(jobs if jobs is not None else JOBS).make(seed)
+    source = f"Hare's testbed: {len(drawn):,} jobs of its eight models"
+    weights = {job.id: job.weight for job in drawn}
+    return Workload(as_jobs(drawn), source, [], sampled=False, weights=weights, round_s=ROUND_S)
