@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runs import Setting, data_directory, mean, show, simulate
+from runs import RunStore, Setting, data_directory, figures_of, mean, show
 
 from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator.policies import POLICIES
@@ -18,7 +17,10 @@ from copter_frontends.simulator.policies import POLICIES
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper: its title, cluster, traces and figures, by (trace, policy)."""
+    """A table of the paper: its title, cluster, traces and figures, by (trace, policy).
+
+    A figure is a name of the summary, or a path into it (``ftf.thesis.worst``).
+    """
 
     title: str
     cluster: str
@@ -35,16 +37,18 @@ def main(paper: PaperTable, description: str | None) -> int:
     parser.add_argument("--workloads", type=int, default=2, help="workloads of each trace (default 2)")
     parser.add_argument("--jobs", type=int, help="only the first so many jobs of each")
     parser.add_argument("--semantics", choices=list(PRESETS), default="sia-artifact")
+    parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     asked = parser.parse_args()
     unknown = [name for name in asked.policies.split(",") if name not in POLICIES]
     if unknown:
         parser.error(f"unknown policy {', '.join(unknown)}; there are {', '.join(POLICIES)}")
     found: list[dict[str, Any]] = []
+    store = RunStore(asked.keep)
     for trace in asked.traces.split(","):
         paths = sorted((data_directory() / "traces" / "sia" / trace).glob("workload-*.csv"))[: asked.workloads]
         found += [
-            {"trace": trace, "policy": policy, **average(paper, policy, paths, asked)}
+            {"trace": trace, "policy": policy, **average(paper, policy, paths, asked, store)}
             for policy in asked.policies.split(",")
         ]
     columns = ["trace", "policy", *(f"{name} {which}" for name in paper.figures for which in ("paper", "here"))]
@@ -59,11 +63,22 @@ def main(paper: PaperTable, description: str | None) -> int:
     return 0
 
 
-def average(paper: PaperTable, policy: str, paths: list[Path], asked: argparse.Namespace) -> dict[str, float]:
+def average(
+    paper: PaperTable, policy: str, paths: list[Path], asked: argparse.Namespace, store: RunStore
+) -> dict[str, float]:
     """Mean of the figures over workloads."""
-    summaries = []
+    rows = []
     for path in paths:
         setting = Setting(policy, paper.cluster, path, PRESETS[asked.semantics], jobs=asked.jobs)
-        summaries.append(simulate(setting).summary())
-        print(f"{policy} on {path.parent.name}/{path.stem}: {summaries[-1]['avg_jct_h']:.3f} h", file=sys.stderr)
-    return {name: mean(summaries, name) for name in paper.figures}
+        name = f"{policy} {paper.cluster} {path.parent.name}/{path.stem} {asked.semantics} {asked.jobs or 'all'} jobs"
+        figures = store.figures(name, lambda setting=setting: figures_of(setting))  # type: ignore[misc]
+        rows.append({figure: at_path(figures, figure) for figure in paper.figures})
+    return {name: mean(rows, name) for name in paper.figures}
+
+
+def at_path(figures: Mapping[str, Any], path: str) -> float:
+    """A figure by its name, with dots into nested mappings."""
+    found: Any = figures
+    for part in path.split("."):
+        found = found[part]
+    return float(found)
