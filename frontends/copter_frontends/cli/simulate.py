@@ -58,6 +58,7 @@ class SimulateOptions:
     out: str | None
     as_json: bool
     threads: int | None
+    throughputs: str | None = None
     events: str | None = None
     save: str | None = None
     save_every: int | None = None
@@ -111,6 +112,11 @@ class SimulateOptions:
     help="Conventions: copter's own, or those of Sia's public simulator.",
 )
 @click.option("--profiles", type=click.Path(), help="Folder of measured profiles  [default: found beside the data]")
+@click.option(
+    "--throughputs",
+    type=click.Path(),
+    help="File of steps per second, for Gavel's traces  [default: found beside the data]",
+)
 @click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(
     "--warmup-rounds",
@@ -224,7 +230,9 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
             policy.round_s = asked.round_s
         hours = max(asked.hours or 24.0, 24.0)
         cap = semantics.batch_limit == "policy"
-        workload = make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap)
+        workload = make_workload(
+            asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap, asked.throughputs
+        )
         simulation = Simulation(
             cluster,
             POLICIES[asked.policy].take(workload.jobs),
