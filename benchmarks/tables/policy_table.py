@@ -15,6 +15,22 @@ from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator.policies import POLICIES
 
 
+NAN = float("nan")
+
+HEADS = {
+    "avg_jct_h": "JCT h",
+    "p99_jct_h": "p99 JCT h",
+    "makespan_h": "makespan h",
+    "gpu_hours_per_job": "GPU hours a job",
+    "restarts_per_job": "restarts a job",
+    "ftf.thesis.worst": "worst rho",
+    "ftf.thesis.unfair_fraction": "unfair",
+    "ftf.artifact.worst": "worst rho, tool",
+    "ftf.artifact.unfair_fraction": "unfair, tool",
+}
+"""What a figure is called on the screen."""
+
+
 @dataclass(frozen=True)
 class PaperTable:
     """A table of the paper: its title, cluster, traces and figures, by (trace, policy).
@@ -51,16 +67,34 @@ def main(paper: PaperTable, description: str | None) -> int:
             {"trace": trace, "policy": policy, **average(paper, policy, paths, asked, store)}
             for policy in asked.policies.split(",")
         ]
-    columns = ["trace", "policy", *(f"{name} {which}" for name in paper.figures for which in ("paper", "here"))]
-    rows = []
-    for row in found:
-        printed = paper.values.get((row["trace"], row["policy"]), (float("nan"),) * len(paper.figures))
-        cells = [x for name, value in zip(paper.figures, printed, strict=True) for x in (value, row[name])]
-        rows.append([row["trace"], row["policy"], *cells])
-    show(f"{paper.title}; {asked.workloads} workloads a trace, semantics {asked.semantics}", columns, rows)
+    report(paper, found, f"{asked.workloads} workloads a trace, semantics {asked.semantics}")
     if asked.json:
         print(json.dumps({"rows": found}))
     return 0
+
+
+def report(paper: PaperTable, found: list[dict[str, Any]], how: str) -> None:
+    """Paper and measured side by side, and each policy over the first of its trace, with how far that ratio is off."""
+    heads = [HEADS.get(figure, figure) for figure in paper.figures]
+    rows, ratios = [], []
+    first: dict[str, str] = {}
+    for row in found:
+        trace, policy = row["trace"], row["policy"]
+        printed = paper.values.get((trace, policy), (NAN,) * len(paper.figures))
+        rows.append([trace, policy, *(f"{v:.4g} / {row[f]:.4g}" for f, v in zip(paper.figures, printed, strict=True))])
+        base = first.setdefault(trace, policy)
+        if policy == base:
+            continue
+        over = next(each for each in found if (each["trace"], each["policy"]) == (trace, base))
+        base_printed = paper.values.get((trace, base), (NAN,) * len(paper.figures))
+        cells = []
+        for figure, value, base_value in zip(paper.figures, printed, base_printed, strict=True):
+            expected, measured = value / base_value, row[figure] / over[figure] if over[figure] else NAN
+            cells.append(f"{expected:.3g} / {measured:.3g} ({measured / expected - 1:+.0%})")
+        ratios.append([trace, f"{policy} over {base}", *cells])
+    show(f"{paper.title}; {how}; paper / here", ["trace", "policy", *heads], rows)
+    if ratios:
+        show("Ratios: paper / here (how far off)", ["trace", "policies", *heads], ratios)
 
 
 def average(

@@ -128,7 +128,7 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> N
         table.add_column(name, justify="right" if i else "left")
     for row in rows:
         table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
-    Console(width=max(100, 14 * len(columns))).print(table)
+    Console(width=max(100, 26 * len(columns))).print(table)
 
 
 def mean(rows: Sequence[Mapping[str, float]], name: str) -> float:

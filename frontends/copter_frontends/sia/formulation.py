@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +12,7 @@ from copter import Model, Session, Settings, Solution
 from copter_frontends.goodput import GoodputModel, application_of
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.session_holder import SessionHolder
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
@@ -23,7 +21,8 @@ from copter_frontends.vocabulary import Configuration, DuplicateJobError, Invali
 Floats = NDArray[np.float64]
 
 IDLE = -1  # column of a job without GPUs
-TIE_STEP = 1e-5  # value of one place in the preferred order of types
+TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
+STAY_STEPS = 10  # a job stays where the places of types and sizes, 4 steps at most, would have it move
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
@@ -62,7 +61,7 @@ class JobState:
     local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
-class SiaFormulation:
+class SiaFormulation(SessionHolder):
     """max sum v_ic x_ic; sum_c x_ic <= 1 for every job; sum_ic n_ck x_ic <= N_k for every GPU type (S5).
 
     Parameters
@@ -112,21 +111,6 @@ class SiaFormulation:
         self.preference = self._preference()
         self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the session, which goes into bytes of its own (see :meth:`copter.Session.save`)."""
-        state = {name: value for name, value in self.__dict__.items() if name not in ("model", "session")}
-        with tempfile.TemporaryDirectory() as folder:
-            self.session.save(Path(folder) / "session", restart_journal=False)
-            return {**state, "saved_session": (Path(folder) / "session").read_bytes()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        saved = state.pop("saved_session")
-        self.__dict__.update(state)
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "session").write_bytes(saved)
-            self.session = Session.load(Path(folder) / "session", journal=None)
-        self.model = self.session.model
 
     # Edits --------------------------------------------------------------------------------------------------------
 
@@ -295,7 +279,7 @@ class SiaFormulation:
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
         if own and self.semantics.prefer_stay:
-            value += 10 * TIE_STEP
+            value += STAY_STEPS * TIE_STEP
         return value + float(self.preference[column])
 
     def values(self, job_id: str) -> Floats:
