@@ -14,7 +14,6 @@ from runs import RunStore, Setting, data_directory, figures_of, mean, show
 from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator.policies import POLICIES
 
-
 NAN = float("nan")
 
 HEADS = {

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 IDLE = -1  # column of a job without GPUs
 TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
-STAY_STEPS = 10  # a job stays where the places of types and sizes, 4 steps at most, would have it move
+STAY_STEPS = 5  # more than the places of types and sizes can make up for, which is 4
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
