@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runs import RunStore, Setting, data_directory, figures_of, mean, show
+from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
 
 from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator.policies import POLICIES
@@ -103,8 +103,7 @@ def average(
     rows = []
     for path in paths:
         setting = Setting(policy, paper.cluster, path, PRESETS[asked.semantics], jobs=asked.jobs)
-        name = f"{policy} {paper.cluster} {path.parent.name}/{path.stem} {asked.semantics} {asked.jobs or 'all'} jobs"
-        figures = store.figures(name, lambda setting=setting: figures_of(setting))  # type: ignore[misc]
+        figures = store.figures(run_name(setting), lambda setting=setting: figures_of(setting))  # type: ignore[misc]
         rows.append({figure: at_path(figures, figure) for figure in paper.figures})
     return {name: mean(rows, name) for name in paper.figures}
 

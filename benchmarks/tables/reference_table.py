@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from runs import RunStore, Setting, data_directory, mean, relative, show, simulate
+from runs import RunStore, Setting, data_directory, figures_of, mean, relative, run_name, show
 
 FIGURES = {
     "avg_jct_h": "avg_jct_h",
@@ -59,10 +59,7 @@ def main(table: ReferenceTable, description: str | None, arguments: list[str] | 
     if unknown:
         parser.error(f"no reference for {', '.join(unknown)}; there are {', '.join(known)}")
     store = RunStore(asked.keep)
-    rows = [
-        store.figures(f"{table.policy} reference {name}", lambda name=name: compare(table, name, known[name]))  # type: ignore[misc]
-        for name in names
-    ]
+    rows = [compare(table, name, known[name], store) for name in names]
     report(table, rows)
     off = {figure: np.array([row[f"off_{figure}"] for row in rows]) for figure in BARRED}
     within = all(np.abs(x).max() <= table.each and abs(x.mean()) <= table.mean for x in off.values())
@@ -91,7 +88,7 @@ def references(table: ReferenceTable, data: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def compare(table: ReferenceTable, name: str, reference: dict[str, Any]) -> dict[str, Any]:
+def compare(table: ReferenceTable, name: str, reference: dict[str, Any], store: RunStore) -> dict[str, Any]:
     """Simulate one workload and set it beside its reference.
 
     JCTs are compared by their distributions too: the largest distance between the two cumulative distributions
@@ -99,8 +96,9 @@ def compare(table: ReferenceTable, name: str, reference: dict[str, Any]) -> dict
     """
     from scipy.stats import ks_2samp
 
-    result = simulate(Setting(table.policy, reference["cluster"], reference["workload"]))
-    summary, jct_s = result.summary(), result.jobs["jct_s"].astype(np.float64)
+    setting = Setting(table.policy, reference["cluster"], reference["workload"])
+    summary = store.figures(run_name(setting), lambda: figures_of(setting))
+    jct_s = np.array(summary["jct_s"])
     return {
         "name": name,
         "jobs_completed": summary["jobs_completed"],

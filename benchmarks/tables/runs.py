@@ -72,8 +72,15 @@ def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> Simula
     return simulation.run()
 
 
+def run_name(setting: Setting, what: str = "") -> str:
+    """The name under which a run is kept; `what` says what was changed that the setting does not tell."""
+    of = f"{setting.workload.parent.name}/{setting.workload.stem}, {setting.jobs or 'all'} jobs"
+    round_s = "" if setting.round_s is None else f", {setting.round_s:g} s rounds"
+    return f"{setting.policy} on {setting.cluster}, {of}, {setting.semantics.name}{round_s}{what and ', ' + what}"
+
+
 def figures_of(setting: Setting, policy: SchedulingPolicy | None = None) -> dict[str, Any]:
-    """The summary of a run, with ``ftf``: worst rho and unfair fraction, as the thesis (B32) and the artifact (B33).
+    """The summary of a run, its jobs' ``jct_s``, and ``ftf``: worst rho and unfair fraction in both ways (B32, B33).
 
     A job alone tunes its batch as it does here: where the workload's batch caps the policy's estimate only, it does not
     cap the job.
@@ -84,7 +91,8 @@ def figures_of(setting: Setting, policy: SchedulingPolicy | None = None) -> dict
     alone = GoodputAloneTimes(GoodputModel(configurations_of(cluster_from(setting.cluster))))
     both = finish_time_fairness(result, jobs, alone)
     fairness = {name: {"worst": r.worst, "unfair_fraction": r.unfair_fraction} for name, r in both.items()}
-    return {**result.summary(), "ftf": fairness}
+    jct_s = result.jobs["jct_s"].astype(float).tolist()
+    return {**result.summary(), "ftf": fairness, "jct_s": jct_s}
 
 
 class RunStore:
