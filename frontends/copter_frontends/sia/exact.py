@@ -12,6 +12,7 @@ from copter_frontends.sia.shim import Assignment, integer_assignment
 
 RELATIVE_GAP = 1e-9  # so that ties go as the semantics say; the public simulator, with 1e-4, leaves them to its solver
 TIME_SHARE = 0.5  # of a round's deadline
+MOST_NODES = 2000  # of the search; what is best by then is taken, so that a run repeats whatever the machine
 MOST_COLUMNS = 5000  # worth taking; with more the shim's plan stands, whose gap is then a small part of a per cent
 
 
@@ -62,7 +63,7 @@ def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assig
             np.concatenate([least, np.zeros(kinds)]),
             upper,
         ),
-        options={"mip_rel_gap": RELATIVE_GAP, "time_limit": time_limit_s},
+        options={"mip_rel_gap": RELATIVE_GAP, "node_limit": MOST_NODES, "time_limit": time_limit_s},
     )
     if result.x is None:
         return None
