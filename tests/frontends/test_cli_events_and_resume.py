@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from command_line import run_json as run
 
-from copter_frontends import cli
 from copter_frontends.clusters import named_cluster
 from copter_frontends.simulator import Simulation, read_events, save_run
 from copter_frontends.vocabulary import FrontendError
@@ -20,14 +19,6 @@ events:
   - {time_s: 9000, what: remove, gpu_type: a100, nodes: [a100-2]}
 """
 FIGURES = ("rounds", "jobs_completed", "avg_jct_h", "p99_jct_h", "utilisation", "restarts_per_job", "gpu_hours_per_job")
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, object], str]:
-    with pytest.raises(SystemExit) as stop:
-        cli.main([*arguments, "--json"])
-    captured = capsys.readouterr()
-    code = int(stop.value.code or 0)
-    return code, json.loads(captured.out.splitlines()[-1]) if code == 0 else {}, captured.err
 
 
 @pytest.fixture

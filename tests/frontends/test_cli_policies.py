@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from command_line import run_json as run
 
-from copter_frontends import cli
 from copter_frontends.cli.simulate import POLICY_NAMES
 
 HEADER = "name,time,application,num_replicas,batch_size\n"
 ONE = HEADER + "a,0,cifar10,1,256\n"
 TWO = ONE + "b,130,bert,4,24\n"
 BROKEN = TWO + "c,soon,cifar10,1,256\n"
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, object], str]:
-    with pytest.raises(SystemExit) as stop:
-        cli.main([*arguments, "--json"])
-    captured = capsys.readouterr()
-    code = int(stop.value.code or 0)
-    return code, json.loads(captured.out.splitlines()[-1]) if code == 0 else {}, captured.err
 
 
 @pytest.mark.parametrize("policy", POLICY_NAMES)
