@@ -24,10 +24,21 @@ class CostEdits(Inventory):
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
         """Replace the objective coefficients of many requests, all or none; `costs` gives an array_like (n,) each."""
         ids = listed("requests", requests)
+        if self._is_table(ids, costs):
+            self._apply("costs", ids, np.array(costs, dtype=np.float64, order="C"), self._sign, self._sign * 0.0)
+            return
         each = listed_for(ids, "costs", costs)
         with self.batch():
             for request, cost in zip(ids, each, strict=True):
                 self.update_cost(request, cost)
+
+    def _is_table(self, ids: list[Hashable], costs: object) -> bool:
+        """Whether costs are a finite matrix with a row for each of these requests, which all have as many columns."""
+        if not (isinstance(costs, np.ndarray) and costs.dtype == np.float64 and costs.ndim == 2 and ids):
+            return False
+        sizes = self._matrix.sizes_of(self._slots(ids))
+        fits = costs.shape[0] == len(ids) and bool(np.all(sizes == costs.shape[1]))
+        return fits and self.cost_dtype == np.float64 and bool(np.isfinite(costs).all())
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
         """Give columns objective coefficients of their own, beside the request's other ones.

@@ -301,6 +301,17 @@ class Ledger:
     def _op_cost(self, request: Hashable, cost: Costs, scale: float, offset: float, rounding: float) -> None:
         self._matrix.set_cost(self._kept(request), cost, scale, offset, rounding)
 
+    def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
+        """The rows of a matrix as the costs of requests with as many columns."""
+        matrix = self._matrix
+        slots = [self._slot_of[request] for request in requests]
+        self._note(self._restore_slabs, [matrix.save_slab(slot) for slot in slots])
+        matrix.set_costs(np.array(slots, dtype=np.int32), costs, scale, offset)
+
+    def _restore_slabs(self, saved: list[SavedSlab]) -> None:
+        for each in reversed(saved):
+            self._matrix.restore_slab(each)
+
     def _op_scale(
         self, request: Hashable, scale: float, offset: float, columns: Ints | None, costs: Floats | None
     ) -> None:

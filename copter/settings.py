@@ -42,6 +42,11 @@ class Settings:
         Factor by which the proximal parameter grows after an easy step, and its largest value.
     dense_rows : int
         Newton systems of at most this many rows are factorised (Cholesky); larger ones go to conjugate gradients.
+    settle_columns : int
+        Working sets of at least this many columns are solved without the groups whose answer no price in reach changes.
+    price_reach : float
+        How far a warm solve lets prices move between two pricing passes, in units of their size, before it looks at all
+        columns again; inf for as far as they will.
     purify : bool
         Move to a vertex of the optimal face at the end (a session with integer columns wants this).
     purify_rows : int
@@ -79,6 +84,8 @@ class Settings:
     sigma_growth: float = 4.0
     max_sigma: float = 1e6
     dense_rows: int = 1500
+    settle_columns: int = 1000
+    price_reach: float = 0.5
     purify: bool = True
     purify_rows: int = 64
     keep_slack: float = 0.05
@@ -100,6 +107,7 @@ class Settings:
         for name in (
             "descent_sweeps",
             "dense_rows",
+            "settle_columns",
             "purify_rows",
             "threads",
             "refinements",
@@ -110,6 +118,7 @@ class Settings:
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
         self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
+        self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
 
     @staticmethod

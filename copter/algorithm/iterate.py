@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from copter.algorithm.newton import Rows
 from copter.algorithm.working_set import WorkingSet
 from copter.errors import CopterError
+from copter.kernels.accumulate import idle_columns
 from copter.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
@@ -47,14 +48,16 @@ class Iterate:
         ws = self.ws
         if ws.size == 0:
             return
-        reduced = ws.reduced_costs(self.y)
-        counts = np.diff(ws.start)
-        best = np.repeat(np.minimum(ws.least_of_groups(reduced), 0.0), counts)
-        scale = np.repeat(-ws.least_of_groups(-np.abs(ws.cost)), counts)
-        needed = np.repeat(matrix.resident_mask()[ws.slots], counts)
-        keep = needed | (ws.x != ws.lower) | (ws.lower == ws.upper) | (reduced - best <= keep_slack * scale)
+        idle = np.empty(ws.size, dtype=np.uint8)
+        idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, keep_slack, idle)
+        if not idle.any():
+            return
+        resident = matrix.resident_mask()[ws.slots]
+        keep = idle == 0
+        if resident.any():
+            keep |= np.repeat(resident, np.diff(ws.start))
         if not keep.all():
-            ws.keep(matrix, keep)
+            ws.keep(keep)
 
     def check_consistent(self, matrix: BlockMatrix) -> None:
         """Raise CopterError unless x is within bounds and limits, keys ascend and every column is alive."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
 from copter.algorithm.working_set import WorkingSet
@@ -132,8 +131,9 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
     size = matrix.diagonal()
     extra = 0.0
     for _ in range(8):
-        with suppress(np.linalg.LinAlgError):
-            return np.asarray(cho_solve(cho_factor(matrix + np.diag(extra * size), check_finite=False), residual))
+        _, solution, breakdown = dposv(matrix + np.diag(extra * size), residual, lower=1)
+        if breakdown == 0:
+            return np.asarray(solution)
         extra = max(10.0 * extra, 1e-10)
     return np.asarray(residual / np.maximum(size, 1e-300))
 
@@ -173,16 +173,22 @@ def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
 
 
 def maximise(
-    problem: Subproblem, y: Floats, tolerance: Floats, settings: Settings, stop: Callable[[], bool] = lambda: False
+    problem: Subproblem,
+    y: Floats,
+    tolerance: Floats,
+    settings: Settings,
+    stop: Callable[[], bool] = lambda: False,
+    inside: Callable[[Floats], bool] = lambda y: True,
 ) -> tuple[Point, int]:
     """Ascend from y until every row's residual is within its tolerance; return the point and the steps taken.
 
-    `stop` is asked before every step. On return ``problem.x`` holds the blocks' projections at the point's prices.
+    `stop` is asked before every step; prices that are no longer `inside` end the ascent. On return ``problem.x`` holds
+    the blocks' projections at the point's prices.
     """
     dense = len(y) <= settings.dense_rows
     point = problem.evaluate(y)
     for step in range(settings.max_newton_steps):
-        if np.all(np.abs(point.residual) <= tolerance) or stop():
+        if np.all(np.abs(point.residual) <= tolerance) or stop() or not inside(point.y):
             return problem.evaluate(point.y), step
         direction = problem.ascent_direction(point, dense)
         if not float(direction @ point.residual) > 0.0:

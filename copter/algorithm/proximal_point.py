@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.algorithm.newton import Rows, Subproblem, maximise
+from copter.algorithm.settling import Part, Settling
 from copter.algorithm.sums import inner, norm
 from copter.algorithm.working_set import WorkingSet
 from copter.kernels.accumulate import group_least, plain_groups
@@ -32,6 +33,7 @@ class Progress:
     gap: float
     converged: bool
     displacement: Floats  # longest single step in x: an unbounded program's is a ray, and rounding matters least in it
+    strayed: bool = False  # whether the prices went further than they were meant to, and were taken back
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
@@ -103,21 +105,67 @@ def solve_working_set(
     settings: Settings,
     stop: Callable[[], bool] = lambda: False,
     offset: float = 0.0,
+    reach: float = np.inf,
 ) -> Progress:
     """Take proximal steps from (ws.x, y) until the working set's relative gap is at most `tolerance`.
 
     ws.x is moved in place; the prices are returned. `stop` is asked before every Newton step. A run of steps that leave
-    rows violated ends the attempt, so that the caller can look for a certificate.
+    rows violated ends the attempt, so that the caller can look for a certificate. Groups that answer all prices nearby
+    with the same column are left out (equation A12). Prices that go further than `reach` times their size are taken
+    back to there, and the attempt ends (equation A13): so far from where columns were priced, the working set knows
+    too little.
     """
+    settling = Settling(ws, rows, y) if ws.size >= settings.settle_columns else None
+    proximal_steps = newton_steps = 0
+    while True:
+        part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
+        inside = (lambda _: True) if settling is None else settling.inside
+        progress = proximal_point(
+            part.ws, part.rows, y, sigma, tolerance, row_tolerance, settings, stop, offset + part.cost, inside
+        )
+        if part.columns is not None:
+            ws.x[part.columns] = part.ws.x
+        proximal_steps += progress.proximal_steps
+        newton_steps += progress.newton_steps
+        y, sigma = progress.y, progress.sigma
+        strayed = settling is not None and settling.distance(y) > reach
+        if settling is None or strayed or progress.converged or settling.inside(y) or stop():
+            return replace(
+                progress,
+                y=settling.held(y, reach) if settling is not None and strayed else y,
+                proximal_steps=proximal_steps,
+                newton_steps=newton_steps,
+                converged=progress.converged and not strayed,
+                displacement=part.spread(progress.displacement, ws.size),
+                strayed=strayed,
+            )
+        settling.widen(y)
+
+
+def proximal_point(
+    ws: WorkingSet,
+    rows: Rows,
+    y: Floats,
+    sigma: float,
+    tolerance: float,
+    row_tolerance: Floats,
+    settings: Settings,
+    stop: Callable[[], bool],
+    offset: float,
+    inside: Callable[[Floats], bool],
+) -> Progress:
+    """The steps of :func:`solve_working_set` on all of a working set; they end where prices are no longer `inside`."""
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
     newton_steps, fruitless, gap = 0, 0, np.inf
     displacement = np.zeros(ws.size)
     cost_norm = norm(ws.cost)
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
-        point, taken = maximise(problem, y, row_tolerance, settings, stop)
+        point, taken = maximise(problem, y, row_tolerance, settings, stop, inside)
         newton_steps += taken
         y, slack = point.y, point.slack
+        if not inside(y):
+            return Progress(y, sigma, step - 1, newton_steps, gap, False, displacement)
         moved = problem.x - ws.x
         if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
             displacement = moved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from copter.algorithm.newton import Rows
 from copter.algorithm.pricing import Priced
 from copter.algorithm.sums import inner, norm
 from copter.algorithm.working_set import WorkingSet
+from copter.kernels.accumulate import block_violation
 from copter.solution import Residuals
 
 
@@ -39,13 +41,11 @@ def primal_side(ws: WorkingSet, rows: Rows) -> PrimalSide:
     """Objective and violations of ws.x. Bounds and limits hold by projection; they are measured all the same."""
     activity = ws.activity(len(rows.lower))
     over = np.maximum(np.maximum(activity - rows.upper, rows.lower - activity), 0.0)
-    outside = np.maximum(np.maximum(ws.x - ws.upper, ws.lower - ws.x), 0.0)
-    total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
-    violation = np.concatenate((over, outside, np.maximum(total - ws.limit, 0.0)))
+    squares, largest = block_violation(ws.start, ws.limit, ws.lower, ws.upper, ws.x)
     return PrimalSide(
         objective=inner(ws.cost, ws.x),
-        relative=norm(violation) / (1.0 + norm_of_bounds(rows)),
-        largest=float(violation.max(initial=0.0)),
+        relative=hypot(norm(over), sqrt(squares)) / (1.0 + norm_of_bounds(rows)),
+        largest=max(float(over.max(initial=0.0)), largest),
         cost_norm=norm(ws.cost),
     )
 

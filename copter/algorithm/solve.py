@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
 SHARE = 0.3  # of the tolerance that the working set's own gap may take up
 ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
-STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
+STALLS = 3  # coordinate descent opens, and prices are held back in, at most so many passes; a factor of fruitless steps
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class Solve:
         self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
         self.rows: Rows = iterate.rows(matrix)
-        self.passes = self.newton_steps = self.proximal_steps = self.fruitless = 0
+        self.passes = self.newton_steps = self.proximal_steps = self.fruitless = self.strayed = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
 
@@ -95,8 +95,8 @@ class Solve:
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
         while True:
-            self.best = self.price()
-            residuals = self.residuals(self.best)
+            side, self.best = self.price()
+            residuals = residuals_of(side, self.best, self.offset)
             self.ask_callback(residuals)
             status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
             if status is Status.OPTIMAL:
@@ -115,17 +115,17 @@ class Solve:
         """Seconds since the solve began."""
         return self.watch.elapsed_s
 
-    def price(self) -> Priced:
-        """Price all columns at the iterate's prices, take in those worth having; return the best bound so far."""
+    def price(self) -> tuple[PrimalSide, Priced]:
+        """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
         iterate = self.iterate
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
         self.passes += 1
         guide = None if iterate.cold else priced.y
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if len(priced.slot) else 0
-        if self.best is None:
-            return priced
         side = primal_side(iterate.ws, self.rows)
-        return priced if self.merit(side, priced) <= self.merit(side, self.best) else self.best
+        if self.best is None or self.merit(side, priced) <= self.merit(side, self.best):
+            return side, priced
+        return side, self.best
 
     def residuals(self, priced: Priced) -> Residuals:
         """Residuals of the present point, judged by the prices of a pass."""
@@ -161,11 +161,13 @@ class Solve:
             settings,
             self.must_stop,
             self.offset,
+            settings.price_reach if not iterate.cold and self.strayed < STALLS else np.inf,
         )
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
-        if progress.converged:
+        self.strayed += progress.strayed
+        if progress.converged or progress.strayed:
             self.fruitless = 0
             return None
         return self.look_for_certificates(progress)

@@ -11,7 +11,15 @@ from copter.matrix import BlockMatrix
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+COLUMN_DATA = ("key", "x", "generation", "cost", "lower", "upper", "free")  # arrays with one entry a column
 SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by slot, then column
+
+
+def sums_before(counts: Ints) -> Ints:
+    """0, c0, c0 + c1, ...: where each of the pieces with these lengths starts, and where the last one ends."""
+    found = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=found[1:])
+    return found
 
 
 class WorkingSet:
@@ -35,6 +43,9 @@ class WorkingSet:
         self.key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.x: Floats = np.zeros(0)
         self.generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.entry_start: Ints = np.zeros(1, dtype=np.int32)
+        self.row: Ints = np.zeros(0, dtype=np.int32)
+        self.coefficient: Floats = np.zeros(0)
         self.allocate()
 
     @property
@@ -54,49 +65,103 @@ class WorkingSet:
 
     def allocate(self) -> None:
         """Size every array by the keys; the gathered data are not valid until :meth:`gather`."""
+        self.find_groups()
+        self.cost: Floats = np.empty(self.size)
+        self.lower: Floats = np.empty(self.size)
+        self.upper: Floats = np.empty(self.size)
+        self.free: NDArray[np.uint8] = np.zeros(self.size, dtype=np.uint8)
+
+    def find_groups(self) -> None:
+        """Make the groups anew from the keys; their limits are not valid yet."""
         slot = self.slot_of_column
         first = np.flatnonzero(np.diff(slot, prepend=-1)) if len(slot) else np.zeros(0, dtype=np.int64)
         self.slots: Ints = slot[first]
         self.start: Ints = np.append(first, len(slot)).astype(np.int32)
         self.limit: Floats = np.empty(len(self.slots))
         self.multiplier: Floats = np.zeros(len(self.slots))
-        self.cost: Floats = np.empty(self.size)
-        self.lower: Floats = np.empty(self.size)
-        self.upper: Floats = np.empty(self.size)
-        self.free: NDArray[np.uint8] = np.zeros(self.size, dtype=np.uint8)
 
     def refresh(self, matrix: BlockMatrix, y: Floats | None = None) -> None:
         """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
 
-        `y`: as for :meth:`grow`.
+        All data are gathered anew. `y`: as for :meth:`grow`.
         """
         slot = self.slot_of_column
         alive = self.generation == matrix.generation[slot] if self.size else np.zeros(0, dtype=bool)
         self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
-        self.grow(matrix, *matrix.required_columns(), y=y)
-
-    def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
-        """Add columns (those already in are passed by), gather all data anew; return how many were new.
-
-        `y`: prices by which new columns choose the bound that they start at; the lower one without.
-        """
-        wanted = np.unique(slot.astype(np.int64) << SLOT_SHIFT | column)
-        place = np.searchsorted(self.key, wanted)
-        inside = place < self.size
-        inside[inside] = self.key[place[inside]] == wanted[inside]
-        fresh = wanted[~inside]
-        at = place[~inside]
+        fresh, at = self.unknown(*matrix.required_columns())
         self.key = np.insert(self.key, at, fresh)
         self.x = np.insert(self.x, at, 0.0)
         self.generation = matrix.generation[self.slot_of_column]
         self.gather(matrix)
         if y is not None and len(fresh):
             self.start_by_price(np.searchsorted(self.key, fresh), y)
+
+    def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
+        """Add columns (those already in are passed by); return how many were new.
+
+        `y`: prices by which new columns choose the bound that they start at; the lower one without.
+        """
+        fresh, at = self.unknown(slot, column)
+        if len(fresh):
+            self.merge(matrix, fresh, at)
+            if y is not None:
+                self.start_by_price(at + np.arange(len(at)), y)
         return len(fresh)
+
+    def unknown(self, slot: Ints, column: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Keys of the columns that are not in yet, ascending, and where they belong among those that are."""
+        wanted = slot.astype(np.int64) << SLOT_SHIFT | column
+        if np.any(wanted[1:] <= wanted[:-1]):
+            wanted = np.unique(wanted)
+        place = np.searchsorted(self.key, wanted)
+        inside = place < self.size
+        inside[inside] = self.key[place[inside]] == wanted[inside]
+        return wanted[~inside], place[~inside]
+
+    def merge(self, matrix: BlockMatrix, fresh: NDArray[np.int64], at: NDArray[np.int64]) -> None:
+        """Put new columns, whose data alone are gathered, in front of the places `at`."""
+        new, old = WorkingSet(), self.groups_by_slot()
+        new.key, new.x = fresh, np.zeros(len(fresh))
+        new.generation = matrix.generation[new.slot_of_column]
+        new.gather(matrix)
+        entries, count = self.entry_start[at], np.diff(new.entry_start)
+        counts = np.insert(np.diff(self.entry_start), at, count)
+        for name in ("row", "coefficient"):
+            setattr(self, name, np.insert(getattr(self, name), np.repeat(entries, count), getattr(new, name)))
+        self.entry_start = sums_before(counts)
+        for name in COLUMN_DATA:
+            setattr(self, name, np.insert(getattr(self, name), at, getattr(new, name)))
+        self.find_groups()
+        for known in (new.groups_by_slot(), old):
+            self.take_groups(known)
+        if new.x.any():
+            self.fit()
+
+    def groups_by_slot(self) -> tuple[Ints, Floats, Floats]:
+        """Slot, limit and multiplier of every group."""
+        return self.slots, self.limit, self.multiplier
+
+    def take_groups(self, known: tuple[Ints, Floats, Floats]) -> None:
+        """Take over limits and multipliers of the groups that are known."""
+        slots, limit, multiplier = known
+        if len(slots) == 0 or len(self.slots) == 0:
+            return
+        place = np.minimum(np.searchsorted(self.slots, slots), len(self.slots) - 1)
+        same = self.slots[place] == slots
+        self.limit[place[same]], self.multiplier[place[same]] = limit[same], multiplier[same]
 
     def start_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
         """Put new columns that are worth having at these prices up: all of a group without a limit, and of a group
         that rests at its lower bounds the best one, as far as the limit lets it."""
+        touched = np.zeros(len(self.slots), dtype=bool)
+        touched[np.searchsorted(self.start, new, side="right") - 1] = True
+        columns = np.flatnonzero(np.repeat(touched, np.diff(self.start)))
+        part = self.take(columns)
+        part.start_new_by_price(np.searchsorted(columns, new), y)
+        self.x[columns] = part.x
+
+    def start_new_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
+        """:meth:`start_by_price` where every group has new columns."""
         reduced = self.reduced_costs(y)
         worth = new[(reduced[new] < 0.0) & (self.upper[new] > self.lower[new]) & np.isfinite(self.upper[new])]
         if len(worth) == 0:
@@ -113,19 +178,33 @@ class WorkingSet:
         best, room = best[resting], room[resting]
         self.x[best] = np.minimum(self.upper[best], self.lower[best] + np.maximum(room, 0.0))
 
-    def keep(self, matrix: BlockMatrix, mask: NDArray[np.bool_]) -> None:
+    def keep(self, mask: NDArray[np.bool_]) -> None:
         """Let the columns outside the mask go; they must be at rest."""
-        self.key, self.x, self.generation = self.key[mask], self.x[mask], self.generation[mask]
-        self.gather(matrix)
+        kept = self.take(np.flatnonzero(mask))
+        for name in (*COLUMN_DATA, "entry_start", "row", "coefficient", "slots", "start", "limit", "multiplier"):
+            setattr(self, name, getattr(kept, name))
+
+    def take(self, columns: NDArray[np.int64]) -> WorkingSet:
+        """Some of the columns (places, ascending) with their gathered data, copied."""
+        found = WorkingSet()
+        for name in COLUMN_DATA:
+            setattr(found, name, getattr(self, name)[columns])
+        count = np.diff(self.entry_start)[columns]
+        found.entry_start = sums_before(count)
+        entry = np.repeat(self.entry_start[columns] - found.entry_start[:-1], count)
+        entry += np.arange(len(entry), dtype=entry.dtype)
+        found.row, found.coefficient = self.row[entry], self.coefficient[entry]
+        found.find_groups()
+        found.take_groups(self.groups_by_slot())
+        return found
 
     def gather(self, matrix: BlockMatrix) -> None:
         """Copy costs, bounds and entries of the working columns out of the matrix; bring x within bounds."""
         self.allocate()
         column = self.column
         entries = matrix.gather_sizes(self.slots, self.start, column)
-        self.entry_start: Ints = np.zeros(self.size + 1, dtype=np.int32)
-        self.row: Ints = np.empty(entries, dtype=np.int32)
-        self.coefficient: Floats = np.empty(entries)
+        self.entry_start = np.zeros(self.size + 1, dtype=np.int32)
+        self.row, self.coefficient = np.empty(entries, dtype=np.int32), np.empty(entries)
         matrix.gather(
             self.slots,
             self.start,
@@ -138,6 +217,10 @@ class WorkingSet:
             self.row,
             self.coefficient,
         )
+        self.fit()
+
+    def fit(self) -> None:
+        """Bring x within bounds and limits."""
         np.clip(self.x, self.lower, self.upper, out=self.x)
         total = np.add.reduceat(self.x, self.start[:-1]) if self.size else np.zeros(0)
         over = total > self.limit * (1 + 1e-12)
@@ -148,8 +231,12 @@ class WorkingSet:
 
     def activity(self, n_rows: int) -> Floats:
         """A x, (n_rows,), recomputed from the columns."""
+        return self.activity_of(self.x, n_rows)
+
+    def activity_of(self, x: Floats, n_rows: int) -> Floats:
+        """A x of other values of the columns, (n_rows,)."""
         activity = np.empty(n_rows)
-        activities(self.entry_start, self.row, self.coefficient, self.x, activity)
+        activities(self.entry_start, self.row, self.coefficient, x, activity)
         return activity
 
     def reduced_costs(self, y: Floats) -> Floats:

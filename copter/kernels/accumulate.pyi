@@ -10,3 +10,16 @@ def reduced_costs(
 def activities(entry_start: _Ints, row: _Ints, coefficient: _Floats, x: _Floats, activity: _Floats) -> None: ...
 def group_least(start: _Ints, value: _Floats, least: _Floats) -> None: ...
 def plain_groups(start: _Ints, limit: _Floats, lower: _Floats, upper: _Floats, plain: NDArray[np.uint8]) -> None: ...
+def idle_columns(
+    start: _Ints,
+    reduced: _Floats,
+    cost: _Floats,
+    lower: _Floats,
+    upper: _Floats,
+    x: _Floats,
+    slack: float,
+    idle: NDArray[np.uint8],
+) -> None: ...
+def block_violation(
+    start: _Ints, limit: _Floats, lower: _Floats, upper: _Floats, x: _Floats
+) -> tuple[float, float]: ...

@@ -1,6 +1,6 @@
 """Sums over the entries of flat columns: reduced costs, activities, and the least value of each group."""
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
 
@@ -59,3 +59,50 @@ def plain_groups(const int[::1] start, const double[::1] limit, const double[::1
                     yes = False
                     break
             plain[g] = yes
+
+
+def idle_columns(const int[::1] start, const double[::1] reduced, const double[::1] cost, const double[::1] lower,
+                 const double[::1] upper, const double[::1] x, double slack, unsigned char[::1] idle):
+    """Write 1 for the columns at rest that are not nearly worth having.
+
+    Those are at a lower bound that is not the upper one, with a reduced cost that exceeds the least of their group (or
+    zero) by more than `slack` times the group's largest |cost|.
+    """
+    cdef Py_ssize_t g, j
+    cdef double least, largest
+    with nogil:
+        for g in range(start.shape[0] - 1):
+            least = 0.0
+            largest = 0.0
+            for j in range(start[g], start[g + 1]):
+                if reduced[j] < least:
+                    least = reduced[j]
+                if fabs(cost[j]) > largest:
+                    largest = fabs(cost[j])
+            for j in range(start[g], start[g + 1]):
+                idle[j] = x[j] == lower[j] and lower[j] != upper[j] and reduced[j] - least > slack * largest
+
+
+def block_violation(const int[::1] start, const double[::1] limit, const double[::1] lower, const double[::1] upper,
+                    const double[::1] x):
+    """Violations of the columns' bounds and the groups' limits: (sum of squares, largest)."""
+    cdef Py_ssize_t g, j
+    cdef double total, over, squares = 0.0, largest = 0.0
+    with nogil:
+        for g in range(start.shape[0] - 1):
+            total = 0.0
+            for j in range(start[g], start[g + 1]):
+                total += x[j]
+                over = x[j] - upper[j]
+                if lower[j] - x[j] > over:
+                    over = lower[j] - x[j]
+                if over > 0.0:
+                    squares += over * over
+                    if over > largest:
+                        largest = over
+            over = total - limit[g]
+            if over > 0.0:
+                squares += over * over
+                if over > largest:
+                    largest = over
+    return squares, largest

@@ -237,6 +237,26 @@ cdef class ListOfLists(RowLists):
         block.scale, block.offset = scale, offset
         self.set_exceptions(slot, None, None)
 
+    def set_costs(self, const int[::1] slots, costs, double scale, double offset):
+        """:meth:`set_cost` with the rows of a matrix, float64, which the slabs share."""
+        cdef Py_ssize_t i, n = costs.shape[1]
+        cdef const double[:, ::1] table = costs
+        cdef Block* block
+        cdef Slab slab
+        if costs.shape[0] != slots.shape[0]:
+            raise ValueError(f"{costs.shape[0]} rows of costs for {slots.shape[0]} slots")
+        for i in range(slots.shape[0]):
+            if self.block_at(slots[i]).n_columns != n:
+                raise ValueError(f"{n} costs for slot {slots[i]} with {self.block_at(slots[i]).n_columns} columns")
+        for i in range(slots.shape[0]):
+            block, slab = self.block_at(slots[i]), self.slabs[slots[i]]
+            slab.cost, slab.rounding = costs[i], 0.0
+            slab.exception_column = slab.exception_cost = None
+            block.single_precision = False
+            block.cost = &table[i, 0]
+            block.scale, block.offset, block.n_exceptions = scale, offset, 0
+            block.exception_column, block.exception_cost = NULL, NULL
+
     def set_scale(self, int slot, double scale, double offset):
         """Change scale and offset of a slab's costs: O(1)."""
         cdef Block* block = self.block_at(slot)

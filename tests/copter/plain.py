@@ -200,6 +200,17 @@ class Player:
             note |= {"cost": cost, "scale": 1.0, "offset": 0.0, "exceptions": {}}
             self.model.update_cost(name, cost)
 
+    def cost_many(self, rng: np.random.Generator) -> None:
+        """The rows of a matrix as costs of some requests of the same size."""
+        if not self.plain.requests:
+            return
+        n = len(self.plain.requests[self.pick(rng, self.plain.requests)]["cost"])
+        names = [name for name, note in self.plain.requests.items() if len(note["cost"]) == n and rng.random() < 0.7]
+        costs = rng.normal(0.5, 1.0, (len(names), n))
+        self.model.update_costs(names, costs)
+        for name, cost in zip(names, costs, strict=True):
+            self.plain.requests[name] |= {"cost": cost, "scale": 1.0, "offset": 0.0, "exceptions": {}}
+
     def column_cost(self, rng: np.random.Generator) -> None:
         if self.plain.requests:
             name = self.pick(rng, self.plain.requests)
@@ -298,8 +309,8 @@ Edit = Callable[[Player, np.random.Generator], None]
 SINGLE: tuple[Edit, ...] = (
     Player.more, Player.fewer, Player.drop, Player.declare, Player.redeclare, Player.undeclare, Player.add, Player.add,
     Player.add, Player.add_many, Player.remove, Player.remove_many, Player.cost, Player.column_cost, Player.rescale,
-    Player.rescale_many, Player.use, Player.limit, Player.bounds, Player.integrality, Player.fix, Player.unfix,
-    Player.unfix,
+    Player.rescale_many, Player.cost_many, Player.use, Player.limit, Player.bounds, Player.integrality, Player.fix,
+    Player.unfix, Player.unfix,
 )  # fmt: skip
 EDITS: tuple[Edit, ...] = (*SINGLE, Player.together, Player.together)
 

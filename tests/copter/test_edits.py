@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -207,6 +208,44 @@ def test_costs_of_single_columns_stand_beside_each_other() -> None:
     np.testing.assert_array_equal(model.cost("p"), [2, 4, 6])
     model.update_costs(["p", "own"], [[1, 1, 1], [5, 5]])
     np.testing.assert_array_equal(model.cost("own"), [5, 5])
+
+
+def test_a_matrix_of_costs_is_as_many_single_updates(tmp_path: Path) -> None:
+    models = [sia_like_model(12, 16, 2) for _ in range(2)]
+    model, twin = models
+    n, rng = model.templates[0].n_columns, np.random.default_rng(0)
+    session = Session(model)
+    session.journal(tmp_path / "journal")
+    ids = model.requests[::2]
+    for each in models:
+        each.update_column_cost(ids[0], 1, 5.0)  # forgotten by the update
+    costs = rng.normal(size=(len(ids), n))
+    given = costs.copy()
+    version = model.version
+    model.update_costs(ids, costs)
+    costs[:] = np.nan  # the caller's own array is copied
+    for request, cost in zip(ids, given, strict=True):
+        twin.update_cost(request, cost)
+        np.testing.assert_array_equal(model.cost(request), cost)
+    assert model.version == version + 1
+    for name in ("c", "A", "row_upper", "col_upper"):
+        one, other = (getattr(each.to_linear_program(), name) for each in models)
+        assert (one != other).nnz == 0 if name == "A" else np.array_equal(one, other)
+    assert session.solve().objective == Session(twin).solve().objective
+    session.journal(None)
+    loaded = Session.load(tmp_path / "journal")
+    np.testing.assert_array_equal(loaded.model.to_linear_program().c, model.to_linear_program().c)
+    before = model.to_linear_program().c
+
+    def fails() -> None:
+        with model.batch():
+            model.update_costs(ids, given * 2.0)
+            model.update_costs([ids[0], ids[0]], given[:2])
+            model.remove_request("nobody")
+
+    with pytest.raises(UnknownHandleError):
+        fails()
+    np.testing.assert_array_equal(model.to_linear_program().c, before)
 
 
 def test_edits_that_change_nothing_cost_one_pass() -> None:

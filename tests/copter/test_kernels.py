@@ -15,8 +15,16 @@ from scipy.optimize import linprog
 from copter.algorithm.newton import Rows
 from copter.algorithm.purification import purify
 from copter.algorithm.working_set import WorkingSet
-from copter.kernels.accumulate import activities, group_least, plain_groups, reduced_costs
+from copter.kernels.accumulate import (
+    activities,
+    block_violation,
+    group_least,
+    idle_columns,
+    plain_groups,
+    reduced_costs,
+)
 from copter.kernels.project import block_minimum, jacobian_product, newton_matrix, project
+from copter.kernels.settle import settled_radius
 from copter.kernels.sweep import refresh_prices, sweep
 from copter.matrix import BlockMatrix
 from tests.copter.twins import Flat, Floats, Group, augmented_lagrangian, flat, projected
@@ -108,6 +116,74 @@ def test_sums_over_entries(seed: int) -> None:
         assert least[g] == x[begin:end].min()
         bounds = (problem.lower[begin:end] == 0).all() and (problem.upper[begin:end] >= problem.limit[g]).all()
         assert plain[g] == (bounds and np.isfinite(problem.limit[g]))
+
+
+@quick
+@given(seeds)
+def test_violations_and_idle_columns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 2)
+    problem = flat(groups)
+    x = np.where(
+        rng.random(len(problem.cost)) < 0.5, problem.lower, problem.center + rng.normal(size=len(problem.cost))
+    )
+    x = np.where(np.isfinite(x), x, 0.0)
+    over = [
+        max(value - high, low - value, 0.0) for value, low, high in zip(x, problem.lower, problem.upper, strict=True)
+    ]
+    over += [max(x[a:b].sum() - t, 0.0) for (a, b), t in zip(pairwise(problem.start), problem.limit, strict=True)]
+    squares, largest = block_violation(problem.start, problem.limit, problem.lower, problem.upper, x)
+    assert squares == pytest.approx(np.dot(over, over), rel=1e-9, abs=1e-30)
+    assert largest == pytest.approx(max(over), rel=1e-12, abs=1e-15)
+
+    reduced, idle = rng.normal(size=len(x)), np.empty(len(x), dtype=np.uint8)
+    idle_columns(problem.start, reduced, problem.cost, problem.lower, problem.upper, x, 0.3, idle)
+    for a, b in pairwise(problem.start):
+        best, size = min(0.0, reduced[a:b].min()), np.abs(problem.cost[a:b]).max()
+        for j in range(a, b):
+            at_rest = x[j] == problem.lower[j] != problem.upper[j]
+            assert bool(idle[j]) == bool(at_rest and reduced[j] - best > 0.3 * size)
+
+
+@quick
+@given(seeds, st.sampled_from([0.1, 10.0]))
+def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(seed: int, sigma: float) -> None:
+    rng = np.random.default_rng(seed)
+    groups = some_groups(rng, 3)
+    for group in groups:
+        if rng.random() < 0.7:  # one of the kind that can be settled: at zero, or one column at the limit
+            group.limit = float(rng.choice([1.0, 0.5, 3.0]))
+            group.lower, group.upper = np.zeros(len(group.cost)), np.full(len(group.cost), group.limit)
+            group.center = np.zeros(len(group.cost))
+            if rng.random() < 0.7:
+                group.center[rng.integers(len(group.cost))] = group.limit
+    problem, y, weight = flat(groups), rng.normal(size=3), rng.random(3)
+    reduced, radius = np.empty(len(problem.cost)), np.empty(len(groups))
+    entries = (problem.entry_start, problem.row, problem.coefficient)
+    reduced_costs(problem.cost, *entries, y, reduced)
+    settled_radius(
+        problem.start, problem.limit, problem.lower, problem.upper, problem.center, reduced, *entries, weight, radius
+    )
+    for group, found in zip(groups, radius, strict=True):
+        corner = (group.center == 0.0) | (group.center == group.limit)
+        plain = np.isfinite(group.limit) and np.all(group.lower == 0.0) and np.all(group.upper >= group.limit)
+        if not (plain and corner.all() and np.count_nonzero(group.center) <= 1):
+            assert found == 0.0
+            continue
+        d, chosen = group.cost - group.usage.T @ y, np.flatnonzero(group.center)
+        size = (
+            np.abs(group.usage).T @ weight
+            if len(chosen) == 0
+            else np.abs(group.usage.T - group.usage[:, chosen[0]]) @ weight
+        )
+        margin = d if len(chosen) == 0 else d - d[chosen[0]]
+        ways = [(margin[j], size[j]) for j in range(len(d)) if j not in chosen]
+        ways += [(-d[j], np.abs(group.usage[:, j]) @ weight) for j in chosen]
+        expected = min(0.0 if a < 0 else a / b if b > 0 else np.inf for a, b in ways)
+        assert found == pytest.approx(expected, rel=1e-9)
+        for _ in range(5 if found > 0.0 else 0):
+            moved = y + min(found, 1e3) * (1 - 1e-9) * weight * rng.uniform(-1, 1, 3)
+            assert projected(group, moved, sigma)[0] == pytest.approx(group.center, abs=1e-6)
 
 
 @quick

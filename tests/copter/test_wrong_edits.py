@@ -96,6 +96,15 @@ WRONG = {
         lambda m: m.add_requests(["n"], [[1, np.nan, 3]], template=m.templates[0]), InvalidDataError, "'n': cost",
     ),
     "many costs, one wrong": (lambda m: m.update_costs(["p", "q"], [[1, 2, 3], [1]]), DimensionError, "'q': cost"),
+    "a matrix of costs, one NaN": (
+        lambda m: m.update_costs(["p", "q"], np.array([[1, 2, 3], [1, np.nan, 3]])), InvalidDataError, "'q': .*1 is",
+    ),
+    "a matrix of costs, too wide": (
+        lambda m: m.update_costs(["p", "q"], np.ones((2, 4))), DimensionError, "'p': cost",
+    ),
+    "a matrix of costs, too many rows": (
+        lambda m: m.update_costs(["p", "q"], np.ones((3, 3))), DimensionError, "2 requests",
+    ),
     "a list as an id": (lambda m: m.add_request(["x"], [1], {"a": [1]}), InvalidDataError, "hashable"),
     "a list as a resource": (lambda m: m.add_resources(["x"], 1), InvalidDataError, "hashable"),
     "cost of another type": (

@@ -1,0 +1,295 @@
+"""Carathéodory's walk from a point of the optimal face to a vertex of it (docs/algorithm.md, Purification)."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+
+cdef double SNAP = 1e-9      # a column this close to a bound (relative to its range) is put on it
+cdef double LEVEL = 1e-12    # a direction whose slope is below this (relative to the costs) costs nothing
+cdef double STILL = 1e-12    # entries of a direction, or of what it changes (relative), below this do not move
+cdef double DEPENDENT = 1e-11  # pivots below this (relative to the largest entry) are taken for zero
+
+
+cdef class Walk:
+    """A walk over flat columns (CSC over rows, in groups): x is moved in place.
+
+    Attributes
+    ----------
+    x, lower, upper, cost, span : (n,); span is upper - lower, 1 where that is infinite
+    group : (n,) int32, the group of every column; start : (g + 1,)
+    activity, row_lower, row_upper, row_scale, row_tight : (m,)
+    room, limit_tight : (g,), what a group's sum may still grow by
+    held : (n,), 1 for columns that an unbounded face leaves where they are
+    """
+
+    cdef double[::1] x, activity, room
+    cdef const double[::1] lower, upper, cost, span, coefficient, row_lower, row_upper, row_scale
+    cdef const int[::1] start, group, entry_start, row
+    cdef unsigned char[::1] row_tight, limit_tight, held
+    # Scratch: the pending columns and their direction, the distinct groups among them, the constraints' matrix.
+    cdef int[::1] pending, groups, place, row_place, member
+    cdef double[::1] direction, change, per_group
+    cdef double[:, ::1] matrix
+    cdef Py_ssize_t n_pending, n_groups
+
+    def __init__(self, x, lower, upper, cost, span, group, start, entry_start, row, coefficient, activity, row_lower,
+                 row_upper, row_scale, row_tight, room, limit_tight):
+        self.x, self.lower, self.upper, self.cost, self.span = x, lower, upper, cost, span
+        self.group, self.start = group, start
+        self.entry_start, self.row, self.coefficient = entry_start, row, coefficient
+        self.activity, self.row_lower, self.row_upper, self.row_scale = activity, row_lower, row_upper, row_scale
+        self.row_tight, self.room, self.limit_tight = row_tight, room, limit_tight
+        self.held = np.zeros(len(x), dtype=np.uint8)
+        self.place = np.full(len(start), -1, dtype=np.int32)
+        self.row_place = np.zeros(len(activity), dtype=np.int32)
+        self.per_group = np.zeros(len(start))
+        self.change = np.zeros(len(activity))
+        self.n_pending = self.n_groups = 0
+        self.allocate(64)
+
+    cdef allocate(self, Py_ssize_t columns):
+        """Room for so many pending columns; those that there are stay."""
+        pending, groups = np.empty(columns, dtype=np.int32), np.empty(columns, dtype=np.int32)
+        if self.n_pending:
+            pending[: self.n_pending] = self.pending[: self.n_pending]
+            groups[: self.n_groups] = self.groups[: self.n_groups]
+        self.pending, self.groups = pending, groups
+        self.member = np.empty(columns, dtype=np.int32)
+        self.direction = np.zeros(columns)
+        self.matrix = np.empty((self.activity.shape[0] + columns, columns))
+
+    cdef bint between(self, Py_ssize_t j) noexcept nogil:
+        """Whether a column is strictly between its bounds."""
+        return self.lower[j] < self.x[j] < self.upper[j] and not self.held[j]
+
+    cdef void snap(self, Py_ssize_t j) noexcept nogil:
+        """Put a column that is at a bound but for rounding exactly on it."""
+        cdef double near = SNAP * self.span[j]
+        if self.x[j] <= self.lower[j] + near:
+            self.x[j] = self.lower[j]
+        elif self.x[j] >= self.upper[j] - near:
+            self.x[j] = self.upper[j]
+
+    cdef Py_ssize_t take_group(self, const int[::1] waiting, Py_ssize_t at):
+        """Append the waiting columns of the next group; return where the rest begins."""
+        cdef int group = self.group[waiting[at]]
+        while at < waiting.shape[0] and self.group[waiting[at]] == group:
+            if self.n_pending == self.pending.shape[0]:
+                self.allocate(2 * self.n_pending)
+            self.pending[self.n_pending] = waiting[at]
+            self.n_pending += 1
+            at += 1
+        self.groups[self.n_groups] = group
+        self.n_groups += 1
+        return at
+
+    cdef Py_ssize_t constraints(self) noexcept nogil:
+        """Number of tight rows and of tight limits of the pending groups."""
+        cdef Py_ssize_t i, count = 0
+        for i in range(self.row_tight.shape[0]):
+            count += self.row_tight[i]
+        for i in range(self.n_groups):
+            count += self.limit_tight[self.groups[i]]
+        return count
+
+    cdef Py_ssize_t fill_matrix(self) noexcept nogil:
+        """Tight rows (scaled) and tight limits of the pending columns, dense; return how many there are."""
+        cdef Py_ssize_t i, e, k, n = 0
+        cdef int j
+        cdef Py_ssize_t m = self.row_tight.shape[0]
+        for i in range(m):
+            if self.row_tight[i]:
+                self.row_place[i] = <int>n
+                for e in range(self.n_pending):
+                    self.matrix[n, e] = 0.0
+                n += 1
+        for i in range(self.n_groups):
+            self.place[self.groups[i]] = -1
+            if self.limit_tight[self.groups[i]]:
+                self.place[self.groups[i]] = <int>n
+                for e in range(self.n_pending):
+                    self.matrix[n, e] = 0.0
+                n += 1
+        for e in range(self.n_pending):
+            j = self.pending[e]
+            for k in range(self.entry_start[j], self.entry_start[j + 1]):
+                if self.row_tight[self.row[k]]:
+                    self.matrix[self.row_place[self.row[k]], e] += self.coefficient[k] / self.row_scale[self.row[k]]
+            if self.place[self.group[j]] >= 0:
+                self.matrix[self.place[self.group[j]], e] = 1.0
+        return n
+
+    cdef bint null_direction(self) noexcept nogil:
+        """A direction of the pending columns that leaves what is tight as it is, never uphill; False for none.
+
+        Gauss-Jordan elimination with full pivoting: the first column without a pivot moves by one, the pivots' columns
+        make up for it.
+        """
+        cdef Py_ssize_t rows = self.fill_matrix(), n = self.n_pending, rank = 0, i, e, best_row, best_column
+        cdef double best, factor, largest = 1.0, slope = 0.0
+        for e in range(n):
+            self.member[e] = -1  # the pivot row of a column
+            for i in range(rows):
+                largest = max(largest, fabs(self.matrix[i, e]))
+        while rank < rows and rank < n:
+            best = 0.0
+            best_row = best_column = 0
+            for i in range(rank, rows):
+                for e in range(n):
+                    if self.member[e] < 0 and fabs(self.matrix[i, e]) > best:
+                        best, best_row, best_column = fabs(self.matrix[i, e]), i, e
+            if best <= DEPENDENT * largest:
+                break
+            for e in range(n):
+                factor = self.matrix[rank, e]
+                self.matrix[rank, e] = self.matrix[best_row, e]
+                self.matrix[best_row, e] = factor
+            self.member[best_column] = <int>rank
+            factor = 1.0 / self.matrix[rank, best_column]
+            for e in range(n):
+                self.matrix[rank, e] *= factor
+            for i in range(rows):
+                factor = self.matrix[i, best_column]
+                if i != rank and factor != 0.0:
+                    for e in range(n):
+                        self.matrix[i, e] -= factor * self.matrix[rank, e]
+            rank += 1
+        if rank >= n:
+            return False
+        best_column = 0
+        while self.member[best_column] >= 0:
+            best_column += 1
+        for e in range(n):
+            self.direction[e] = -self.matrix[self.member[e], best_column] if self.member[e] >= 0 else 0.0
+        self.direction[best_column] = 1.0
+        for e in range(n):
+            slope += self.direction[e] * self.cost[self.pending[e]]
+        if slope > 0.0:
+            for e in range(n):
+                self.direction[e] = -self.direction[e]
+        return True
+
+    cdef void follow(self) noexcept nogil:
+        """Go as far as bounds, rows and limits allow, and mark what became tight.
+
+        Where nothing is in the way, go the other way round if that costs nothing; along a line of equally good points
+        there is no vertex, and the column that would move most is held where it is.
+        """
+        cdef Py_ssize_t e, most = 0
+        cdef double slope = 0.0, largest = 0.0
+        for e in range(self.n_pending):
+            slope += self.direction[e] * self.cost[self.pending[e]]
+            largest = max(largest, fabs(self.cost[self.pending[e]]))
+        if self.advance():
+            return
+        if fabs(slope) <= LEVEL * (1.0 + largest):
+            for e in range(self.n_pending):
+                self.direction[e] = -self.direction[e]
+            if self.advance():
+                return
+        for e in range(self.n_pending):
+            if fabs(self.direction[e]) > fabs(self.direction[most]):
+                most = e
+        self.held[self.pending[most]] = 1
+
+    cdef double reach_of(self, Py_ssize_t e) noexcept nogil:
+        """How far a pending column may go along its direction."""
+        cdef double step = self.direction[e]
+        cdef int j = self.pending[e]
+        if fabs(step) <= STILL:
+            return INFINITY
+        return ((self.upper[j] if step > 0.0 else self.lower[j]) - self.x[j]) / step
+
+    cdef bint advance(self) noexcept nogil:
+        """Go to the first bound, row or limit in the way; False if there is none."""
+        cdef Py_ssize_t e, i, k, m = self.activity.shape[0]
+        cdef int j
+        cdef double length = INFINITY, reach, goal
+        for i in range(m):
+            self.change[i] = 0.0
+        for i in range(self.n_groups):
+            self.per_group[self.groups[i]] = 0.0
+        for e in range(self.n_pending):
+            j = self.pending[e]
+            length = min(length, self.reach_of(e))
+            self.per_group[self.group[j]] += self.direction[e]
+            for k in range(self.entry_start[j], self.entry_start[j + 1]):
+                self.change[self.row[k]] += self.coefficient[k] * self.direction[e]
+        for i in range(m):
+            length = min(length, self.row_reach(i))
+        for i in range(self.n_groups):
+            length = min(length, self.limit_reach(self.groups[i]))
+        if length == INFINITY:
+            return False
+        length = max(length, 0.0)
+        for e in range(self.n_pending):  # the reaches, before anything moves
+            j = self.pending[e]
+            reach = self.reach_of(e)
+            if reach <= length * (1.0 + 1e-12):
+                self.x[j] = self.upper[j] if self.direction[e] > 0.0 else self.lower[j]
+            else:
+                goal = self.x[j] + length * self.direction[e]
+                self.x[j] = min(max(goal, self.lower[j]), self.upper[j])
+            self.snap(j)
+        for i in range(m):
+            if self.row_reach(i) <= length * (1.0 + 1e-12):
+                self.row_tight[i] = 1
+            self.activity[i] += length * self.change[i]
+        for i in range(self.n_groups):
+            j = self.groups[i]
+            if self.limit_reach(j) <= length * (1.0 + 1e-12):
+                self.limit_tight[j] = 1
+            self.room[j] -= length * self.per_group[j]
+        return True
+
+    cdef double row_reach(self, Py_ssize_t i) noexcept nogil:
+        """How far until a loose row is tight."""
+        if self.row_tight[i] or fabs(self.change[i]) <= STILL * self.row_scale[i]:
+            return INFINITY
+        return ((self.row_upper[i] if self.change[i] > 0.0 else self.row_lower[i]) - self.activity[i]) / self.change[i]
+
+    cdef double limit_reach(self, Py_ssize_t g) noexcept nogil:
+        """How far until a loose limit is tight."""
+        if self.limit_tight[g] or self.per_group[g] <= STILL:
+            return INFINITY
+        return self.room[g] / self.per_group[g]
+
+    cdef void drop_resting(self) noexcept nogil:
+        """Let the pending columns that have reached a bound go, and the groups that have none left."""
+        cdef Py_ssize_t e, n = 0, groups = 0
+        for e in range(self.n_pending):
+            if self.between(self.pending[e]):
+                self.pending[n] = self.pending[e]
+                if groups == 0 or self.groups[groups - 1] != self.group[self.pending[n]]:
+                    self.groups[groups] = self.group[self.pending[n]]
+                    groups += 1
+                n += 1
+        self.n_pending, self.n_groups = n, groups
+
+    def run(self, Py_ssize_t max_steps, must_stop):
+        """Follow null directions until there are none; return how many there were. `must_stop` is asked at each."""
+        cdef Py_ssize_t j, at = 0, steps = 0, count = 0
+        for j in range(self.x.shape[0]):
+            count += self.between(j)
+        waiting = np.empty(count, dtype=np.int32)
+        cdef int[::1] columns = waiting
+        count = 0
+        for j in range(self.x.shape[0]):
+            if self.between(j):
+                columns[count] = <int>j
+                count += 1
+        while steps < max_steps and not must_stop():
+            # Take whole groups, until their columns outnumber the constraints that bind them.
+            while at < count and self.n_pending <= self.constraints():
+                at = self.take_group(columns, at)
+            if self.n_pending == 0:
+                return steps
+            if not self.null_direction():
+                if at == count:
+                    return steps
+                at = self.take_group(columns, at)
+                continue
+            self.follow()
+            self.drop_resting()
+            steps += 1
+        return steps
