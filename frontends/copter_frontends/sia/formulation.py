@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ Floats = NDArray[np.float64]
 IDLE = -1  # column of a job without GPUs
 TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
 STAY_STEPS = 5  # more than the places of types and sizes can make up for, which is 4
+TIE_SPREAD = (
+    0.25  # jobs' steps differ by up to this share, by a hash of their ids, so that no two plans are worth the same
+)
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
@@ -34,8 +38,8 @@ class JobState:
     present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
     restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
     model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
-    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth; `columns` and `local` are
-    those of its column set.
+    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
+    its steps between ties; `columns` and `local` are those of its column set.
     """
 
     job: Job
@@ -57,6 +61,7 @@ class JobState:
     hints: TrainingHints | None = None
     most_gpus: int = 0
     bonus: float = 0.0
+    tie_scale: float = 1.0
     columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
@@ -120,6 +125,7 @@ class SiaFormulation(SessionHolder):
             raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
         application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
         state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
+        state.tie_scale += TIE_SPREAD * crc32(job.id.encode()) / 2**32
         state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
         found = self.column_sets.of(self._live(job), self.model)
@@ -279,8 +285,8 @@ class SiaFormulation(SessionHolder):
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
         if own and self.semantics.prefer_stay:
-            value += STAY_STEPS * TIE_STEP
-        return value + float(self.preference[column])
+            value += STAY_STEPS * TIE_STEP * state.tie_scale
+        return value + state.tie_scale * float(self.preference[column])
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
@@ -299,7 +305,7 @@ class SiaFormulation(SessionHolder):
         """Values of the job's columns at one restart factor, ties broken."""
         base = state.base[state.columns]
         values = self.objective.values(base, factor, state.bonus)
-        return np.where(np.isnan(base), values, values + self.preference[state.columns])
+        return np.where(np.isnan(base), values, values + state.tie_scale * self.preference[state.columns])
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
