@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,7 @@ Floats = NDArray[np.float64]
 IDLE = -1  # column of a job without GPUs
 TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
 STAY_STEPS = 5  # more than the places of types and sizes can make up for, which is 4
-TIE_SPREAD = (
-    0.25  # jobs' steps differ by up to this share, by a hash of their ids, so that no two plans are worth the same
-)
+TIE_SPREAD, TIE_TURN = 0.25, 25  # jobs' steps fall by up to this share in order of arrival, anew after so many jobs
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
@@ -107,6 +104,7 @@ class SiaFormulation(SessionHolder):
         self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
         self.session = Session(self.model, settings)
         self.jobs: dict[str, JobState] = {}
+        self._arrivals = 0
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
 
@@ -125,7 +123,8 @@ class SiaFormulation(SessionHolder):
             raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
         application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
         state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
-        state.tie_scale += TIE_SPREAD * crc32(job.id.encode()) / 2**32
+        state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
+        self._arrivals += 1
         state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
         found = self.column_sets.of(self._live(job), self.model)
