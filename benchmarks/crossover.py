@@ -28,23 +28,30 @@ SCALES = {
         "gub": (200, 1000, 4000, 8000),
         "transport": (300, 1000, 4000, 8000),
         "multicommodity": (100, 250, 600),
+        "hadar": (500, 2500, 10_000),
+        "hops": (200, 500, 2000),
     },
     "full": {
         "sia": (250, 500, 1000, 2500, 5000, 10_000),
         "gub": (200, 1000, 4000, 16_000, 64_000, 200_000),
         "transport": (300, 1000, 4000, 16_000, 64_000, 250_000),
         "multicommodity": (100, 250, 600, 1500, 4000),
+        "hadar": (500, 2500, 10_000, 25_000, 100_000),
+        "hops": (200, 500, 2000, 10_000),
     },
 }
 CHURNS = {"quick": (0.001, 0.01, 0.1), "full": (0.001, 0.005, 0.01, 0.05, 0.2)}
-CHURN_SCALE = {"sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250}  # where churn is swept
+# Where churn is swept.
+CHURN_SCALE = {"sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250, "hadar": 2500, "hops": 500}
+MODES = {"hadar": "capped", "hops": "capped"}  # the compact forms, which HiGHS likes best; others are full
 Result = dict[str, Any]
 
 
 def run_one(family: str, scale: int, churn: float, rounds: int, limit_s: float) -> Result | None:
     """One run of rounds.py in a process of its own; None when it does not end within the limit."""
     command = [sys.executable, str(HERE / "rounds.py"), "--family", family, "--scale", str(scale)]
-    command += ["--churn", str(churn), "--rounds", str(rounds), "--peers", "highs", "--json"]
+    command += ["--mode", MODES.get(family, "full"), "--churn", str(churn), "--rounds", str(rounds)]
+    command += ["--peers", "highs", "--json"]
     command += ["--peer-time-limit", str(limit_s / 4), "--time-limit", str(limit_s / 4)]
     started = time.perf_counter()
     try:

@@ -2,6 +2,7 @@
 
 python benchmarks/lp_sets.py [--set netlib,infeasible,...] [--only afiro,sc50a] [--time-limit 60] [--json]
 
+`memory x` is how far the solve raised the peak of resident memory, over the bytes of the matrix's values and indices.
 The verdict is `ok`, `WRONG` (an untrue status, objective, residual or ray), `unsolved` (an honest status without the
 answer), or `skipped` (what no linear program can hold). The exit code is 1 if any is wrong or unsolved.
 """
@@ -23,7 +24,7 @@ WORKER = Path(__file__).with_name("lp_worker.py")
 GRACE_S = 30.0  # past the time limit, for reading the file and for what does not look at the clock
 HEADER = (
     f"{'problem':<17} {'rows':>6} {'cols':>6} {'nnz':>7} {'status':<17} {'objective':>19} {'error':>8} "
-    f"{'primal':>8} {'dual':>8} {'gap':>8} {'seconds':>8} {'HiGHS s':>8}  verdict"
+    f"{'primal':>8} {'dual':>8} {'gap':>8} {'seconds':>8} {'HiGHS s':>8} {'memory x':>8}  verdict"
 )
 
 
@@ -129,7 +130,7 @@ def line(problem: LpProblem, found: dict[str, Any], error: float | None, judgeme
     label = problem.name + (" (int)" if problem.integer else "")
     sizes = f"{cell('rows', 'd', 6)} {cell('cols', 'd', 6)} {cell('nnz', 'd', 7)}"
     residuals = f"{cell('primal', '.1e', 8)} {cell('dual', '.1e', 8)} {cell('gap', '.1e', 8)}"
-    times = f"{cell('seconds', '.2f', 8)} {cell('highs_seconds', '.2f', 8)}"
+    times = f"{cell('seconds', '.2f', 8)} {cell('highs_seconds', '.2f', 8)} {cell('memory_x', '.1f', 8)}"
     off = "-" if error is None else format(error, ".1e")
     objective = cell("objective", ".11e", 19)
     shown = f"{label:<17} {sizes} {found['status']:<17} {objective} {off:>8} {residuals} {times}  {judgement}"

@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from memory import fresh_peak_mb, peak_rss_mb
 
 import copter
 from copter.testing import check, faults, integer_violation
@@ -44,12 +45,15 @@ def answer(path: str, integer: bool, time_limit_s: float, tolerance: float, high
 def relaxed_answer(lp: copter.LinearProgram, time_limit_s: float, tolerance: float) -> dict[str, Any]:
     """The relaxation's status, figures and the faults that the checker finds."""
     settings = copter.Settings(tolerance=tolerance, absolute_tolerance=tolerance, time_limit_s=time_limit_s)
+    copter.solve(copter.LinearProgram([1.0, 2.0], [[1.0, 1.0]], row_lower=3.0))  # loads what a solve needs
+    resident = fresh_peak_mb()
     started = time.perf_counter()
     solution = copter.solve(lp, settings)
     seconds = time.perf_counter() - started
     found: dict[str, Any] = {
         "status": solution.status.value,
         "seconds": seconds,
+        "memory_x": (peak_rss_mb() - resident) * 1024**2 / max(lp.A.data.nbytes + lp.A.indices.nbytes, 1),
         "faults": faults(lp, solution, tolerance),
         "objective": None,
     }

@@ -16,7 +16,7 @@ from harness import Options, Run
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--family", choices=[*families.NAMES, "hare"], default="sia")
+    found.add_argument("--family", choices=[*families.NAMES, "hare", "chronus"], default="sia")
     found.add_argument(
         "--mode",
         choices=["full", "capped"],
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--threads", type=int, default=0, help="0: all processors")
     found.add_argument("--tolerance", type=float, help="of copter (default 1e-6, of hare 1e-4)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")
-    found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}")
+    found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}; of chronus: highs, highs-milp")
     found.add_argument("--peer-time-limit", type=float, default=120.0, help="seconds of one solve of a peer")
     found.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     found.add_argument("--verbose", action="store_true", help="a line a round on stderr")
@@ -46,10 +46,11 @@ def parser() -> argparse.ArgumentParser:
 def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) -> Options:
     """Checked options; the parser's error for those that make no sense."""
     names = tuple(name for name in arguments.peers.split(",") if name)
-    unknown = [name for name in names if name not in peers.NAMES]
+    own = ("highs-milp",) if arguments.family == "chronus" else ()
+    unknown = [name for name in names if name not in (*peers.NAMES, *own)]
     if unknown:
         command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(peers.NAMES)}")
-    least = {"sia": 8 * 7, "hadar": 8 * 7, "hare": 8 * 7, "hops": 8 * 21}.get(arguments.family, 10)
+    least = {"sia": 8 * 7, "hadar": 8 * 7, "hare": 8 * 7, "hops": 8 * 21, "chronus": 32}.get(arguments.family, 10)
     if arguments.rounds < 1 or arguments.scale < least or not 0 <= arguments.churn < 1:
         command.error(f"rounds must be >= 1, scale >= {least} and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:
@@ -80,6 +81,10 @@ def main() -> None:
         from families.hare import HareRun
 
         result = HareRun(options).run()
+    elif options.family == "chronus":
+        from families.chronus import ChronusRun
+
+        result = ChronusRun(options).run()
     else:
         result = Run(options).run()
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=2))

@@ -91,9 +91,7 @@ class Session:
         Solution
         """
         with self._guard.held("being solved"), self.model._guard.held("being solved"):
-            settings = self.settings
-            if deadline_s is not None:
-                settings = replace(settings, time_limit_s=min(deadline_s, settings.time_limit_s))
+            settings = self._settings_by(deadline_s)
             reason, self._restart = self._restart, None
             if reason is not None:
                 self._iterate = Iterate(self.settings.sigma)
@@ -131,8 +129,11 @@ class Session:
         ------
         InvalidDataError
             For the name of an unknown shim.
+        SettingsError
+            If the deadline is not a number above zero.
         """
         started = time.perf_counter()
+        self._settings_by(deadline_s)
         searches = isinstance(shim, str) and shim != "rounding"
         if isinstance(shim, str):
             shim_by_name(shim, 0.0)
@@ -144,6 +145,13 @@ class Session:
             shim = shim_by_name(shim, left)
         self._plan = (shim or RoundingShim())(self.model, solution, self._plan)
         return self._plan
+
+    def _settings_by(self, deadline_s: float | None) -> Settings:
+        """The settings, with the time limit that is the shorter; SettingsError for what is no time."""
+        if deadline_s is None:
+            return self.settings
+        limited = replace(self.settings, time_limit_s=deadline_s)
+        return limited if deadline_s < self.settings.time_limit_s else self.settings
 
     def reset(self) -> None:
         """Forget the iterate: the next solve starts cold."""

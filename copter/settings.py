@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Literal
 
+import numpy as np
+
 from copter.errors import SettingsError
 
 
@@ -67,6 +69,9 @@ class Settings:
         interior-point method; with fewer rows it is tried where the proximal method stalls.
     interior_columns : int
         Models of more columns than this are never handed to the interior-point method.
+    hand_over_s : float
+        Seconds that HiGHS's branch and bound, which works beside the search of :func:`copter.solve_integer` in a
+        process of its own, may take where that has no deadline; with one it has until then. 0 leaves it out.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float
@@ -95,10 +100,13 @@ class Settings:
     refinements: int = 3
     interior_rows: int = 64
     interior_columns: int = 1_000_000
+    hand_over_s: float = 60.0
     threads: int = 0
     time_limit_s: float = float("inf")
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            self._require_type(field.name, getattr(self, field.name), type(field.default))
         for name in ("tolerance", "absolute_tolerance", "sigma", "warm_sigma", "max_sigma"):
             value = getattr(self, name)
             self._require(isfinite(value) and value > 0, name, value, "finite and > 0")
@@ -114,12 +122,26 @@ class Settings:
             "interior_rows",
             "interior_columns",
             "keep_slack",
+            "hand_over_s",
         ):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
         self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
+
+    @staticmethod
+    def _require_type(name: str, value: object, kind: type) -> None:
+        needed: dict[type, tuple[type, str]] = {
+            bool: (np.bool_, "True or False"),
+            int: (np.integer, "a whole number"),
+            float: (np.floating, "a number"),
+            str: (np.str_, "a name"),
+        }
+        others, what = needed[kind]
+        whole = kind is float and isinstance(value, (int, np.integer))
+        if not (isinstance(value, (kind, others)) or whole):
+            raise SettingsError(f"setting {name} is {value!r}, must be {what}")
 
     @staticmethod
     def _require(condition: bool, name: str, value: object, needed: str) -> None:

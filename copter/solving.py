@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from copter.errors import InvalidDataError, SettingsError
 from copter.interior.solve import solve_interior
 from copter.linear_program import LinearProgram
 from copter.proximal_solving import solve_proximal
 from copter.settings import Settings
-from copter.solution import Solution
+from copter.solution import Solution, Status
 from copter.watch import Watch
+
+
+def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
+    """The settings, or the default ones; an error that names what is no linear program or no settings."""
+    if not isinstance(lp, LinearProgram):
+        raise InvalidDataError(f"lp is a {type(lp).__name__}, must be a LinearProgram (read_mps makes one of a file)")
+    if settings is not None and not isinstance(settings, Settings):
+        raise SettingsError(f"settings is a {type(settings).__name__}, must be a Settings: Settings(tolerance=1e-6)")
+    return settings or Settings()
+
+
+PATIENCE = 3.0  # times the interior-point method's seconds that another try may have come to in all
 
 
 def solve(
@@ -26,8 +40,9 @@ def solve(
         Its `method` chooses: "interior" (the default, docs/interior.md) for any LP, or "proximal", the method that
         sessions keep warm, for LPs of many columns and few rows. What does not fit into memory goes to the latter.
     callback : callable, optional
-        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration or
-        pricing pass; True ends the solve with INTERRUPTED.
+        Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
+        the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
+        the solve with INTERRUPTED.
 
     Returns
     -------
@@ -35,15 +50,30 @@ def solve(
         Residuals are those of the problem as given, recomputed after unscaling and postsolve. Ctrl-C ends the solve
         with INTERRUPTED and the best point so far.
 
+    Raises
+    ------
+    InvalidDataError, SettingsError
+        For an `lp` or `settings` of another type.
+
     Notes
     -----
     For LPs that change from round to round, keep a :class:`copter.Session` instead.
     """
-    settings = settings or Settings()
+    settings = checked(lp, settings)
     with Watch(settings.time_limit_s) as watch:
         if settings.method == "interior":
             try:
-                return solve_interior(lp, settings, watch, callback)
+                found = solve_interior(lp, settings, watch, callback)
             except MemoryError:  # the proximal method factorises nothing of this size
-                pass
+                return solve_proximal(lp, settings, watch, callback)
+            return found if found.status is not Status.NUMERICAL_ERROR else _by_another_way(lp, settings, watch, found)
         return solve_proximal(lp, settings, watch, callback)
+
+
+def _by_another_way(lp: LinearProgram, settings: Settings, watch: Watch, found: Solution) -> Solution:
+    """Where rounding has ended the interior-point method: the proximal method's answer, if it gets to one soon."""
+    limit = min(settings.time_limit_s, PATIENCE * watch.elapsed_s + 1.0)
+    if watch():
+        return found
+    other = solve_proximal(lp, replace(settings, time_limit_s=limit), watch)
+    return other if other.status is Status.OPTIMAL else found

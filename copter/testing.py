@@ -58,6 +58,11 @@ def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
     Judged
         The bound leaves unsupported parts out; it is certified when there are none.
     """
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite or NaN figures are no figures within tolerance
+        return _judged(lp, x, y)
+
+
+def _judged(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
     sign = 1.0 if lp.sense == "min" else -1.0
     c, price = sign * lp.c, sign * np.asarray(y)
     activity = lp.A @ x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ class Blocks:
 
 
 class BlockFamily:
-    """Base of the generic families; a subclass draws blocks.
+    """Base of the generic families; a subclass says how a round is prepared.
 
     Parameters
     ----------
@@ -69,14 +70,6 @@ class BlockFamily:
         patterns = (blocks.usage(i) for i in range(n))
         self.waiting: Iterable[Pattern] = patterns if n > MANY else list(patterns)
 
-    def draw(self, count: int) -> Blocks:
-        """Blocks of new requests."""
-        raise NotImplementedError
-
-    def new_costs(self, at: Ints) -> Floats:
-        """Costs of requests that are priced anew, (m, k)."""
-        return np.asarray(self.costs(at) * self.rng.uniform(0.9, 1.1, (len(at), self.columns)))
-
     @property
     def nonzeros(self) -> int:
         """Nonzeros of the resources' rows."""
@@ -89,29 +82,6 @@ class BlockFamily:
     def pattern(self, at: At) -> tuple[Ints, Floats]:
         """(rows, coefficients), each (m, k, h)."""
         return self.row[self.place[at]], self.coefficient[self.place[at]]
-
-    def prepare(self) -> None:
-        """Draw departures, arrivals and new costs; the arrays then describe the coming round."""
-        n = len(self.requests)
-        count = min(n, max(1, round(self.churn * n))) if self.churn > 0 else 0
-        self.replace(self.rng.choice(n, count, replace=False))
-        others = n - count
-        self.repriced = self.rng.choice(others, min(others, round(REPRICED * count)), replace=False)
-        self.cost[self.place[self.repriced]] = self.new_costs(self.repriced)
-
-    def replace(self, doomed: Ints) -> None:
-        """Let new requests take the places of those doomed in the arrays, and stand at the end of the order."""
-        blocks = self.draw(len(doomed))
-        free = self.place[doomed]
-        keep = np.ones(len(self.requests), dtype=bool)
-        keep[doomed] = False
-        self.departed, self.arrived = self.requests[doomed], np.arange(self.next_id, self.next_id + len(doomed))
-        self.next_id += len(doomed)
-        self.cost[free], self.row[free], self.coefficient[free] = blocks.cost, blocks.row, blocks.coefficient
-        self.requests = np.concatenate((self.requests[keep], self.arrived))
-        self.place = np.concatenate((self.place[keep], free))
-        self.limits = np.concatenate((self.limits[keep], blocks.limit))
-        self.waiting = [blocks.usage(i) for i in range(len(doomed))]
 
     def edit(self) -> None:
         """Apply the round's changes to the model."""
@@ -135,3 +105,38 @@ class BlockFamily:
 
     def adopt(self, outcome: Any) -> None:
         """Nothing here depends on the plan."""
+
+
+class RenewedFamily(BlockFamily, ABC):
+    """Requests leave, as many others are drawn, and some of those that stay are priced anew."""
+
+    @abstractmethod
+    def draw(self, count: int) -> Blocks:
+        """Blocks of new requests."""
+
+    def new_costs(self, at: Ints) -> Floats:
+        """Costs of requests that are priced anew, (m, k)."""
+        return np.asarray(self.costs(at) * self.rng.uniform(0.9, 1.1, (len(at), self.columns)))
+
+    def prepare(self) -> None:
+        """Draw departures, arrivals and new costs; the arrays then describe the coming round."""
+        n = len(self.requests)
+        count = min(n, max(1, round(self.churn * n))) if self.churn > 0 else 0
+        self.replace(self.rng.choice(n, count, replace=False))
+        others = n - count
+        self.repriced = self.rng.choice(others, min(others, round(REPRICED * count)), replace=False)
+        self.cost[self.place[self.repriced]] = self.new_costs(self.repriced)
+
+    def replace(self, doomed: Ints) -> None:
+        """Let new requests take the places of those doomed in the arrays, and stand at the end of the order."""
+        blocks = self.draw(len(doomed))
+        free = self.place[doomed]
+        keep = np.ones(len(self.requests), dtype=bool)
+        keep[doomed] = False
+        self.departed, self.arrived = self.requests[doomed], np.arange(self.next_id, self.next_id + len(doomed))
+        self.next_id += len(doomed)
+        self.cost[free], self.row[free], self.coefficient[free] = blocks.cost, blocks.row, blocks.coefficient
+        self.requests = np.concatenate((self.requests[keep], self.arrived))
+        self.place = np.concatenate((self.place[keep], free))
+        self.limits = np.concatenate((self.limits[keep], blocks.limit))
+        self.waiting = [blocks.usage(i) for i in range(len(doomed))]

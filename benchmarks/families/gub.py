@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from families.blocks import BlockFamily, Blocks
+from families.blocks import Blocks, RenewedFamily
 
 OPTIONS = 10
 RESOURCES_OF_AN_OPTION = 4
 LOAD = 2.5  # demand over capacity, were every request to take an option at random
 
 
-class GubRounds(BlockFamily):
+class GubRounds(RenewedFamily):
     """Requests of limit 1 with ten options; an option uses 1 to 10 units of four resources out of `rows`.
 
     Values are worth about as much as the units used, so that what is chosen depends on the prices of all rows.

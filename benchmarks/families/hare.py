@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from harness import spread
 from memory import peak_rss_mb
 
 from copter import LinearProgram
@@ -70,6 +71,7 @@ class HighsHare:
     def __init__(self, warm: bool, threads: int) -> None:
         import highspy
 
+        self.name = "highs" if warm else "highs-ipm-cold"
         self.api, self.warm, self.highs = highspy, warm, highspy.Highs()
         self.highs.silent()
         self.highs.setOptionValue("threads", threads)
@@ -144,18 +146,34 @@ class _Figures:
     late: int = 0
 
 
-def judge(program: LinearProgram, relaxation: Relaxation, found: RelaxationSolution) -> float:
-    """Largest relative violation of any row, from the program's own matrix and not the solver's arrays."""
-    excess = np.maximum(relaxation.excess + relaxation.mean_busy_s(found.gpu_seconds), 0.0)
-    x: Floats = np.concatenate((found.gpu_seconds[relaxation.usable], excess))
-    activity = program.A @ x
+def judge(program: LinearProgram, data: Relaxation, found: RelaxationSolution) -> tuple[float, float]:
+    """(gap against the bound, largest relative violation of any row), from the program's own matrix and NumPy alone."""
+    excess = np.maximum(data.excess + data.mean_busy_s(found.gpu_seconds), 0.0)
+    x: Floats = np.concatenate((found.gpu_seconds[data.usable], excess))
+    activity, value = program.A @ x, float(program.c @ x + program.offset)
     below = np.where(np.isfinite(program.row_lower), program.row_lower - activity, -np.inf)
     above = np.where(np.isfinite(program.row_upper), activity - program.row_upper, -np.inf)
     side = np.where(np.isfinite(program.row_upper), program.row_upper, program.row_lower)
     worst = np.maximum(below, above) / np.maximum(np.abs(side), 1e-9 * np.abs(side).max())
-    if abs(program.c @ x + program.offset - found.objective) > 1e-9 * abs(found.objective):
-        raise SystemExit(f"the solver says {found.objective}, the point is worth {program.c @ x + program.offset}")
-    return float(max(worst.max(), 0.0))
+    if abs(value - found.objective) > 1e-9 * abs(found.objective):
+        raise SystemExit(f"the solver says {found.objective}, the point is worth {value}")
+    bound = dual_value(data, found)
+    if found.bound > bound + 1e-7 * abs(bound):
+        raise SystemExit(f"the solver says that no point is below {found.bound}, its prices prove {bound}")
+    return (value - bound) / (1.0 + abs(value)), float(max(worst.max(), 0.0))
+
+
+def dual_value(data: Relaxation, found: RelaxationSolution) -> float:
+    """HR11 at the prices handed back, none of which is improved here."""
+    lam, nu = found.job_price[0], np.clip(found.job_price[1], 0.0, data.weight)
+    price, total = np.maximum(found.price, 0.0), data.constant
+    for first in range(0, len(lam), 256):
+        at = slice(first, first + 256)
+        worth = lam[at, None] - data.start[at] * nu[at, None]
+        margin = (data.alpha[at, None, :] * worth[:, :, None] - price).max(axis=2)
+        total += float((lam[at] + nu[at] * data.excess[at]).sum())
+        total -= float((data.parallel[at] * np.maximum(margin, 0.0)).sum())
+    return total - float((data.capacity * price).sum())
 
 
 class HareRun:
@@ -189,7 +207,7 @@ class HareRun:
         seconds = time.perf_counter() - started
         self.relaxation = Relaxation.of(family.instance, family.grid)
         self.program = self.relaxation.program()
-        violation = judge(self.program, self.relaxation, found)
+        gap, violation = judge(self.program, self.relaxation, found)
         if index == -WARM_UP - 1:
             self.figures.cold_s = seconds
         if index >= 0:
@@ -197,12 +215,12 @@ class HareRun:
             self.figures.edit_s.append(edited - started)
             self.figures.iterations.append(found.iterations)
             self.figures.late += found.status.value != "optimal"
-        self.figures.gap.append(found.gap)
+        self.figures.gap.append(gap)
         self.figures.violation.append(violation)
         if options.verbose:
             print(
-                f"round {index}: {seconds:.2f} s, {found.iterations} iterations, gap {found.gap:.1e}, violation "
-                f"{violation:.1e}, {'warm' if found.warm else 'cold'}, {found.status.value}",
+                f"round {index}: {seconds:.2f} s, {found.iterations} iterations, {found.free_jobs} jobs, gap {gap:.1e},"
+                f" violation {violation:.1e}, {'warm' if found.warm else 'cold'}, {found.status.value}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -221,13 +239,15 @@ class HareRun:
             figures.late += not ended
         if ended:
             figures.difference.append(abs(objective - value) / (1.0 + abs(value)))
+        if self.options.verbose:
+            print(f"round {index}: {peer.name} {seconds:.2f} s{'' if ended else ', not ended'}", file=sys.stderr)
 
     def summary(self) -> dict[str, Any]:
         """As the other families' object, as far as it goes."""
         options, own = self.options, self.figures
         peers = {
             name: {"cold_s": f.cold_s, "cold_ended": f.cold_ended, "time_limit_hit": f.late}
-            | (_spread(f.round_s) if f.round_s else {})
+            | (spread(f.round_s) if f.round_s else {})
             for name, (_, f) in self.peers.items()
         }
         best = min((p["p50_s"] for p in peers.values() if "p50_s" in p), default=None)
@@ -239,7 +259,7 @@ class HareRun:
             "variables": self.relaxation.variables,
             "nonzeros": int(self.program.A.nnz),
             "copter": {
-                **_spread(own.round_s),
+                **spread(own.round_s),
                 "cold_s": own.cold_s,
                 "edit_p50_s": float(np.median(own.edit_s)),
                 "passes_p50": float(np.median(own.iterations)),
@@ -252,11 +272,3 @@ class HareRun:
             "ratio_to_best_peer": None if best is None else best / float(np.median(own.round_s)),
             "objective_rel_diff_max": max(differences, default=None),
         }
-
-
-def _spread(seconds: list[float]) -> dict[str, float]:
-    return {
-        "p50_s": float(np.median(seconds)),
-        "p99_s": float(np.percentile(seconds, 99)),
-        "max_s": float(np.max(seconds)),
-    }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from families.blocks import BlockFamily, Blocks
+from families.blocks import Blocks, RenewedFamily
 
 NEAREST = 8  # suppliers that a consumer can draw from
 LOAD = 1.3  # total demand over total capacity
 
 
-class TransportRounds(BlockFamily):
+class TransportRounds(RenewedFamily):
     """Consumers (requests; limit = demand) and suppliers (rows) at random points of the unit square.
 
     A unit is worth what the consumer bids less the distance that it travels.

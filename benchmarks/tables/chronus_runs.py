@@ -30,7 +30,7 @@ from copter_frontends.traces import read_trace
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 ROUND_S, RESTART_S = 300.0, 30.0
-SCHEDULERS = "chronus,edf,3sigma,genie,yarn,tiresias,themis"
+SCHEDULERS = "chronus,edf,3sigma,genie,yarn,tiresias,themis"  # and genie-preempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ def make_policy(
         return EdfPolicy(cluster, work.rewards, ROUND_S, RunsWith(rates))
     if name == "3sigma":
         return ThreeSigmaPolicy(cluster, rates, work.rewards, round_s=ROUND_S)
-    if name == "genie":
-        return GeniePolicy(cluster, rates, work.rewards, ROUND_S, RESTART_S)
+    if name in ("genie", "genie-preempts"):
+        return GeniePolicy(cluster, rates, work.rewards, ROUND_S, RESTART_S, preempts=name == "genie-preempts")
     if name == "yarn":
         return FifoPolicy(cluster, backfill=False, round_s=ROUND_S, can_run=RunsWith(rates))
     if name == "tiresias":
@@ -86,7 +86,7 @@ def run(name: str, cluster: Cluster, work: Workload, policy: SchedulingPolicy, s
         for job, step in promised.items()
         if job not in demoted and ended.get(job, np.inf) > work.rewards[job].steps[step][0] + 1.0
     ]
-    return Outcome(
+    found = Outcome(
         name,
         weighted_miss_rate(work.miss_values(ended)),
         float(np.mean(free)) / 3600.0 if free else float("nan"),
@@ -96,6 +96,8 @@ def run(name: str, cluster: Cluster, work: Workload, policy: SchedulingPolicy, s
         len(ended),
         time.perf_counter() - begun,
     )
+    say(f"{name}: wDMR {100 * found.miss_rate:.1f}%, best-effort JCT {found.jct_h:.2f} h, {found.seconds:.0f} s")
+    return found
 
 
 def relabel(outcome: Outcome, name: str) -> Outcome:

@@ -32,7 +32,9 @@ def main() -> None:
     """Parse, run, print."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--seeds", type=int, default=5)
-    command.add_argument("--median-min", type=float, default=1.0, help="median minutes of a job alone on V100s")
+    command.add_argument(
+        "--median-min", type=float, default=2.0, help="median minutes of a job alone on V100s (default 2)"
+    )
     command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     arguments = command.parse_args()
     if arguments.seeds < 1 or arguments.median_min <= 0:

@@ -29,7 +29,8 @@ Floats = NDArray[np.float64]
 FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
 SHARE = 0.3  # of the tolerance that the working set's own gap may take up
 ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
-STALLS = 3  # coordinate descent opens, and prices are held back in, at most so many passes; a factor of fruitless steps
+STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
+HELD = 2  # times a solve that prices are taken back to their reach
 
 
 @dataclass(slots=True)
@@ -161,7 +162,7 @@ class Solve:
             settings,
             self.must_stop,
             self.offset,
-            settings.price_reach if not iterate.cold and self.strayed < STALLS else np.inf,
+            settings.price_reach if not iterate.cold and self.strayed < HELD else np.inf,
         )
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps

@@ -16,6 +16,7 @@ SHRINK = 0.2  # of it after a batch that led nowhere
 WHOLE = 1e-5  # a value this close to a whole number is one
 PASSES = 60  # relaxations of one dive
 STEPS_BACK = 8
+TIME_SHARE = 0.3  # of the time left, for one dive
 
 
 def dive(
@@ -31,8 +32,9 @@ def dive(
     `lean`: a point that columns are rounded towards; by default they are rounded to what is nearest.
     """
     found, share, steps_back = False, SHARE, 0
+    until = problem.clock.elapsed_s + TIME_SHARE * problem.clock.left_s
     for step in range(PASSES):
-        if problem.clock.expired:
+        if problem.clock.expired or problem.clock.elapsed_s > until or relaxation.over():
             break
         if step % 4 == 0:
             rounded = fix_in_order(problem, domain, x, by_certainty(domain, x), restarts=2)

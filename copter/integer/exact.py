@@ -62,6 +62,7 @@ def answer_of(highspy: Any, solver: Any, lp: LinearProgram, clock: Clock) -> Int
         objective=objective,
         bound=bound,
         bound_is_certified=False,
+        bound_by="HiGHS" if np.isfinite(bound) or outcome is IntegerStatus.PRIMAL_INFEASIBLE else "",
         found_by="HiGHS" if x is not None else "",
         relaxation=None,
         relaxations=0,

@@ -13,16 +13,23 @@ RESTARTS = 12  # times that a column which could take no value is moved to the f
 
 
 def fix_in_order(
-    problem: IntegerProblem, domain: Domain, target: Floats, order: NDArray[np.intp], restarts: int = RESTARTS
+    problem: IntegerProblem,
+    domain: Domain,
+    target: Floats,
+    order: NDArray[np.intp],
+    restarts: int = RESTARTS,
+    until: float = np.inf,
 ) -> Domain | None:
     """Fix the columns in this order near their targets; None if some column is left without a value, or out of time.
+
+    Out of time it is when the problem's clock has run out, or shows more than `until`.
 
     A column whose nearest value contradicts a row takes the next one on the other side. Where that fails too, all
     begins anew with this column at the front.
     """
     columns = order.astype(np.int64)
     for _ in range(restarts + 1):
-        if problem.clock.expired:
+        if problem.clock.expired or problem.clock.elapsed_s > until:
             return None
         trial = domain.copy()
         failed = trial.fix_all(columns, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +41,7 @@ class Relaxation:
     def __init__(self, problem: IntegerProblem, settings: Settings) -> None:
         self.problem, self.settings = problem, settings
         self.solved = 0
+        self.over: Callable[[], bool] = lambda: False  # whether relaxations have become needless
 
     def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0, guide: bool = False) -> Relaxed:
         """Minimise over integer columns' bounds of the domain and the program's own bounds of the others.
@@ -94,8 +96,8 @@ class Relaxation:
         if guide:
             loose = max(settings.tolerance, GUIDE_TOLERANCE)
             settings = replace(settings, tolerance=loose, absolute_tolerance=max(settings.absolute_tolerance, loose))
-        solution = solve(reduced, settings)
-        if solution.status is Status.INTERRUPTED:
+        solution = solve(reduced, settings, lambda *figures: self.over())
+        if solution.status is Status.INTERRUPTED and not self.over():
             self.problem.clock.stop()
         if solution.status is Status.PRIMAL_INFEASIBLE:
             return Relaxed(None, False, True)

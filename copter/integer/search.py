@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from copter.integer.bound import proven_bound, whole_bound
 from copter.integer.clock import Clock
 from copter.integer.dive import dive
+from copter.integer.first_fail import FirstFail
 from copter.integer.fixing import by_certainty, by_value, fix_in_order, randomly_rounded
+from copter.integer.hand_over import HIGHS, HandOver, hand_over
 from copter.integer.local_search import one_opt
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.pump import pump
@@ -27,13 +29,18 @@ Floats = NDArray[np.float64]
 PROVEN = 1e-6  # relative gap at which a point counts as optimal
 ROOT_SHARE = 0.6  # of the time, for the first relaxation
 BLIND_SHARE = 0.05  # of the time, for what needs no relaxation
+ROUND_SHARE = 0.05
 REPAIR_SHARE = 0.2
 REPAIR_STEPS = 400_000
+FIRST_FAIL_S = 60.0
+FIRST_FAIL_SHARE = 0.6  # of the time left
 CORE = 3  # columns at rest that the core holds, for every row
 PERTURBATIONS = 100
 ROUNDINGS = 30  # random roundings in a round of improvement
 IDLE_ROUNDS = 3  # rounds of improvement without one before the search ends
 FAILED_ROUNDS = 6  # rounds without any point before it gives up
+PART_S, PART_SHARE = 10.0, 0.2  # most seconds of branch and bound on a neighbourhood, and share of the time left
+PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started beside it
 
 
 class IntegerSearch:
@@ -47,6 +54,11 @@ class IntegerSearch:
         self.repair = Repair(self.problem, self.relaxation)
         self.root: Solution | None = None
         self.bound, self.certified = -np.inf, True  # of the minimisation, without the constant
+        self.bound_by = ""
+        self.kept = 0.7  # share of the best point that random neighbourhoods keep
+        self.searching = False  # whether more than the rounding is wanted
+        self.beside: HandOver | None = None
+        self.relaxation.over = self._is_over
 
     def round_only(self) -> IntegerSolution:
         """Relaxation, rounding with propagation, 1-opt."""
@@ -56,28 +68,64 @@ class IntegerSearch:
         return self.solution()
 
     def run(self) -> IntegerSolution:
-        """Everything."""
-        if not self._begin():
+        """Everything, with branch and bound beside it."""
+        self.searching = True
+        try:
+            if self._begin():
+                x = self._guide()
+                self._round(x)
+                self._hand_over()
+                self._search(x)
+            while self.beside is not None and not self.beside.finished and not self.finished():
+                self.beside.wait()
+            self._hear()
             return self.solution()
-        x = self._guide()
-        self._round(x)
+        finally:
+            if self.beside is not None:
+                self.beside.close()
+
+    def _search(self, x: Floats) -> None:
+        """Dives, then rounds of improvement until one after the other has been in vain."""
+        self._first_fail(x, FIRST_FAIL_SHARE)
         core = self._core(x)
         if core is not None and not dive(self.problem, self.relaxation, core, x, "dive in the core"):
             core = None
         if core is None:
             dive(self.problem, self.relaxation, self.problem.root, x, "dive")
-        rounds = idle = 0
+        idle = 0
         while not self.finished():
             idle = 0 if self._improve(x) else idle + 1
-            rounds += 1
             if idle >= (FAILED_ROUNDS if self.problem.x is None else IDLE_ROUNDS):
                 break
-        return self.solution()
+
+    def _hand_over(self) -> None:
+        """Start branch and bound beside the search, where the settings have time for it."""
+        limit = self.settings.hand_over_s
+        if limit > 0.0 and self.beside is None and not self.finished():
+            left = self.clock.left_s
+            self.beside = hand_over(self.problem, self.relaxation, left if np.isfinite(left) else limit)
+
+    def _hear(self) -> None:
+        """Take in what branch and bound has found."""
+        beside, problem = self.beside, self.problem
+        if beside is None:
+            return
+        beside.hear()
+        if beside.infeasible and problem.x is None:
+            problem.feasible, self.bound_by = False, HIGHS
+        bound = whole_bound(problem, beside.bound)
+        if bound - self.bound > PROVEN * (1.0 + abs(bound)):
+            self.bound, self.certified, self.bound_by = bound, False, HIGHS
+
+    def _is_over(self) -> bool:
+        """Whether branch and bound has ended with an answer."""
+        self._hear()
+        return self.beside is not None and self.beside.decided
 
     def finished(self) -> bool:
-        """Whether the point is proven best, or there is no time."""
+        """Whether the point is proven best, there is proven to be none, or there is no time."""
         problem = self.problem
-        if self.clock.expired:
+        if self.clock.expired or self._is_over() or not problem.feasible:
             return True
         return problem.x is not None and problem.value - self.bound <= PROVEN * (1.0 + abs(problem.value))
 
@@ -105,12 +153,13 @@ class IntegerSearch:
         """What can be found blind, then the relaxation; False if there is nothing more to do."""
         problem = self.problem
         if not problem.feasible:
+            self.bound_by = "rows"
             return False
         if not len(problem.continuous):
             self._blind(self._cheapest())
         self._solve_root()
         if self.root is not None and self.root.status is Status.PRIMAL_INFEASIBLE:
-            problem.feasible = False
+            problem.feasible, self.bound_by = False, "ray"
         return problem.feasible and not self.finished()
 
     def _cheapest(self) -> Floats:
@@ -137,17 +186,23 @@ class IntegerSearch:
         if left <= 0.0:
             return
         limit = min(self.settings.time_limit_s, max(ROOT_SHARE * left, 1e-3))
-        self.root = solve(self.lp, replace(self.settings, time_limit_s=limit))
-        if self.root.status is Status.INTERRUPTED:
+        self.root = solve(self.lp, replace(self.settings, time_limit_s=limit), self._during_the_root)
+        if self.root.status is Status.INTERRUPTED and not self.relaxation.over():
             self.clock.stop()
         sign = self.problem.sign
         if self.root.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
             return
-        self.bound = proven_bound(self.problem, sign * self.root.y)
+        self.bound, self.bound_by = proven_bound(self.problem, sign * self.root.y), "prices"
         own = whole_bound(self.problem, sign * (self.root.bound - self.lp.offset))
         trusted = self.root.bound_is_certified or self.root.status is Status.OPTIMAL
         if trusted and own - self.bound > PROVEN * (1.0 + abs(own)):
-            self.bound, self.certified = own, self.root.bound_is_certified
+            self.bound, self.certified, self.bound_by = own, self.root.bound_is_certified, "relaxation"
+
+    def _during_the_root(self, iterations: int, gap: float, primal: float) -> bool:
+        """Hand over where the first relaxation takes long; whether branch and bound has made it needless."""
+        if self.searching and self.beside is None and self.clock.elapsed_s > PATIENCE_S:
+            self._hand_over()
+        return self.relaxation.over()
 
     def _guide(self) -> Floats:
         """The relaxation's point within the propagated bounds, or the nearest to zero."""
@@ -159,9 +214,12 @@ class IntegerSearch:
 
     def _round(self, x: Floats) -> None:
         """Rounding with propagation, in two orders."""
-        root = self.problem.root
+        root, clock = self.problem.root, self.clock
+        until = clock.elapsed_s + ROUND_SHARE * clock.left_s
         for order in (by_certainty, by_value):
-            fixed = fix_in_order(self.problem, root, x, order(root, x))
+            if clock.elapsed_s > until:
+                break
+            fixed = fix_in_order(self.problem, root, x, order(root, x), until=until)
             if fixed is not None:
                 self.relaxation.complete(fixed, "rounding")
 
@@ -170,6 +228,7 @@ class IntegerSearch:
         problem, before = self.problem, self.problem.value
         parts: tuple[Callable[[], object], ...] = (
             lambda: self._repair(x),
+            lambda: self._first_fail(x, FIRST_FAIL_SHARE),
             lambda: problem.x is None and pump(problem, self.relaxation, x, self.rng),
             lambda: one_opt(problem, self.relaxation),
             lambda: self._randomly(x),
@@ -189,6 +248,13 @@ class IntegerSearch:
         """Local search from the best point, which the cut-off forbids, or from a random rounding."""
         start = randomly_rounded(self.problem.root, x, self.rng) if self.problem.x is None else self.problem.x
         self.repair.run(start, self.rng, REPAIR_SHARE, REPAIR_STEPS)
+
+    def _first_fail(self, x: Floats, share: float) -> None:
+        """Depth-first search for a first point; without a deadline it has as long as branch and bound would have."""
+        if self.problem.x is not None:
+            return
+        until = share * min(self.clock.left_s, self.settings.hand_over_s or FIRST_FAIL_S)
+        FirstFail(self.problem, self.relaxation).run(x, self.rng, self.clock.elapsed_s + until)
 
     def _randomly(self, x: Floats) -> None:
         """Random roundings with propagation below the cut-off."""
@@ -237,10 +303,11 @@ class IntegerSearch:
         """Fix a random half to nine tenths of the best point, and dive on the rest."""
         if self.problem.x is None:
             return
-        kept = self.rng.random(self.problem.n) < self.rng.uniform(0.5, 0.9)
+        kept = self.rng.random(self.problem.n) < min(max(self.kept + self.rng.uniform(-0.1, 0.1), 0.1), 0.98)
         self._neighbourhood(kept, "neighbourhood of the best point")
 
     def _neighbourhood(self, kept: NDArray[np.bool_], name: str) -> None:
+        """Dive with a part of the best point fixed, then hand the open part over where branch and bound is at work."""
         problem = self.problem
         best = problem.x
         assert best is not None
@@ -250,8 +317,25 @@ class IntegerSearch:
         if not domain.propagate_all() or not len(domain.open()):
             return
         relaxed = self.relaxation.solve(domain, share=0.5, guide=True)
-        if relaxed.x is not None and float(problem.cost @ relaxed.x) < problem.row_upper[-1]:
-            dive(problem, self.relaxation, domain, relaxed.x, name)
+        if relaxed.x is None or not float(problem.cost @ relaxed.x) < problem.row_upper[-1]:
+            return
+        if not dive(problem, self.relaxation, domain, relaxed.x, name) and self.beside is not None:
+            self._hand_over_part(domain)
+
+    def _hand_over_part(self, domain: Domain) -> None:
+        """Branch and bound on a neighbourhood, for a part of the time; the next ones are larger if this was easy."""
+        problem = self.problem
+        part = hand_over(problem, self.relaxation, min(PART_S, PART_SHARE * self.clock.left_s), domain)
+        if part is None:
+            return
+        try:
+            before = problem.value
+            while not (part.finished or self.finished()):
+                part.wait()
+            if problem.value == before:
+                self.kept = max(self.kept - 0.1, 0.2) if part.solved else min(self.kept + 0.05, 0.95)
+        finally:
+            part.close()
 
     # The answer ---------------------------------------------------------------------------------------------------
 
@@ -271,6 +355,7 @@ class IntegerSearch:
             objective=problem.sign * problem.value + lp.offset if found else float("nan"),
             bound=problem.sign * bound + lp.offset,
             bound_is_certified=self.certified,
+            bound_by=self.bound_by if np.isfinite(bound) or status is IntegerStatus.PRIMAL_INFEASIBLE else "",
             found_by=problem.found_by,
             relaxation=self.root,
             relaxations=self.relaxation.solved,

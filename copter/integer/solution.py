@@ -29,8 +29,8 @@ class IntegerSolution:
     Attributes
     ----------
     status : IntegerStatus
-        OPTIMAL where the bound proves it, FEASIBLE, NONE_FOUND (there may be one), PRIMAL_INFEASIBLE (there is none:
-        the relaxation's verified ray, or rows that contradict the bounds).
+        OPTIMAL where the bound proves it, FEASIBLE, NONE_FOUND (there may be one), PRIMAL_INFEASIBLE (there is none;
+        `bound_by` says who found that).
     x : ndarray (n,) or None
         Integer columns are whole numbers exactly.
     objective : float
@@ -38,11 +38,14 @@ class IntegerSolution:
     bound : float
         No integer point is better. Infinite if nothing is known.
     bound_is_certified : bool
-        False where it rests on the relaxation's optimality rather than on prices alone (M1).
+        False where it rests on the relaxation's optimality, or on HiGHS, rather than on prices alone (M1).
+    bound_by : str
+        Where the bound comes from, or the verdict PRIMAL_INFEASIBLE: "prices" (M1), "relaxation" (its bound), "rows"
+        (they contradict the bounds, M2), "ray" (the relaxation's, verified) or "HiGHS" (M11); empty without one.
     gap : float
         |objective - bound| / (1 + |objective| + |bound|); NaN without a point or a bound.
     found_by : str
-        The part of the search that found the point.
+        The part of the search that found the point; "HiGHS" for the branch and bound beside it.
     relaxation : Solution or None
         Of the program without integrality; None where no time was left for it.
     relaxations : int
@@ -55,6 +58,7 @@ class IntegerSolution:
     objective: float
     bound: float
     bound_is_certified: bool
+    bound_by: str
     found_by: str
     relaxation: Solution | None
     relaxations: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from copter.errors import InvalidDataError, SettingsError
 from copter.integer.clock import Clock
 from copter.integer.exact import solve_exactly
@@ -9,7 +11,9 @@ from copter.integer.search import IntegerSearch
 from copter.integer.solution import IntegerSolution
 from copter.linear_program import LinearProgram
 from copter.settings import Settings
+from copter.solving import checked
 
+ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
 SHIMS = ("rounding", "dive", "exact")
 
 
@@ -44,21 +48,22 @@ def solve_integer(
     Raises
     ------
     InvalidDataError, SettingsError
-        For an unknown shim, or a deadline that is not above zero.
+        For an unknown shim, a deadline that is not above zero, or arguments of another type.
     CopterError
         If `shim="exact"` and highspy is not installed.
 
     Notes
     -----
-    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8. A search by heuristics: where proofs
-    of optimality matter, use "exact".
+    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8, M11 and M12. Where proofs of
+    optimality matter and time does not, use "exact".
     """
     if shim not in SHIMS:
         raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
-    if deadline_s is not None and not deadline_s > 0:
-        raise SettingsError(f"deadline_s is {deadline_s}, must be > 0 (None for no deadline)")
-    clock = Clock(float("inf") if deadline_s is None else float(deadline_s))
-    settings = settings or Settings()
+    settings = checked(lp, settings)
+    if deadline_s is not None and not (isinstance(deadline_s, (int, float, np.number)) and deadline_s > 0):
+        raise SettingsError(f"deadline_s is {deadline_s!r}, must be > 0 (None for no deadline)")
+    limit = float("inf") if deadline_s is None else float(deadline_s)
+    clock = Clock(limit - min(ENDING_SHARE * limit, ENDING_S) if np.isfinite(limit) else limit)
     if shim == "exact":
         return solve_exactly(lp, settings, clock)
     search = IntegerSearch(lp, settings, clock, seed)

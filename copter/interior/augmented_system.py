@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
 from copter.algorithm.sums import norm
+from copter.interior.sparse_lu import SparseLU
+from copter.interior.stopping import Stopped
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +26,8 @@ class AugmentedSystem:
     It has the root of the normal equations' condition number, and the step in t comes out of it without cancellation.
     """
 
-    def __init__(self, matrix: sp.csr_array) -> None:
+    def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
+        self.must_stop = must_stop
         self.matrix = sp.csc_array(matrix)
         self.root: Floats = np.ones(matrix.shape[1])
         self.scaled = self.matrix
@@ -34,7 +38,8 @@ class AugmentedSystem:
         self.root = np.sqrt(theta)
         self.scaled = sp.csc_array(self.matrix @ sp.diags_array(self.root))
         blocks = [[-sp.eye_array(n), self.scaled.T], [self.scaled, SLOPE * sp.eye_array(m)]]
-        self.factor = spl.splu(sp.csc_matrix(sp.block_array(blocks)))
+        whole = sp.csc_matrix(sp.block_array(blocks))
+        self.factor = SparseLU(whole, self.must_stop)
 
     def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
         """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
@@ -43,6 +48,8 @@ class AugmentedSystem:
         u, dy = np.zeros(n), np.zeros(len(short))
         size = norm(np.concatenate((upper, lower)))
         for _ in range(REFINEMENTS):
+            if self.must_stop is not None and self.must_stop():
+                raise Stopped
             one = upper + u - self.scaled.T @ dy
             other = lower - self.scaled @ u
             if norm(np.concatenate((one, other))) <= ACCURATE * size:

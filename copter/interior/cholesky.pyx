@@ -8,8 +8,8 @@ front's own columns by BLAS, and hands the rest on to the parent.
 import numpy as np
 
 from libc.math cimport sqrt
-from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memmove, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
 cdef int BLOCK = 64  # columns of a front that are eliminated at once
@@ -153,22 +153,23 @@ def front_rows(const int[::1] start, const int[::1] index, const int[::1] first,
             capacity = 2 * capacity + n
             row_array = np.resize(row_array, capacity)
             row = row_array
-        for j in range(first[s], first[s + 1]):
-            for p in range(start[j], start[j + 1]):
-                i = index[p]
-                if i >= first[s + 1] and mark[i] != s:
-                    mark[i] = s
-                    row[total] = i
-                    total += 1
-        child = head[s]
-        while child != -1:
-            for q in range(begins[child], begins[child + 1]):
-                i = row[q]
-                if i >= first[s + 1] and mark[i] != s:
-                    mark[i] = s
-                    row[total] = i
-                    total += 1
-            child = after[child]
+        with nogil:
+            for j in range(first[s], first[s + 1]):
+                for p in range(start[j], start[j + 1]):
+                    i = index[p]
+                    if i >= first[s + 1] and mark[i] != s:
+                        mark[i] = s
+                        row[total] = i
+                        total += 1
+            child = head[s]
+            while child != -1:
+                for q in range(begins[child], begins[child + 1]):
+                    i = row[q]
+                    if i >= first[s + 1] and mark[i] != s:
+                        mark[i] = s
+                        row[total] = i
+                        total += 1
+                child = after[child]
         begins[s + 1] = total
         if total > begin:
             row_array[begin:total].sort()
@@ -204,6 +205,17 @@ def normal_matrix(const int[::1] row_start, const int[::1] row_index, const doub
                 work[index[p]] = 0.0
 
 
+cdef double *packed(double *square, int size) noexcept nogil:
+    """The lower triangle alone, by columns, in the memory of the square, whose rest is given back."""
+    cdef size_t j, to = 0, count = <size_t>size
+    cdef double *smaller
+    for j in range(count):
+        memmove(square + to, square + j * count + j, (count - j) * sizeof(double))
+        to += count - j
+    smaller = <double *>realloc(square, to * sizeof(double))
+    return square if smaller == NULL else smaller
+
+
 cdef class Factor:
     """The factor of one pattern, refilled by :meth:`factorise`.
 
@@ -226,6 +238,8 @@ cdef class Factor:
     cdef readonly int groups, size, skipped
     cdef readonly long long nonzeros
     cdef readonly double flops
+    cdef double since
+    cdef object must_stop
 
     def __init__(self, start, index, first, row_start, row, parent):
         self.start, self.index, self.first, self.parent = start, index, first, parent
@@ -249,7 +263,6 @@ cdef class Factor:
         call returns False.
         """
         cdef int s, width, height, below, j, child, status = 0
-        cdef double since = 0.0
         cdef Py_ssize_t p, i, k
         cdef double *front
         cdef double *update
@@ -259,7 +272,7 @@ cdef class Factor:
         cdef int[::1] head = head_array, after = next_array
         if updates == NULL:
             raise MemoryError("no memory for the updates of a factorisation")
-        self.skipped = 0
+        self.skipped, self.since, self.must_stop = 0, 0.0, must_stop
         with nogil:
             for s in range(self.groups):
                 updates[s] = NULL
@@ -292,18 +305,14 @@ cdef class Factor:
                     free(other)
                     updates[child] = NULL
                     child = after[child]
-                self.eliminate(s, front, update, width, height, below, least_pivot)
+                if not self.eliminate(s, front, update, width, height, below, least_pivot):
+                    status = 2
+                    break
+                if below:
+                    updates[s] = packed(update, below)
                 if self.parent[s] != -1:
                     after[s] = head[self.parent[s]]
                     head[self.parent[s]] = s
-                since += <double>width * height * height
-                if since > CHECK_FLOPS:
-                    since = 0.0
-                    with gil:
-                        if must_stop is not None and must_stop():
-                            status = 2
-                    if status:
-                        break
             for s in range(self.groups):
                 free(updates[s])
         free(updates)
@@ -313,26 +322,37 @@ cdef class Factor:
 
     cdef void extend_add(self, int child, double *front, double *update, int width, int height, int below,
                          const double *other) noexcept nogil:
-        """Add a child's update to the front and to what the front hands on."""
+        """Add a child's update, packed, to the front and to what the front hands on."""
         cdef Py_ssize_t begin = self.row_start[child], i, j
         cdef Py_ssize_t count = self.row_start[child + 1] - begin
         cdef int at, to
         cdef double *column
+        cdef const double *given = other
         for j in range(count):
             at = self.position[self.row[begin + j]]
             if at < width:
                 column = front + <size_t>at * height
                 for i in range(j, count):
-                    column[self.position[self.row[begin + i]]] += other[j * count + i]
+                    column[self.position[self.row[begin + i]]] += given[i - j]
             else:
                 column = update + <size_t>(at - width) * below
                 for i in range(j, count):
                     to = self.position[self.row[begin + i]]
-                    column[to - width] += other[j * count + i]
+                    column[to - width] += given[i - j]
+            given += count - j
 
-    cdef void eliminate(self, int s, double *front, double *update, int width, int height, int below,
-                        const double[::1] least_pivot) noexcept nogil:
-        """Factorise a front's own columns, and take what they cost the rest out of the update."""
+    cdef bint goes_on(self, double flops) except? False nogil:
+        """Count operations; False if there have been enough to ask whether to stop, and that is so."""
+        self.since += flops
+        if self.since < CHECK_FLOPS or self.must_stop is None:
+            return True
+        self.since = 0.0
+        with gil:
+            return not self.must_stop()
+
+    cdef bint eliminate(self, int s, double *front, double *update, int width, int height, int below,
+                        const double[::1] least_pivot) except? False nogil:
+        """Factorise a front's own columns, and take what they cost the rest out of the update; False at a stop."""
         cdef int k, block, rest, inner
         cdef double one = 1.0, minus = -1.0
         cdef char *right = b"R"
@@ -357,8 +377,17 @@ cdef class Factor:
                     dgemm(plain, transposed, &below, &inner, &block, &minus, diagonal + block + inner, &height,
                           diagonal + block, &height, &one, diagonal + <size_t>block * height + block + inner, &height)
             k += block
-        if below:
-            dsyrk(lower, plain, &below, &width, &minus, front + width, &height, &one, update, &below)
+            if not self.goes_on(2.0 * block * rest * (inner + below)):
+                return False
+        k = 0
+        while below and k < width:
+            block = min(4 * BLOCK, width - k)
+            dsyrk(lower, plain, &below, &block, &minus, front + <size_t>k * height + width, &height, &one, update,
+                  &below)
+            k += block
+            if not self.goes_on(<double>block * below * below):
+                return False
+        return True
 
     cdef void eliminate_block(self, double *block, int size, int stride, int column,
                               const double[::1] least_pivot) noexcept nogil:

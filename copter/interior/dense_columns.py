@@ -6,6 +6,7 @@ columns in sparse linear systems" (1991).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +35,7 @@ def dense_columns(form: StandardForm) -> Ints:
     return np.flatnonzero(dense) if whole > WORTH * cut else np.zeros(0, dtype=np.int64)
 
 
-def without_dense_columns(form: StandardForm) -> StandardForm:
+def without_dense_columns(form: StandardForm, must_stop: Callable[[], bool] | None = None) -> StandardForm:
     """The same program with its dense columns cut; the program itself if there are none.
 
     A piece has the entries of up to PIECE rows that are neighbours in the fill-reducing order of the other columns. The
@@ -46,7 +47,7 @@ def without_dense_columns(form: StandardForm) -> StandardForm:
         return form
     n = form.matrix.shape[1]
     columns = sp.csc_array(form.matrix)
-    place = row_order(columns, dense)
+    place = row_order(columns, dense, must_stop)
     parts = [pieces(columns, j, place) for j in dense]
     kept = columns.copy()
     kept.data = np.where(np.isin(np.repeat(np.arange(n), np.diff(kept.indptr)), dense), 0.0, kept.data)
@@ -72,12 +73,12 @@ def without_dense_columns(form: StandardForm) -> StandardForm:
     )
 
 
-def row_order(columns: sp.csc_array, dense: Ints) -> Ints:
+def row_order(columns: sp.csc_array, dense: Ints, must_stop: Callable[[], bool] | None = None) -> Ints:
     """Place of every row in the fill-reducing order of what the dense columns leave, (m,)."""
     m, n = columns.shape
     light = columns[:, np.setdiff1d(np.arange(n), dense)]
     pattern = normal_pattern(sp.csr_array(light))
-    ordering, _, _ = postordered(pattern, minimum_degree(pattern))
+    ordering, _, _ = postordered(pattern, minimum_degree(pattern, must_stop))
     place = np.empty(m, dtype=np.int64)
     place[ordering] = np.arange(m)
     return place

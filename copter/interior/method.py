@@ -12,12 +12,13 @@ from copter.algorithm.scaling import equilibrate
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
-from copter.interior.normal_equations import Stopped
+from copter.interior.normal_equations import NormalEquations
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
+from copter.interior.stopping import Stopped
 from copter.interior.verdicts import elastic, recession
 from copter.interior.vertex import vertices
 from copter.linear_program import LinearProgram
@@ -35,6 +36,8 @@ LEAST_GOAL = 1e-10
 WORTH_POLISHING = 1e-3  # relative misfit above which there is no face to move to
 WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 FAR_START = 1e3  # least distance of a second run's starting point from every bound
+WELL_WITHIN = 0.1  # of the tolerance
+MOST_FILL = 10.0  # entries of the factor for each of the matrix
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
@@ -58,7 +61,6 @@ class InteriorSolve:
         self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
     ) -> None:
         self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
-        self.report: Callback | None = None
         self.vertex = False  # whether the answer shall be a vertex of the optimal face
         self.iterations = iterations
         self.otherwise = False  # the second run: scaled rows only, from a start farther inside
@@ -66,11 +68,11 @@ class InteriorSolve:
 
     def run(self) -> Solution:
         """Solve; where there is no optimum, say why with a ray that the checker has verified."""
-        answer = self.refined(self.answer(self.lp, self.callback))
+        answer = self.refined(self.answer(self.lp))
         status, ray = self.verdict(answer)
         if status is Status.NUMERICAL_ERROR:
             self.otherwise = True
-            again = self.refined(self.answer(self.lp, self.callback))
+            again = self.refined(self.answer(self.lp))
             answer = again if demerit(again.judged) < demerit(answer.judged) else answer
             status, ray = self.verdict(answer)
         return self.solution(answer, status, ray)
@@ -79,7 +81,7 @@ class InteriorSolve:
         """Status, with its ray if it needs one."""
         if self.optimal(answer):
             return Status.OPTIMAL, None
-        if answer.stopped:
+        if answer.stopped or self.watch():
             return self.stopped(), None
         if self.exhausted:
             return Status.ITERATION_LIMIT, None
@@ -107,6 +109,10 @@ class InteriorSolve:
         judged, settings = answer.judged, self.settings
         return judged.primal_absolute <= settings.absolute_tolerance and judged.primal <= settings.tolerance
 
+    def within(self, answer: Answer) -> bool:
+        """Whether an answer, of whatever program, is far enough within tolerance to survive postsolve."""
+        return demerit(answer.judged) <= WELL_WITHIN * min(self.settings.tolerance, self.settings.absolute_tolerance)
+
     def optimal(self, answer: Answer) -> bool:
         """Whether the checker finds the answer within tolerance."""
         within = residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
@@ -114,8 +120,20 @@ class InteriorSolve:
 
     # Points -------------------------------------------------------------------------------------------------------
 
-    def answer(self, lp: LinearProgram, callback: Callback | None = None) -> Answer:
+    def answer(self, lp: LinearProgram) -> Answer:
         """Run the method on a program and bring its best point back to the program's own units."""
+        try:
+            return self.scaled_answer(lp)
+        except Stopped:
+            return self.no_answer(lp)
+
+    def no_answer(self, lp: LinearProgram) -> Answer:
+        """The point of a solve that was stopped before it had any."""
+        x, y = np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0])
+        return Answer(x, y, check(lp, x, y), self.iterations, False, True)
+
+    def scaled_answer(self, lp: LinearProgram) -> Answer:
+        """Scale, run the method, polish."""
         scaling, matrix = equilibrate(lp, not self.otherwise)
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
@@ -129,7 +147,7 @@ class InteriorSolve:
         )
         form = standard_form(scaled, 1.0 / scaling.cost)
         few = suits(form) and not self.otherwise
-        form = form if few else without_dense_columns(form)
+        form = form if few else without_dense_columns(form, self.watch)
         sign = 1.0 if lp.sense == "min" else -1.0
 
         def original(t: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -138,22 +156,23 @@ class InteriorSolve:
 
         if not len(form.row) or not len(form.column):
             return self.by_columns(lp)
-        self.report = callback
-        answer = self.attempt(lp, form, original, ColumnEquations(form, self.watch) if few else None)
+        answer = self.attempt(lp, form, original, (lambda: ColumnEquations(form, self.watch)) if few else None)
         done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
         if done or form.matrix.nnz > MOST_AUGMENTED:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
-        again = self.attempt(lp, form, original, AugmentedSystem(form.matrix))
+        again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch))
         return again if demerit(again.judged) < demerit(answer.judged) else answer
 
-    def attempt(self, lp: LinearProgram, form: StandardForm, original: Original, system: System | None) -> Answer:
+    def attempt(
+        self, lp: LinearProgram, form: StandardForm, original: Original, system: Callable[[], System] | None
+    ) -> Answer:
         """Run the method with the normal equations, or with another system; polish what comes out."""
         try:
             limit = self.settings.max_interior_iterations
             start = FAR_START if self.otherwise else LEAST_START
-            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system, start)
+            method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
             progress = method.run()
         except Stopped:
             x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
@@ -196,7 +215,7 @@ class InteriorSolve:
         enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
         primal, dual = [x], [y]
         try:
-            for point in polished(form, system, progress.point):
+            for number, point in enumerate(polished(form, system, progress.point, self.watch)):
                 x, y = original(*point)
                 primal.append(x)
                 dual.append(y)
@@ -204,6 +223,9 @@ class InteriorSolve:
                 for pair in [*((x, other) for other in dual), *((other, y) for other in primal[:-1])]:
                     best = self.better(lp, best, *pair)
                 if demerit(best.judged) <= enough or self.watch():
+                    break
+                # What comes next is more accurate, and takes several times the factor's memory.
+                if number == 0 and fills(system, form) and self.within(best):
                     break
             if self.vertex and lp is self.lp:
                 best = self.at_vertex(lp, form, best, progress, original)
@@ -245,7 +267,8 @@ class InteriorSolve:
 
     def stop(self, iteration: int, misfit: Misfit) -> bool:
         """Whether the caller or the clock ends the method."""
-        if self.report is not None and self.report(iteration, misfit.relative_gap, misfit.relative_primal):
+        total = self.iterations + iteration
+        if self.callback is not None and self.callback(total, misfit.relative_gap, misfit.relative_primal):
             self.watch.interrupted = True
         return self.watch()
 
@@ -285,6 +308,11 @@ class InteriorSolve:
             _ray=None if ray is None else (lambda: ray),
             _dense=lambda: (answer.x, answer.y, lp.c - lp.A.T @ answer.y),
         )
+
+
+def fills(system: System, form: StandardForm) -> bool:
+    """Whether the factor is so large beside the matrix that a second one, of the augmented system, is too much."""
+    return isinstance(system, NormalEquations) and system.factor.nonzeros > MOST_FILL * form.matrix.nnz
 
 
 def cleaned(ray: Floats) -> Floats | None:

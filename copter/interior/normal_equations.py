@@ -13,6 +13,7 @@ from copter.algorithm.sums import inner, norm
 from copter.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
 from copter.interior.ordering import minimum_degree, postordered
 from copter.interior.room import require_room
+from copter.interior.stopping import Stopped, unless_stopped
 
 Floats = NDArray[np.float64]
 
@@ -25,10 +26,6 @@ CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they ar
 
 
 CHUNK = 2e7  # products between two looks at the clock
-
-
-class Stopped(Exception):
-    """The caller, or the clock, ended a factorisation."""
 
 
 class NormalEquations:
@@ -45,24 +42,15 @@ class NormalEquations:
         self.must_stop = must_stop
         m = matrix.shape[0]
         entries = np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.float64)
-        require_room("the matrix of the normal equations", min(inner(entries, entries), float(m) ** 2), 20)
-        pattern = normal_pattern(matrix, bool((entries == m).any()))
-        ordering, permuted, tree = postordered(pattern, minimum_degree(pattern))
-        self.matrix, self.ordering = matrix, ordering
-        count = np.empty(m, dtype=np.int32)
-        column_counts(permuted.indptr, permuted.indices, tree, count)
-        first = np.empty(m + 1, dtype=np.int32)
-        groups = supernodes(tree, count, first)
-        first = first[: groups + 1].copy()
-        require_room("the Cholesky factor of the normal equations", float(count.sum(dtype=np.int64)), 8)
-        lower = sp.csc_array(sp.tril(permuted))
-        lower.sort_indices()
-        self._start, self._index = lower.indptr.astype(np.int32), lower.indices.astype(np.int32)
-        row_start, row, parent = front_rows(permuted.indptr, permuted.indices, first, groups)
-        self.factor = Factor(self._start, self._index, first, row_start, row, parent)
-        self._value = np.empty(lower.nnz)
+        products = min(inner(entries, entries), float(m) ** 2)
+        require_room("the matrix of the normal equations", products, 20)
+        full = bool((entries == m).any())
+        permuted, tree = unless_stopped(lambda: self._order(matrix, full), must_stop, products)
+        unless_stopped(lambda: self._analyse(permuted, tree), must_stop, products)
+        self.matrix = matrix
+        self._value = np.empty(len(self._index))
         self._work = np.zeros(m)
-        self.rows = sp.csr_array(matrix)[ordering]
+        self.rows = sp.csr_array(matrix)[self.ordering]
         self.rows.sort_indices()
         self.columns = sp.csc_array(self.rows)
         self.columns.sort_indices()
@@ -72,9 +60,30 @@ class NormalEquations:
         self.theta: Floats = np.ones(matrix.shape[1])
         self.delta = 0.0
 
+    def _order(self, matrix: sp.csr_array, full: bool) -> tuple[sp.csc_array, NDArray[np.int32]]:
+        """Choose the ordering; the permuted pattern and its elimination tree."""
+        pattern = normal_pattern(matrix, full)
+        self.ordering, permuted, tree = postordered(pattern, minimum_degree(pattern, self.must_stop))
+        return permuted, tree
+
+    def _analyse(self, permuted: sp.csc_array, tree: NDArray[np.int32]) -> None:
+        """Supernodes and fronts of the factor."""
+        m = permuted.shape[0]
+        count = np.empty(m, dtype=np.int32)
+        column_counts(permuted.indptr, permuted.indices, tree, count)
+        first = np.empty(m + 1, dtype=np.int32)
+        groups = supernodes(tree, count, first)
+        first = first[: groups + 1].copy()
+        require_room("the Cholesky factor of the normal equations", float(count.sum(dtype=np.int64)), 8)
+        lower = sp.csc_array(sp.tril(permuted))
+        lower.sort_indices()
+        self._start, self._index = lower.indptr.astype(np.int32, copy=False), lower.indices.astype(np.int32, copy=False)
+        row_start, row, parent = front_rows(permuted.indptr, permuted.indices, first, groups)
+        self.factor = Factor(self._start, self._index, first, row_start, row, parent)
+
     @staticmethod
     def _arrays(matrix: sp.csr_array | sp.csc_array) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
-        return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+        return matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data
 
     def _chunks_of_rows(self) -> list[int]:
         """Bounds of runs of rows that take about as long each as the caller can wait for."""
@@ -128,6 +137,8 @@ class NormalEquations:
         goal = ACCURATE * max(norm(target), 1e-300)
         direction, previous = np.zeros(0), 0.0
         for step in range(REFINEMENTS):
+            if self.must_stop is not None and self.must_stop():
+                raise Stopped
             size = norm(residual)
             if size < least:
                 best, least = y.copy(), size
@@ -153,6 +164,6 @@ def normal_pattern(matrix: sp.csr_array, full: bool = False) -> sp.csc_array:
     """Pattern of A A' with its diagonal, (m, m); `full` says that some column has an entry in every row."""
     m = matrix.shape[0]
     if full:
-        return sp.csc_array(np.ones((m, m)))
-    ones = sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-    return sp.csc_array(ones @ ones.T + sp.eye_array(m))
+        return sp.csc_array(np.ones((m, m), dtype=np.bool_))
+    ones = sp.csr_array((np.ones(matrix.nnz, dtype=np.bool_), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return sp.csc_array(ones @ ones.T + sp.eye_array(m, dtype=np.bool_))

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
 from copter.interior.cholesky import elimination_tree, postorder
+from copter.interior.minimum_degree import QuotientGraph
+from copter.interior.stopping import Stopped
 
 Ints = NDArray[np.int32]
 
-NEGLIGIBLE = 1e-30  # off-diagonal entries of the matrix that SuperLU orders, so that it drops them all
 
+def minimum_degree(pattern: sp.csc_array, must_stop: Callable[[], bool] | None = None) -> Ints:
+    """Approximate minimum degree ordering of a symmetric pattern, (m,); position k of the factor is row ordering[k].
 
-def minimum_degree(pattern: sp.csc_array) -> Ints:
-    """Multiple minimum degree ordering of a symmetric pattern, (m,); position k of the factor is row ordering[k].
-
-    SuperLU orders before it factorises. An incomplete factorisation that may drop everything off the diagonal costs
-    next to nothing beside the ordering, which is all that is wanted here.
+    Raises
+    ------
+    Stopped
+        If `must_stop` says so.
     """
-    m = pattern.shape[0]
-    if m < 3:
-        return np.arange(m, dtype=np.int32)
-    matrix = pattern.copy()
-    matrix.data = np.full(matrix.nnz, NEGLIGIBLE)
-    matrix.setdiag(1.0)
-    factor = spl.spilu(
-        sp.csc_matrix(matrix),
-        drop_tol=0.5,
-        fill_factor=1.0,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    return np.argsort(factor.perm_c).astype(np.int32)
+    start, index = pattern.indptr.astype(np.int32, copy=False), pattern.indices.astype(np.int32, copy=False)
+    ordering = QuotientGraph(start, index).run(must_stop)
+    if ordering is None:
+        raise Stopped
+    return ordering
 
 
 def postordered(pattern: sp.csc_array, ordering: Ints) -> tuple[Ints, sp.csc_array, Ints]:
@@ -54,5 +47,8 @@ def permute(pattern: sp.csc_array, ordering: Ints) -> sp.csc_array:
     """The pattern with rows and columns in a new order, 32-bit indices, sorted."""
     permuted = sp.csc_array(pattern[ordering][:, ordering])
     permuted.sort_indices()
-    permuted.indptr, permuted.indices = permuted.indptr.astype(np.int32), permuted.indices.astype(np.int32)
+    permuted.indptr, permuted.indices = (
+        permuted.indptr.astype(np.int32, copy=False),
+        permuted.indices.astype(np.int32, copy=False),
+    )
     return permuted

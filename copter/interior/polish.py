@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
 from copter.interior.point import Point
 from copter.interior.predictor_corrector import System
+from copter.interior.sparse_lu import SparseLU
 from copter.interior.standard_form import StandardForm
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,9 @@ def face_of(form: StandardForm, point: Point, threshold: float) -> Face:
     return Face(inside, t, np.where(inside, np.maximum(room, LEAST_ROOM), 0.0))
 
 
-def polished(form: StandardForm, system: System, point: Point) -> Iterator[tuple[Floats, Floats]]:
+def polished(
+    form: StandardForm, system: System, point: Point, must_stop: Callable[[], bool] | None = None
+) -> Iterator[tuple[Floats, Floats]]:
     """Points (t, y) on the face that the point is nearest to, the cheap one first, then more accurate ones.
 
     The columns inside their bounds are moved as little as possible, in units of their room, so that the equations hold;
@@ -54,7 +56,7 @@ def polished(form: StandardForm, system: System, point: Point) -> Iterator[tuple
     yield by_normal_equations(form, system, point)
     if form.matrix.nnz <= MOST_ENTRIES:
         for threshold in THRESHOLDS:
-            corrected = by_augmented_system(form, point, threshold)
+            corrected = by_augmented_system(form, point, threshold, must_stop)
             if corrected is not None:
                 yield corrected
 
@@ -73,7 +75,9 @@ def by_normal_equations(form: StandardForm, system: System, point: Point) -> tup
     return t, y
 
 
-def by_augmented_system(form: StandardForm, point: Point, threshold: float) -> tuple[Floats, Floats] | None:
+def by_augmented_system(
+    form: StandardForm, point: Point, threshold: float, must_stop: Callable[[], bool] | None = None
+) -> tuple[Floats, Floats] | None:
     """The same from the augmented system, whose condition is only the root of the normal equations'."""
     face = face_of(form, point, threshold)
     inside = np.flatnonzero(face.inside)
@@ -81,7 +85,8 @@ def by_augmented_system(form: StandardForm, point: Point, threshold: float) -> t
     inner = sp.csc_array(sp.csc_array(form.matrix)[:, inside] @ sp.diags_array(room))
     blocks = [[sp.eye_array(len(inside)), inner.T], [inner, -SLOPE * sp.eye_array(rows)]]
     try:
-        factor = spl.splu(sp.csc_matrix(sp.block_array(blocks)))
+        whole = sp.csc_matrix(sp.block_array(blocks))
+        factor = SparseLU(whole, must_stop)
     except RuntimeError:  # singular to working precision
         return None
     t, y = face.t.copy(), point.y

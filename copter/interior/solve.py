@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.interior.method import Answer, Callback, InteriorSolve
+from copter.interior.stopping import Stopped, unless_stopped
 from copter.linear_program import LinearProgram
 from copter.presolve import Presolved, presolve
 from copter.settings import Settings
@@ -25,7 +26,11 @@ def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback
     vertex = settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
         return _method(lp, settings, watch, callback, vertex=vertex).run()
-    reduced = presolve(lp)
+    try:
+        reduced = unless_stopped(lambda: presolve(lp), watch, lp.A.nnz)
+    except Stopped:
+        back = InteriorSolve(lp, settings, watch)
+        return back.solution(_anywhere(lp), back.stopped(), None)
     if reduced.status is not None:
         return _decided(lp, settings, watch, reduced)
     assert reduced.program is not None

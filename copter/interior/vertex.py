@@ -58,12 +58,14 @@ def vertices(
     method = PredictorCorrector(part, goal, max_iterations, stop, must_stop)
     progress = method.run()
     if not (progress.converged or progress.stopped) and form.matrix.nnz <= MOST_AUGMENTED:
-        method = PredictorCorrector(part, goal, max_iterations, stop, must_stop, AugmentedSystem(part.matrix))
+        method = PredictorCorrector(
+            part, goal, max_iterations, stop, must_stop, AugmentedSystem(part.matrix, must_stop)
+        )
         progress = method.run()
     if progress.stopped:
         return []
     found = []
-    for values, _ in polished(part, method.system, progress.point):
+    for values, _ in polished(part, method.system, progress.point, must_stop):
         t = rest.copy()
         near = SNAP * (1.0 + float(np.abs(values).max(initial=0.0)))
         values = np.where(~part.free & (values < near), 0.0, values)

@@ -125,4 +125,5 @@ def _result(work: Work) -> Presolved:
         sense=work.lp.sense,
         offset=sign * work.offset,
     )
+    work.forget_entries()
     return Presolved(work.lp, program, None, None, ray, rows, columns, work)

@@ -65,6 +65,10 @@ class Work:
         self.col_count = np.bincount(self.col, minlength=self.n)
         self._activity: Activity | None = None
 
+    def forget_entries(self) -> None:
+        """Let go of the entries, which the way back does not need."""
+        self._keep_entries(np.zeros(len(self.value), dtype=np.bool_))
+
     @property
     def left(self) -> int:
         """Rows and columns that are left."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from copter.errors import InvalidDataError
 from copter.linear_program import LinearProgram
 from copter.model import Model
+from copter.settings import Settings
 from copter.shims.plan import IDLE, IntegerPlan, Shim
 from copter.shims.rounding import Draft, RoundingShim
 from copter.solution import Solution
@@ -60,7 +61,8 @@ class RestrictedShim:
         left = self.time_limit_s - (time.perf_counter() - started)
         if left <= 0.0:
             return rounded
-        found = solve_integer(lp, self.search, None if np.isinf(left) else left, seed=self.seed)
+        alone = Settings(hand_over_s=0.0)  # a round's plan is wanted sooner than another process can help
+        found = solve_integer(lp, self.search, None if np.isinf(left) else left, alone, seed=self.seed)
         kept = np.flatnonzero(rounded.column_of_slot != IDLE).astype(np.int32)
         drafts = [drafted(model, kept, rounded.column_of_slot[kept])]
         if found.x is not None:

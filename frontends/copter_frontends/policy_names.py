@@ -12,8 +12,14 @@ RIGID_NAMES = (
     "yarn-cs",
     "themis",
     "shockwave",
+    "edf",
+    "3sigma",
+    "genie",
 )
 """Baselines for jobs of fixed batch size and GPUs."""
 
 BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-copter")
 """The keys of :data:`copter_frontends.baselines.registry.BASELINES`."""
+
+DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
+"""Policies for jobs with deadlines; the command line draws some for them."""

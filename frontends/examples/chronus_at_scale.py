@@ -1,7 +1,9 @@
-"""Chronus at 10,000 and 25,000 GPUs: cycles of the lease LP, admission of one job, the gap, and HiGHS beside it.
+"""Chronus at 10,000 and 25,000 GPUs: cycles of the lease LP, admission of one job, and the gap.
 
 python frontends/examples/chronus_at_scale.py --gpus 10000
-python frontends/examples/chronus_at_scale.py --gpus 25000 --highs-s 5
+python frontends/examples/chronus_at_scale.py --gpus 25000
+
+With HiGHS beside it: python benchmarks/rounds.py --family chronus --scale 10000 --peers highs,highs-milp
 """
 
 from __future__ import annotations
@@ -15,8 +17,6 @@ import numpy as np
 
 from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.chronus import ChronusPolicy, StepReward
-from copter_frontends.chronus.compact import compact_form
-from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.vocabulary import Cluster, Job
 
 JOBS_PER_GPU = 0.5
@@ -44,7 +44,7 @@ class Arrivals:
         return job, StepReward.strict(first_s) if rng.random() < 1 / 3 else StepReward.soft(first_s)
 
 
-def run(gpus: int, cycles: int, seed: int, highs_s: float) -> dict[str, Any]:
+def run(gpus: int, cycles: int, seed: int) -> dict[str, Any]:
     """Cycle after cycle: jobs get on, end, and are replaced; one job is admitted inside each lease."""
     cluster = Cluster.of({"a100": (gpus // 8, 8)})
     policy = ChronusPolicy(cluster, ThroughputTable({APPLICATION: {"a100": 1.0}}))
@@ -57,12 +57,17 @@ def run(gpus: int, cycles: int, seed: int, highs_s: float) -> dict[str, Any]:
             policy.set_reward(job.id, reward)
             policy.add_job(job)
             work[job.id] = job.work_samples
-        begun = time.perf_counter()
+        processor, begun = time.process_time(), time.perf_counter()
         plan = policy.plan(now_s)
-        cycle_s = time.perf_counter() - begun
+        cycle_s, processor = time.perf_counter() - begun, time.process_time() - processor
         found = policy.last_cycle
         assert found is not None
-        row = {"cycle_s": cycle_s, **{f"{k}_s": v for k, v in plan.timings.items()}, "reward": plan.objective}
+        row = {
+            "cycle_s": cycle_s,
+            "processor_s": processor,
+            **{f"{k}_s": v for k, v in plan.timings.items()},
+            "reward": plan.objective,
+        }
         row |= {"bound": plan.bound, "gap": (plan.bound - plan.objective) / max(plan.bound, 1e-9)}
         row |= {"jobs": float(len(policy.jobs)), "passes": float(found.solution.passes if found.solution else 0)}
         row["admit_s"] = admit(policy, arrivals, now_s)
@@ -70,10 +75,7 @@ def run(gpus: int, cycles: int, seed: int, highs_s: float) -> dict[str, Any]:
         text = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
         print(f"cycle {cycle}: {text}")
         get_on(policy, work)
-    summary: dict[str, Any] = {"gpus": gpus, "cycles": rows}
-    if highs_s > 0:
-        summary["highs"] = highs(policy, cycles, highs_s)
-    return summary
+    return {"gpus": gpus, "cycles": rows}
 
 
 def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float) -> float:
@@ -84,7 +86,7 @@ def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float) -> float:
         begun = time.perf_counter()
         policy.selector.admit(job, reward, policy.modes_of(job), now_s, policy.grid.lease_at(now_s) + 1, policy.gpus())
         times.append(time.perf_counter() - begun)
-        policy.book.records.pop(job.id, None)
+        policy.book.remove(job.id)
     return float(np.median(times))
 
 
@@ -101,79 +103,19 @@ def get_on(policy: ChronusPolicy, work: dict[str, Any]) -> None:
             policy.remove_job(job_id)
 
 
-def highs(policy: ChronusPolicy, cycles: int, limit_s: float) -> dict[str, float]:
-    """HiGHS on the next cycle's compact form: its MILP with a limit, and its LP cold and from the last basis."""
-    import highspy
-
-    options, capacity = problem(policy, cycles)
-    found: dict[str, float] = {}
-    program = compact_form(options, capacity, whole=True, vub=False)
-    found["columns"], found["rows"] = float(len(program.c)), float(program.A.shape[0])
-    for name, whole in (("milp", True), ("lp", False)):
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("time_limit", limit_s if whole else 600.0)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = program.A.shape[1], program.A.shape[0]
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = -program.c, program.col_lower, program.col_upper
-        lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = program.A.indptr, program.A.indices
-        lp.a_matrix_.value_ = program.A.data
-        if whole:
-            lp.integrality_ = [highspy.HighsVarType.kInteger] * lp.num_col_
-        solver.passModel(lp)
-        begun = time.perf_counter()
-        solver.run()
-        found[f"{name}_s"] = time.perf_counter() - begun
-        found[f"{name}_value"] = -solver.getInfo().objective_function_value
-        if not whole:
-            m = lp.num_row_
-            gone = list(range(m - capacity.size, m))
-            for row in gone:  # a pinned job here and there takes some GPUs
-                solver.changeRowBounds(row, -highspy.kHighsInf, float(program.row_upper[row]) * 0.99)
-            begun = time.perf_counter()
-            solver.run()
-            found["lp_warm_s"] = time.perf_counter() - begun
-    begun = time.perf_counter()
-    solution = policy.selector.formulation.solve(options, capacity)
-    found["copter_lp_s"], found["copter_bound"] = time.perf_counter() - begun, solution.bound
-    begun = time.perf_counter()
-    draft = policy.selector.shim(options, capacity, solution)
-    found["copter_shim_s"], found["copter_value"] = time.perf_counter() - begun, draft.reward
-    print("HiGHS beside: " + "  ".join(f"{k} {v:.5g}" for k, v in found.items()))
-    return found
-
-
-def problem(policy: ChronusPolicy, cycles: int) -> tuple[Options, Ints]:
-    """The next cycle's options and capacity, promises taken as wishes, so that HiGHS and copter solve the same."""
-    arrivals = Arrivals(cycles)
-    now_s = cycles * LEASE_S
-    while len(policy.jobs) < JOBS_PER_GPU * policy.gpus().sum():
-        job, reward = arrivals.next(now_s)
-        fresh = Job(f"more-{job.id}", job.application, now_s, job.work_samples, job.requested_gpus)
-        policy.set_reward(fresh.id, reward)
-        policy.add_job(fresh)
-    records = policy.book.planned(cycles, True)
-    for record in records:
-        record.promised = -1
-    horizon = policy.book.most_leases(cycles)
-    options = policy.book.options(records, cycles, horizon, True)
-    return options, np.repeat(policy.gpus()[:, None], horizon, axis=1)
-
-
 def main() -> None:
     """Run, and print the medians."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--gpus", type=int, default=10_000)
     command.add_argument("--cycles", type=int, default=6)
     command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--highs-s", type=float, default=0.0, help="run HiGHS too, its MILP for so long")
     command.add_argument("--json", help="write the figures here too")
     asked = command.parse_args()
-    found = run(asked.gpus, asked.cycles, asked.seed, asked.highs_s)
+    found = run(asked.gpus, asked.cycles, asked.seed)
     later = found["cycles"][1:] or found["cycles"]
-    medians = {name: float(np.median([row[name] for row in later])) for name in ("cycle_s", "admit_s", "gap")}
+    medians = {
+        name: float(np.median([row[name] for row in later])) for name in ("cycle_s", "processor_s", "admit_s", "gap")
+    }
     print("medians after the first cycle: " + "  ".join(f"{k} {v:.4g}" for k, v in medians.items()))
     if asked.json:
         with open(asked.json, "w") as file:

@@ -273,12 +273,69 @@ def costs_apart(rng: np.random.Generator, most: int) -> LinearProgram:
     return LinearProgram(cost, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper, sense=lp.sense)
 
 
+def badly_scaled_stairs(rng: np.random.Generator, most: int) -> LinearProgram:
+    """Periods whose coefficients lie between 1e-4 and 1e4, stocks between them, free columns and ranges."""
+    periods, rows, columns = 4, max(2, most // 4), max(3, most // 2)
+    blocks = []
+    for _ in range(periods):
+        block = sparse(rng, rows, columns, 0.4)
+        block.data = block.data * 10.0 ** rng.integers(-4, 5, len(block.data))
+        blocks.append(block)
+    stock = sp.kron(sp.eye_array(periods, k=-1), sp.eye_array(rows, columns))
+    a = sp.csc_array(sp.block_diag(blocks) - stock)
+    m, n = a.shape
+    inside = rng.uniform(0, 3, n) * (rng.random(n) < 0.5)
+    free = rng.random(n) < 0.2
+    price, activity = rng.normal(size=m), a @ inside
+    span = np.where(rng.random(m) < 0.5, 0.0, rng.uniform(0, 5, m))
+    slack = np.where(free | (inside > 0), 0.0, rng.random(n))
+    return LinearProgram(
+        a.T @ price + slack, a, activity - np.where(price > 0, 0.0, span), activity + np.where(price > 0, span, 0.0),
+        np.where(free, -INF, 0.0), INF,
+    )  # fmt: skip
+
+
+def flow_off_by_a_hair(rng: np.random.Generator, most: int) -> LinearProgram:
+    """Conservation of flow whose supplies do not add up, by 1e-6 to 1e-2, or do."""
+    nodes, arcs = max(4, most), 3 * max(4, most)
+    tail, head = rng.integers(0, nodes, arcs), rng.integers(0, nodes, arcs)
+    arc = np.arange(arcs)
+    a = sp.coo_array((np.ones(arcs), (tail, arc)), shape=(nodes, arcs)) - sp.coo_array(
+        (np.ones(arcs), (head, arc)), shape=(nodes, arcs)
+    )
+    supply = a @ np.round(rng.uniform(0, 9, arcs))
+    supply[rng.integers(nodes)] += rng.choice([0.0, 1e-6, 1e-5, 1e-4, 1e-2])
+    return LinearProgram(rng.uniform(-1, 4, arcs), a, supply, supply, 0.0, 10.0)
+
+
+def unbounded_through_equations(rng: np.random.Generator, most: int) -> LinearProgram:
+    """A direction in the null space of equations, along which the cost falls, a little or much."""
+    m, n = max(2, most // 2), most + 2
+    a, ray = sparse(rng, m, n, 0.5).toarray(), rng.uniform(0.5, 2.0, n)
+    a -= np.outer(a @ ray, ray) / (ray @ ray)
+    cost = rng.normal(size=n)
+    cost -= ray * (cost @ ray + rng.choice([1e-3, 1.0])) / (ray @ ray)
+    right = a @ rng.uniform(0, 3, n)
+    return LinearProgram(cost, a, right, right, 0.0, INF)
+
+
+def full_columns(rng: np.random.Generator, most: int) -> LinearProgram:
+    """A band beside a few columns with an entry in every row."""
+    m = 12 * most
+    band = sp.diags_array([rng.uniform(1, 2, m), rng.uniform(-1, 1, m - 1)], offsets=[0, 1])
+    a = sp.csc_array(sp.hstack((band, sp.eye_array(m), rng.normal(size=(m, 3)))))
+    x = np.where(rng.random(2 * m + 3) < 0.5, rng.random(2 * m + 3), 0.0)
+    cost = a.T @ rng.normal(size=m) + np.where(x > 0, 0.0, rng.random(len(x)))
+    return LinearProgram(cost, a, a @ x, a @ x + np.where(rng.random(m) < 0.5, 0.0, rng.random(m)))
+
+
 KINDS: dict[str, Generator] = {
     generator.__name__: generator
     for generator in (
         feasible, bounded, anything, integers, transport, assignment, rank_deficient, badly_scaled, sizes_apart, chain,
         huge_free, only_free, all_fixed, nearly_infeasible, infeasible, unbounded, neither, empty_interior, covering,
-        slivers, big_numbers, costs_apart,
+        slivers, big_numbers, costs_apart, badly_scaled_stairs, flow_off_by_a_hair, unbounded_through_equations,
+        full_columns,
     )
 }  # fmt: skip
 

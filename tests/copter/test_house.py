@@ -18,8 +18,14 @@ PAGES = {
     "F": ("formulation.md", 10, "*.py*"),
     "A": ("algorithm.md", 13, "*.py*"),
     "P": ("presolve.md", 17, "presolve/*.py"),
-    "I": ("interior.md", 14, "interior/*.py*"),
-    "M": ("integer.md", 10, "integer/*.py*"),
+    "I": ("interior.md", 15, "interior/*.py*"),
+    "M": ("integer.md", 12, "integer/*.py*"),
+}
+
+
+# The same of a frontend: the page, how many there are, and the files or folders whose code cites all of them.
+FRONTEND_PAGES = {
+    "C": ("chronus.md", 22, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "baselines/deadlines.py")),
 }
 
 
@@ -43,6 +49,19 @@ def test_cited_equations_exist_and_numbered_ones_are_cited(letter: str) -> None:
     assert cited <= set(numbered)
     if letter in "IP":
         assert set(numbered) <= cited
+
+
+@pytest.mark.parametrize("letter", FRONTEND_PAGES)
+def test_a_frontends_page_numbers_what_its_code_cites(letter: str) -> None:
+    page, count, places = FRONTEND_PAGES[letter]
+    text = (ROOT / "docs" / page).read_text()
+    numbered = re.findall(rf"\\tag\{{({letter}\d+)\}}", text) + re.findall(rf"\*\*({letter}\d+)\.", text)
+    folder = ROOT / "frontends" / "copter_frontends"
+    named = [folder / place for place in places]
+    sources = [path for place in named for path in (place.rglob("*.py") if place.is_dir() else [place])]
+    assert sorted(numbered) == sorted(f"{letter}{i}" for i in range(1, count + 1))
+    assert cited_by(sources, letter) == set(numbered)
+    assert cited_by([ROOT / "docs" / page], letter) == set(numbered)
 
 
 @pytest.mark.parametrize("letter", PAGES)

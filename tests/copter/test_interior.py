@@ -108,7 +108,7 @@ def test_units_do_not_matter(part: str, exponent: int) -> None:
 
 @pytest.mark.parametrize("seed", [234, 238, 278, 307, 309])
 def test_coefficients_of_every_size(seed: int) -> None:
-    """Scaled columns hide the bounds of tiny coefficients here: a run with scaled rows only is needed."""
+    """Scaled columns hide the bounds of tiny coefficients here: scaled rows only, or the other method, help."""
     lp = random_program("sizes_apart", seed)
     solution = solve(lp)
     assert solution.status is Status.OPTIMAL

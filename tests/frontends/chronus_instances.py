@@ -38,6 +38,8 @@ def lease_problem(
 
 def highs_optimum(program: LinearProgram) -> float | None:
     """The optimum by SciPy's HiGHS; None where there is no plan."""
+    if len(program.c) == 0:
+        return 0.0
     found = milp(
         -program.c,
         constraints=LinearConstraint(program.A, program.row_lower, program.row_upper),

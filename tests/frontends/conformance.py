@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 
 import pytest
@@ -35,7 +36,7 @@ from copter_frontends.vocabulary import (
 CLUSTER = {"t4": (3, 4), "a100": (2, 8)}
 
 
-class PolicyConformance:
+class PolicyConformance(ABC):
     """Tests of one policy; subclass it and give :meth:`make`."""
 
     applications: Sequence[str] = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")
@@ -49,9 +50,9 @@ class PolicyConformance:
     # Whether a job larger than the cluster is refused (adaptive policies shrink it instead).
     refuses_large_jobs = True
 
+    @abstractmethod
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         """A fresh policy for a cluster."""
-        raise NotImplementedError
 
     def state(self, policy: SchedulingPolicy) -> Hashable | None:
         """Something that is equal if and only if two policies hold the same model; None to compare plans only."""

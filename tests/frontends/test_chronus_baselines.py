@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from conformance import PolicyConformance
 from test_chronus_policy import HOUR_S, RATES, job_of
 
@@ -15,9 +17,11 @@ from copter_frontends.baselines.edf import EdfPolicy
 from copter_frontends.baselines.genie import GeniePolicy
 from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
 from copter_frontends.baselines.throughputs import GoodputThroughputs
-from copter_frontends.chronus import StepReward
+from copter_frontends.chronus import ChronusPolicy, StepReward
+from copter_frontends.chronus.drawn_rewards import DrawnRewards
+from copter_frontends.cli import cli
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configurations_of
+from copter_frontends.vocabulary import Cluster, SchedulingPolicy, TraceError, configurations_of
 
 ROOT = Path(__file__).parents[2]
 REWARDS = {f"job-{i}": StepReward.strict((1 + i % 7) * HOUR_S) for i in range(0, 60, 2)}
@@ -43,18 +47,9 @@ class TestGenie(PolicyConformance):
 
 class TestThreeSigma(PolicyConformance):
     examples = 6
-    objective_comparable = False  # the programme is of waiting jobs only, and of starting times
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return ThreeSigmaPolicy(cluster, rates_of(cluster), REWARDS)
-
-    def test_planning_twice_without_news_never_gets_worse(self) -> None:
-        """Its objective is of the jobs that wait: what runs must go on."""
-        policy = self.with_jobs(10)
-        first, second = self.plan(policy), self.plan(policy)
-        slo = [job for job in first.allocations if job in REWARDS]
-        assert slo
-        assert all(second.allocations.get(job) == first.allocations[job] for job in slo)
 
 
 def test_edf_stops_best_effort_but_no_slo_job() -> None:
@@ -75,6 +70,54 @@ def test_genie_gives_as_few_gpus_as_meet_the_deadline() -> None:
         policy.add_job(job_of(name, 1.0))
     gpus = {job: held.gpus for job, held in policy.plan(0.0).allocations.items()}
     assert gpus == {"easy": 4, "tight": 8}
+
+
+def test_genie_stops_no_slo_job_unless_it_may() -> None:
+    rewards = {"slo": StepReward.strict(9 * HOUR_S), "urgent": StepReward.strict(1.5 * HOUR_S)}
+    for preempts in (False, True):
+        policy = GeniePolicy(Cluster.of({"v100": (1, 8)}), RATES, rewards, preempts=preempts)
+        policy.add_job(job_of("free", 1.0))
+        assert set(policy.plan(0.0).allocations) == {"free"}
+        policy.add_job(job_of("slo", 2.0))
+        assert set(policy.plan(60.0).allocations) == {"slo"}
+        policy.add_job(job_of("urgent", 1.0))
+        assert "urgent" in policy.plan(120.0).allocations or not preempts
+        assert ("slo" in policy.plan(180.0).allocations) is not preempts
+
+
+def test_drawn_deadlines_are_the_same_for_every_policy_and_none_for_short_jobs() -> None:
+    cluster = Cluster.of({"v100": (1, 8)})
+    rewards = DrawnRewards(cluster, RATES, seed=3)
+    jobs = [job_of(f"job-{i}", 0.2 + 0.05 * i) for i in range(60)]
+    drawn = {job.id: rewards(job) for job in jobs}
+    assert drawn == {job.id: rewards(job) for job in reversed(jobs)}
+    assert not any(drawn[f"job-{i}"] for i in range(2))
+    steps = {len(reward.steps) for reward in drawn.values() if reward is not None}
+    assert steps == {1, 4}
+    policies = [
+        ChronusPolicy(cluster, RATES, rewards),
+        EdfPolicy(cluster, rewards),
+        GeniePolicy(cluster, RATES, rewards),
+        ThreeSigmaPolicy(cluster, RATES, rewards),
+    ]
+    for policy in policies:
+        for job in jobs[10:]:
+            policy.add_job(job)
+        assert policy.rewards == {job.id: drawn[job.id] for job in jobs[10:] if drawn[job.id] is not None}
+    with pytest.raises(TraceError, match="mix is 'mix3'"):
+        DrawnRewards(cluster, RATES, "mix3")
+
+
+def test_deadlines_show_in_the_summary_of_a_comparison() -> None:
+    command = ["compare", "--policies", "chronus,fifo", "--gpus", "56", "--jobs", "40", "--hours", "4", "--json"]
+    found = CliRunner().invoke(cli, [*command, "--threads", "1"])
+    assert found.exit_code == 0, found.output
+    policies = json.loads(found.stdout.splitlines()[-1])["policies"]
+    assert [each["policy"] for each in policies] == ["chronus", "fifo"]
+    assert all(0.0 <= (each["deadlines"]["weighted_miss_rate"] or 0.0) <= 1.0 for each in policies)
+    wrong = CliRunner().invoke(cli, ["simulate", "chronus", "--gpus", "56", "--round-s", "7"])
+    assert wrong.exit_code == 2
+    assert "whole multiple of the best-effort lease" in wrong.output
 
 
 def test_three_sigma_starts_what_can_still_end_in_time() -> None:

@@ -148,8 +148,11 @@ def test_a_plan_keeps_the_last_ones_promises(seed: int) -> None:
     draft = LeaseShim()(options, capacity, TIGHT.solve(options, capacity))
     must = draft.row >= 0
     promised = Options(**{name: getattr(options, name) for name in Options.__slots__ if name != "must"}, must=must)
-    incumbent = {int(j): (int(draft.row[j]), np.flatnonzero(draft.taken[j])) for j in np.flatnonzero(must)}
-    again = LeaseShim()(promised, capacity, TIGHT.solve(promised, capacity), incumbent)
+    origin, kept = Draft(promised, capacity), np.flatnonzero(must)
+    assert origin.put_all(draft.row[kept], draft.taken[kept]).all()
+    solution = TIGHT.solve(promised, capacity, origin=origin)
+    again = LeaseShim()(promised, capacity, solution, origin)
+    assert solution.bound >= solution.value >= origin.reward - 1e-6
     check_draft(again, promised, capacity)
     assert again.broken == 0
     assert again.reward >= draft.reward - 1e-9

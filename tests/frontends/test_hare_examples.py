@@ -21,6 +21,15 @@ def test_the_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "cold" in out
 
 
+def test_the_testbeds_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["hare_testbed", "--jobs", "8", "--max-tasks", "5000"])
+    runpy.run_path(str(EXAMPLES / "hare_testbed.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert out.startswith("8 jobs on 15 GPUs")
+    assert out.count("weighted JCT") == 8
+    assert "nan" not in out
+
+
 def test_cited_equations_exist() -> None:
     text = (ROOT / "docs" / "hare.md").read_text()
     numbered = set(re.findall(r"\\tag\{(HR\d+)\}", text)) | set(re.findall(r"\*\*(HR\d+)\.\*\*", text))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from copter_frontends.baselines.base import CanRun
+from copter_frontends.baselines.deadlines import DeadlineJobs
 from copter_frontends.baselines.priority import PriorityPolicy
-from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.chronus.rewards import Rewards
 from copter_frontends.vocabulary import Cluster
 
 
-class EdfPolicy(PriorityPolicy):
+class EdfPolicy(DeadlineJobs, PriorityPolicy):
     """SLO jobs by their first deadline, then best-effort jobs as they came; SLO jobs stop best-effort ones only.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
-    rewards : mapping of job id to StepReward, optional
+    rewards : mapping of job id to StepReward, or callable (Job), optional
         Jobs without one are best effort.
     round_s : float
     can_run : callable, optional
@@ -27,17 +26,12 @@ class EdfPolicy(PriorityPolicy):
     def __init__(
         self,
         cluster: Cluster,
-        rewards: Mapping[str, StepReward] | None = None,
+        rewards: Rewards | None = None,
         round_s: float = 60.0,
         can_run: CanRun | None = None,
     ) -> None:
         super().__init__(cluster, round_s, can_run)
-        self.rewards = dict(rewards or {})
-
-    def deadline_s(self, job_id: str) -> float:
-        """First deadline of a job, in seconds from the start; infinite for best effort."""
-        reward = self.rewards.get(job_id)
-        return float("inf") if reward is None else self.jobs[job_id].submit_s + reward.steps[0][0]
+        self.take_rewards(rewards)
 
     def ranking(self, now_s: float) -> list[str]:
         """SLO jobs that run, SLO jobs by deadline, best-effort jobs that run, the others."""

@@ -1,48 +1,53 @@
-"""GENIE: the smallest laxity first, on as few GPUs as meet the deadline (Chen et al., TPDS '19; docs/chronus.md)."""
+"""GENIE: least laxity first, on as few GPUs as meet the deadline (Chen et al., TPDS '19; docs/chronus.md, C21)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from copter_frontends.baselines.base import Choice, requested_gpus
+from copter_frontends.baselines.deadlines import DeadlineJobs
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
 from copter_frontends.baselines.throughputs import Throughputs
-from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.chronus.rewards import Rewards
 from copter_frontends.vocabulary import Cluster, Job
 
 
-class GeniePolicy(SpeedAwarePolicy):
+class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
     """Elastic jobs with deadlines: the scheduler chooses the number of GPUs, not the user; best effort comes last.
 
     Laxity is the time to the first deadline less the time that the job still takes on the GPUs it asks for. In its
     order each SLO job gets the fewest GPUs, from half of what it asks for to twice that, with which it ends in time;
-    jobs that cannot any more come after the others.
+    jobs that cannot any more come after the others. SLO jobs that run are not stopped: what sets Chronus apart from its
+    opponents in the paper's comparison is that it stops them (section 5.4).
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     throughputs : Throughputs
-    rewards : mapping of job id to StepReward, optional
+    rewards : mapping of job id to StepReward, or callable (Job), optional
     round_s, restart_s : float
         Seconds between plans, and those that a change of GPUs costs.
     widest : int
         1 or 2: most GPUs of a job, in units of what it asks for. More than 1 is only fair where rates say what further
         GPUs truly bring.
+    preempts : bool
+        Let SLO jobs of less laxity stop others, of more.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         throughputs: Throughputs,
-        rewards: Mapping[str, StepReward] | None = None,
+        rewards: Rewards | None = None,
         round_s: float = 60.0,
         restart_s: float = 30.0,
         widest: int = 1,
+        preempts: bool = False,
     ) -> None:
         super().__init__(cluster, throughputs, round_s)
-        self.rewards = dict(rewards or {})
-        self.restart_s, self.widest = restart_s, widest
+        self.take_rewards(rewards)
+        self.restart_s, self.widest, self.preempts = restart_s, widest, preempts
 
     def sizes(self, job: Job) -> Iterable[int]:
         """What the job asks for, then half of it and the most that it may have."""
@@ -54,10 +59,14 @@ class GeniePolicy(SpeedAwarePolicy):
         )
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Feasible SLO jobs by laxity, hopeless ones, best effort."""
+        """Running SLO jobs, feasible ones by laxity, hopeless ones, best effort."""
         left, chosen = self.room(), {}
+        for job_id, held in self.held.items():
+            if not self.preempts and job_id in self.rewards and job_id not in self.pins:
+                chosen[job_id] = (held.gpu_type, held.gpus)
+                left[held.gpu_type] -= held.gpus
         for job_id in self.ranking(now_s):
-            if job_id in self.pins:
+            if job_id in self.pins or job_id in chosen:
                 continue
             for kind, gpus in self._offers(job_id, now_s):
                 if gpus <= left[kind]:
@@ -72,14 +81,11 @@ class GeniePolicy(SpeedAwarePolicy):
         def key(job_id: str) -> tuple[int, float]:
             if job_id not in self.rewards:
                 return 2, float(job_id not in self.held)
-            laxity_s = self._time_left_s(job_id, now_s) - self._takes_s(job_id, requested_gpus(self.jobs[job_id]))
-            best_s = self._time_left_s(job_id, now_s) - self._takes_s(job_id, max(self.sizes(self.jobs[job_id])))
+            laxity_s = (self.deadline_s(job_id) - now_s) - self._takes_s(job_id, requested_gpus(self.jobs[job_id]))
+            best_s = (self.deadline_s(job_id) - now_s) - self._takes_s(job_id, max(self.sizes(self.jobs[job_id])))
             return (0, laxity_s) if best_s >= 0 else (1, -laxity_s)
 
         return sorted(self.queue(), key=key)
-
-    def _time_left_s(self, job_id: str, now_s: float) -> float:
-        return self.jobs[job_id].submit_s + self.rewards[job_id].steps[0][0] - now_s
 
     def _takes_s(self, job_id: str, gpus: int) -> float:
         job, held = self.jobs[job_id], self.held.get(job_id)
@@ -94,7 +100,7 @@ class GeniePolicy(SpeedAwarePolicy):
         wanted = requested_gpus(job)
         sizes = [wanted]
         if job_id in self.rewards:
-            left_s = self._time_left_s(job_id, now_s)
+            left_s = self.deadline_s(job_id) - now_s
             enough = sorted(g for g in self.sizes(job) if self._takes_s(job_id, g) <= left_s)
             kept = [held.gpus] if held is not None and held.gpus in enough else []
             sizes = list(dict.fromkeys(kept + enough + [wanted]))

@@ -8,16 +8,20 @@ from typing import Literal
 from copter import Settings
 from copter_frontends.baselines.base import RunsWith
 from copter_frontends.baselines.cold_highs import ColdSiaPolicy
+from copter_frontends.baselines.edf import EdfPolicy
 from copter_frontends.baselines.fifo import FifoPolicy
 from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
+from copter_frontends.baselines.genie import GeniePolicy
 from copter_frontends.baselines.measured_throughputs import MeasuredThroughputs
 from copter_frontends.baselines.pollux import PolluxPolicy
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.baselines.shockwave import ShockwavePolicy
 from copter_frontends.baselines.srtf import SrtfPolicy
 from copter_frontends.baselines.themis import ThemisPolicy
+from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
 from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import TiresiasPolicy
+from copter_frontends.chronus.drawn_rewards import DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.sia import SiaPolicy
@@ -56,6 +60,21 @@ def _themis(cluster: Cluster, model: GoodputModel, mode: str, threads: int | Non
 
 def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
     return ShockwavePolicy(cluster, _goodput(cluster, model))
+
+
+def _edf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    rates = _goodput(cluster, model)
+    return EdfPolicy(cluster, DrawnRewards(cluster, rates), can_run=RunsWith(rates))
+
+
+def _three_sigma(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    rates = _goodput(cluster, model)
+    return ThreeSigmaPolicy(cluster, rates, DrawnRewards(cluster, rates))
+
+
+def _genie(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    rates = _goodput(cluster, model)
+    return GeniePolicy(cluster, rates, DrawnRewards(cluster, rates))
 
 
 def _pollux(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -114,6 +133,9 @@ BASELINES: dict[str, Make] = {
     "yarn-cs": _yarn,
     "themis": _themis,
     "shockwave": _shockwave,
+    "edf": _edf,
+    "3sigma": _three_sigma,
+    "genie": _genie,
     "pollux": _pollux,
     "lp-star": _lp_star,
     "milp": _milp,

@@ -11,9 +11,10 @@ from scipy.stats import norm
 from copter import Model, Session
 from copter.errors import SettingsError
 from copter_frontends.baselines.base import Choice, requested_gpus
+from copter_frontends.baselines.deadlines import DeadlineJobs
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
 from copter_frontends.baselines.throughputs import Throughputs
-from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.chronus.rewards import Rewards
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,7 @@ LATER = 0.005  # share of its worth that a job loses with each slot, so that of 
 BEST_EFFORT_VALUE = 1.0  # of a best-effort job that starts now; later it is worth proportionally less
 
 
-class ThreeSigmaPolicy(SpeedAwarePolicy):
+class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
     """Which waiting jobs start now, by expected reward under a normal runtime distribution (docs/chronus.md, C22).
 
     Every cycle each waiting SLO job may start in one of some slots ahead; starting in slot t is worth its reward times
@@ -34,7 +35,7 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
     cluster : Cluster
         Read, never changed.
     throughputs : Throughputs
-    rewards : mapping of job id to StepReward, optional
+    rewards : mapping of job id to StepReward, or callable (Job), optional
     sigma : float
         Relative standard deviation of runtimes.
     slots, slot_s : int, float
@@ -48,7 +49,7 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
         self,
         cluster: Cluster,
         throughputs: Throughputs,
-        rewards: Mapping[str, StepReward] | None = None,
+        rewards: Rewards | None = None,
         sigma: float = 0.1,
         slots: int = 8,
         slot_s: float = 1200.0,
@@ -60,7 +61,7 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
             raise SettingsError(
                 f"sigma is {sigma}, slots {slots}, slot_s {slot_s}, most_jobs {most_jobs}: all must be positive"
             )
-        self.rewards = dict(rewards or {})
+        self.take_rewards(rewards)
         self.sigma, self.slots, self.slot_s, self.most_jobs = sigma, slots, slot_s, most_jobs
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
@@ -70,8 +71,10 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
         left = self.room()
         for kind, gpus in chosen.values():
             left[kind] -= gpus
-        waiting = sorted((j for j in slo if j not in chosen), key=self._deadline_s)[: self.most_jobs]
+        waiting = sorted((j for j in slo if j not in chosen), key=self.deadline_s)[: self.most_jobs]
         starts, objective, bound = self._starts(waiting, list(chosen), left, now_s)
+        sure = sum(float(self._worth(job_id, now_s, np.zeros(1))[0]) for job_id in chosen)
+        objective, bound = objective + sure, bound + sure
         best_effort = sorted((j for j in self.queue() if j not in self.rewards), key=lambda j: j not in self.held)
         return Choice(self.down_the_list([*chosen, *starts, *best_effort]), objective=objective, bound=bound)
 
@@ -79,9 +82,6 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
         """The type that a running SLO job has, as it is not moved; otherwise the fastest first."""
         held = self.held.get(job.id) if job.id in self.rewards else None
         return sorted(super().kinds(job, left), key=lambda kind: held is not None and kind != held.gpu_type)
-
-    def _deadline_s(self, job_id: str) -> float:
-        return self.jobs[job_id].submit_s + self.rewards[job_id].steps[0][0]
 
     def _starts(
         self, waiting: list[str], running: list[str], left: Mapping[str, int], now_s: float
@@ -97,20 +97,23 @@ class ThreeSigmaPolicy(SpeedAwarePolicy):
         for slot in range(self.slots):
             model.add_resources(slot, max(float(free[slot]), 0.0))
         for job_id in waiting:
-            ends_s = self._deadline_s(job_id) - now_s - ahead_s
-            value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
+            value = self._worth(job_id, now_s, ahead_s)
             lag_s: Floats = ahead_s[:, None] - ahead_s[None, :]  # [slot, start]
             use = np.where(lag_s >= 0, self._still_runs(job_id, np.maximum(lag_s, 0.0)), 0.0)
             gpus = requested_gpus(self.jobs[job_id])
             usage = {slot: gpus * np.where(use[slot] > 1e-3, use[slot], 0.0) for slot in range(self.slots)}
-            value *= 1.0 - LATER * np.arange(self.slots)
-            least = BEST_EFFORT_VALUE / (1.0 + np.arange(self.slots))
-            model.add_request(job_id, np.maximum(value, least), usage, integer=True)
+            model.add_request(job_id, value * (1.0 - LATER * np.arange(self.slots)), usage, integer=True)
         if not waiting:
             return [], 0.0, 0.0
         plan = Session(model).solve_integer()
         first = [job_id for job_id in waiting if plan.column(job_id) == 0]
         return first, float(plan.objective), float(plan.bound)
+
+    def _worth(self, job_id: str, now_s: float, ahead_s: Floats) -> Floats:
+        """Reward of starting after these seconds, or of having started: by the chance of ending in time."""
+        ends_s = self.deadline_s(job_id) - now_s - ahead_s
+        value = self.rewards[job_id].steps[0][1] * (1.0 - self._still_runs(job_id, ends_s))
+        return np.asarray(np.maximum(value, BEST_EFFORT_VALUE / (1.0 + np.arange(len(ahead_s)))))
 
     def _still_runs(self, job_id: str, after_s: Floats) -> Floats:
         """Chance that a job that starts, or goes on, now runs longer than this."""

@@ -1,4 +1,4 @@
-"""A whole lease plan in the making: which leases each job has, and what is free of each (docs/chronus.md, C10)."""
+"""A whole lease plan in the making: which leases each job has, and what is free of each (docs/chronus.md, C13)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from copter_frontends.chronus.options import Bools, Ints, Options
 
+AT_ONCE = 64  # jobs, or fewer, that are given leases one by one where not all of them fit
+MOST_MOVED = 24  # leases of others that are moved to make room for one job
 MOST_LOOKED_AT = 128  # jobs, the smallest, whose lease might make room for another's
 
 
@@ -34,14 +36,44 @@ class Draft:
         self.row = np.full(options.jobs, -1, dtype=np.int64)
         self.taken: Bools = np.zeros((options.jobs, self.horizon), dtype=bool)
         self.shifts = 0
-        self._table = np.stack([options.job, options.kind, options.gpus, options.need, options.last]).T
+        columns = (options.job, options.kind, options.gpus, options.need, options.last)
+        self._table: list[list[int]] = np.stack(columns).T.tolist()
+        self._roomy: dict[tuple[int, int], list[int]] = {}  # leases with so many free, among the first d
+        order = np.lexsort((options.gpus * options.need, -options.value, options.job))
+        self._ranked: list[int] = order.tolist()
+        self._first: list[int] = options.rows_of().tolist()
 
-    def load(self, rows: Ints, taken: Bools) -> None:
-        """Give the first jobs these options, on these leases, (rows, leases), that are known to be free."""
-        self.row[: len(rows)] = rows
-        self.taken[: len(rows)] = taken
-        gpus = self.options.gpus[rows][:, None] * taken
-        np.subtract.at(self.free, self.options.kind[rows], gpus)
+    def copy(self) -> Draft:
+        """The same plan, to go on from."""
+        other = Draft(self.options, self.free)
+        other.row, other.taken, other.shifts = self.row.copy(), self.taken.copy(), self.shifts
+        return other
+
+    def ranked(self, job: int) -> list[int]:
+        """A job's options by reward, then by GPU-leases."""
+        return self._ranked[self._first[job] : self._first[job + 1]]
+
+    def put_all(self, rows: Ints, leases: Bools) -> Bools:
+        """Give jobs these options on these leases, (rows, leases), in turn; say which of them fit."""
+        options, fits = self.options, np.zeros(len(rows), dtype=bool)
+        ends = np.where(leases.any(axis=1), self.horizon - np.argmax(leases[:, ::-1], axis=1), 0)
+        sound = (leases.sum(axis=1) == options.need[rows]) & (ends <= options.last[rows])
+        parts = [np.flatnonzero(sound)]
+        while parts:
+            some = parts.pop()
+            use = self._use(rows[some], leases[some])
+            if (use <= self.free).all():
+                self.free -= use
+                self.row[options.job[rows[some]]] = rows[some]
+                self.taken[options.job[rows[some]]] = leases[some]
+                self._roomy.clear()
+                fits[some] = True
+            elif len(some) > AT_ONCE:
+                half = len(some) // 2
+                parts += [some[half:], some[:half]]  # the first are next
+            else:
+                fits[some] = [self.put(int(rows[i]), np.flatnonzero(leases[i])) for i in some]
+        return fits
 
     @property
     def reward(self) -> float:
@@ -55,18 +87,16 @@ class Draft:
 
     def place(self, row: int) -> bool:
         """Give a job an option, on the leases with most free GPUs, late ones first; say whether it fits."""
-        job, kind, gpus, need, last = self._row(row)
-        free = self.free[kind, :last]
-        order = np.argsort(-free[::-1], kind="stable")[:need]
-        chosen = last - 1 - order
-        if len(chosen) < need or free[chosen[-1]] < gpus:
+        job, kind, gpus, need, last = self._table[row]
+        if need > self._roomy_leases(kind, gpus)[last]:
             return False
-        self._take(job, row, kind, gpus, chosen)
+        order = np.argsort(-self.free[kind, :last][::-1], kind="stable")[:need]
+        self._take(job, row, kind, gpus, last - 1 - order)
         return True
 
     def put(self, row: int, leases: Ints) -> bool:
         """Give a job an option on these leases; say whether they are free and as many as it needs."""
-        job, kind, gpus, need, last = self._row(row)
+        job, kind, gpus, need, last = self._table[row]
         sound = (
             len(leases) == need and int(leases.max(initial=-1)) < last and bool((self.free[kind][leases] >= gpus).all())
         )
@@ -79,8 +109,9 @@ class Draft:
         row = int(self.row[job])
         leases = np.flatnonzero(self.taken[job])
         if row >= 0:
-            _, kind, gpus, _, _ = self._row(row)
+            _, kind, gpus, _, _ = self._table[row]
             self.free[kind][leases] += gpus
+            self._roomy.clear()
             self.taken[job] = False
             self.row[job] = -1
         return leases
@@ -89,7 +120,7 @@ class Draft:
         """As :meth:`place`, but move single leases of other jobs out of the way; changes nothing where that fails."""
         if self.place(row):
             return True
-        job, kind, gpus, need, last = self._row(row)
+        job, kind, gpus, need, last = self._table[row]
         reserved = np.flatnonzero(self.free[kind][:last] >= gpus)
         blocked = np.flatnonzero(self.free[kind][:last] < gpus)
         blocked = blocked[np.argsort(-self.free[kind][blocked], kind="stable")]
@@ -97,8 +128,10 @@ class Draft:
         held = np.zeros(self.horizon, dtype=bool)
         held[reserved] = True
         short = need - len(reserved)
-        for lease in blocked.tolist():
-            if short == 0:
+        if short > min(MOST_MOVED, len(blocked)):
+            return False
+        for tried, lease in enumerate(blocked.tolist()):
+            if short == 0 or len(blocked) - tried < short:
                 break
             move = self._way_out(lease, kind, gpus, held)
             if move is not None:
@@ -121,39 +154,52 @@ class Draft:
             row = int(self.row[job])
             if row < 0 or self.taken[job, 0]:
                 continue
-            _, kind, gpus, _, _ = self._row(row)
+            _, kind, gpus, _, _ = self._table[row]
             if self.free[kind, 0] >= gpus:
                 self._move(job, int(np.flatnonzero(self.taken[job])[-1]), 0)
                 moved += 1
         return moved
 
-    def _row(self, row: int) -> list[int]:
-        """Job, type, GPUs, leases needed and leases ahead of an option."""
-        found: list[int] = self._table[row].tolist()
+    def _use(self, rows: Ints, leases: Bools) -> Ints:
+        """GPUs that options take together on these leases, (types, leases)."""
+        use, kind = np.zeros_like(self.free), self.options.kind[rows]
+        for q in range(len(use)):
+            mine = np.flatnonzero(kind == q)
+            use[q] = self.options.gpus[rows[mine]] @ leases[mine].astype(np.int64)
+        return use
+
+    def _roomy_leases(self, kind: int, gpus: int) -> list[int]:
+        """Leases with so many free GPUs, among the first d, for d from 0 to all."""
+        found = self._roomy.get((kind, gpus))
+        if found is None:
+            found = self._roomy[kind, gpus] = [0, *np.cumsum(self.free[kind] >= gpus).tolist()]
         return found
 
     def _take(self, job: int, row: int, kind: int, gpus: int, leases: Ints) -> None:
         self.free[kind][leases] -= gpus
+        self._roomy.clear()
         self.taken[job, leases] = True
         self.row[job] = row
 
     def _move(self, job: int, source: int, target: int) -> None:
-        _, kind, gpus, _, _ = self._row(int(self.row[job]))
+        _, kind, gpus, _, _ = self._table[int(self.row[job])]
         self.free[kind, source] += gpus
         self.free[kind, target] -= gpus
+        self._roomy.clear()
         self.taken[job, source] = False
         self.taken[job, target] = True
 
     def _way_out(self, lease: int, kind: int, gpus: int, held: Bools) -> tuple[int, int, int] | None:
         """One job whose lease, moved elsewhere, makes room for `gpus` more: (job, lease, its new lease)."""
         options = self.options
+        lacking = gpus - int(self.free[kind, lease])
+        space = self.free[kind] - np.where(held, gpus, 0)
+        if int(space.max()) < lacking:
+            return None
         here = np.flatnonzero(self.taken[:, lease])
         rows = self.row[here]
         size = options.gpus[rows]
-        lacking = gpus - int(self.free[kind, lease])
-        fits = (options.kind[rows] == kind) & (size >= lacking)
-        space = self.free[kind] - np.where(held, gpus, 0)
-        fits &= size <= int(space.max())
+        fits = (options.kind[rows] == kind) & (size >= lacking) & (size <= int(space.max()))
         small = np.flatnonzero(fits)[np.argsort(size[fits], kind="stable")][:MOST_LOOKED_AT]
         here, rows, size = here[small], rows[small], size[small]
         if len(here) == 0:

@@ -1,23 +1,23 @@
-"""The lease LP on the differential model, by columns that say what all jobs of a group do (docs/chronus.md, C8, C9)."""
+"""The lease LP: prices by descent, then exact columns on the differential model (docs/chronus.md, C8 to C11)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from copter import Model, Session, Settings
+from copter import Settings
+from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.free_tail import FreeTail
+from copter_frontends.chronus.master import Master
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
+from copter_frontends.chronus.smoothing import SmoothedDual
 
-GOLDEN = (5**0.5 - 1) / 2  # multiples of it, modulo 1, are spread evenly
-Incumbent = Mapping[int, tuple[int, Ints]]  # job -> (option, leases) of the last plan
-
-LIFT = 4.0  # times the dearest lease known, by which a column is lifted for each lease that is promised
-LIFT_PASSES = 5  # passes after which columns are lifted more, where promised jobs are left out in part
-ROUNDING = 1e-9  # weights of columns below this do not count
+SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases, cold and warm, in units of the mean worth of a GPU-lease
+SOFT_WORTH = 0.03  # softness of the choice of options, in units of the largest reward
+TOLERANCES = (1e-7, 1e-4)  # least and largest of the master's; between them a twentieth of the gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,13 @@ class LeaseSolution:
     share : float64 array (rows,)
         Share in which each option is taken: s_ip.
     row : int64 array (jobs,)
-        An option for each job, -1 for none, dealt in the shares of the mixture's columns (C9).
+        An option for each job, -1 for none, dealt in the shares of the mixture's columns (C11).
     leases : bool array (jobs, leases)
         The leases that go with it.
     columns : int
         Columns made, those of all passes together.
     passes : int
+        Solves of the master.
     """
 
     value: float
@@ -58,10 +59,11 @@ class LeaseSolution:
 
 @dataclass(frozen=True, slots=True)
 class LeaseFormulation:
-    """Dantzig-Wolfe decomposition of the lease LP, with exact pricing in closed form.
+    """Descent on the smoothed dual, then Dantzig-Wolfe decomposition with exact pricing in closed form.
 
-    Jobs are dealt to groups. A column is what all jobs of a group do at some prices: the option of most worth, on the
-    cheapest leases. The master mixes columns: one share a group, one row a (GPU type, lease).
+    Jobs are dealt to groups. A column is what all jobs of a group do: dealt from the smoothed optimum, or the options
+    of most worth, on the cheapest leases, at some prices. The master mixes columns: one share a group, one row a (GPU
+    type, lease).
 
     Parameters
     ----------
@@ -72,14 +74,20 @@ class LeaseFormulation:
     max_passes : int
     smoothing : float
         Weight of the best prices so far in the prices that are tried next, from 0 to below 1.
+    evaluations : int
+        Of the smoothed dual, at most.
+    deals : int
+        Columns a group that are dealt from its optimum.
     settings : copter.Settings, optional
         Of the master's solver.
     """
 
-    groups: int = 12
-    gap: float = 2e-3
+    groups: int = 100
+    gap: float = 5e-3
     max_passes: int = 40
-    smoothing: float = 0.6
+    smoothing: float = 0.5
+    evaluations: int = 50
+    deals: int = 4
     settings: Settings | None = None
 
     def solve(
@@ -87,10 +95,10 @@ class LeaseFormulation:
         options: Options,
         capacity: Ints,
         start: Floats | None = None,
-        incumbent: Incumbent | None = None,
+        origin: Draft | None = None,
         time_limit_s: float = 10.0,
     ) -> LeaseSolution:
-        """Solve max sum V s over plans of whole lease sets, mixed (C8).
+        """Solve max sum V s over plans of whole lease sets, mixed (C10).
 
         Parameters
         ----------
@@ -98,186 +106,59 @@ class LeaseFormulation:
         capacity : int64 array (types, leases)
         start : float64 array (types, leases), optional
             Prices to begin with: the last cycle's, moved on by the leases gone.
-        incumbent : mapping of job to (option, leases), optional
-            The last plan: the first column of every group, so that promises can be kept from the first pass on.
+        origin : Draft, optional
+            A plan of the same options. The promises that it keeps are kept in every mixture; of other promised jobs it
+            is not known whether they can be had at all, so that they count as any job here.
         time_limit_s : float
             Checked between passes; the bound holds whenever it ends.
         """
         until = time.perf_counter() + time_limit_s
-        master = _Master(
-            options, capacity, min(self.groups, max(options.jobs, 1)), self.settings or Settings(purify=False), start
-        )
-        best = prices = LeasePrices(np.zeros(capacity.shape) if start is None else start)
-        bound, value, passes = np.inf, 0.0, 0
-        if incumbent:
-            master.keep(incumbent)
-        if start is not None:
-            master.price(LeasePrices(np.zeros(capacity.shape)))
+        tail = FreeTail.of(options, capacity)
+        origin = tail.origin(tail.reduced, capacity, Draft(options, capacity) if origin is None else origin)
+        options = tail.reduced
+        capacity = capacity[:, : tail.scarce]
+        start = None if start is None else start[:, : tail.scarce]
+        options = replace(options, must=options.must & (origin.row >= 0))
+        master = Master(options, capacity, self.groups, self._settings(), origin)
+        best = LeasePrices(np.zeros(capacity.shape) if start is None else start)
+        bound = best.bound(options, capacity)
+        if len(options.job):
+            best, bound = self._descend(master, best, bound, cold=start is None)
+        found, passes = master.price(best), 0
         while True:
             passes += 1
+            value, target = master.mix()
+            if bound - value <= self.gap * abs(bound) or passes >= self.max_passes or time.perf_counter() > until:
+                break
+            weight = self.smoothing if found <= bound or passes % 2 else 0.0
+            prices = LeasePrices(weight * best.price + (1.0 - weight) * target)
             found = master.price(prices)
             if found < bound:
                 bound, best = found, prices
-            value, target = master.mix()
-            closed = bound - value <= self.gap * abs(bound) + ROUNDING and master.whole
-            if closed or passes >= self.max_passes:
-                break
-            if time.perf_counter() > until:
-                break
-            if not master.whole and passes % LIFT_PASSES == 0:
-                master.lift_more()
-            weight = self.smoothing if found <= bound or passes % 2 else 0.0
-            prices = LeasePrices(weight * best.price + (1.0 - weight) * target)
-        certified = best.bound(options, capacity)
-        row, leases = master.deal()
-        return LeaseSolution(min(value, certified), certified, best, master.shares(), row, leases, master.made, passes)
+        row, early = master.deal()
+        leases, prices = tail.leases(row, early), LeasePrices(tail.prices(best.price))
+        return LeaseSolution(min(value, bound), bound, prices, master.shares(), row, leases, master.made, passes)
 
+    def _descend(self, master: Master, best: LeasePrices, bound: float, cold: bool) -> tuple[LeasePrices, float]:
+        """Better prices, their bound, and columns dealt at them."""
+        options, capacity = master.options, master.capacity
+        mean = options.most / max(float(capacity.sum()), 1.0)
+        price = np.full(capacity.shape, 0.5 * mean) if cold else best.price
+        worth = SOFT_WORTH * float(options.value.max())
+        for soft in SOFT_PRICES if cold else SOFT_PRICES[1:]:
+            dual = SmoothedDual(options, capacity, soft * mean, worth)
+            price = dual.descend(price, self.evaluations)
+        mixed = dual.mixed(price)
+        for number in range(self.deals):
+            master.add(*dual.deal(mixed, master.order, number / self.deals))
+        prices = LeasePrices(price)
+        reached = prices.bound(options, capacity)
+        return (prices, reached) if reached < bound else (best, bound)
 
-class _Master:
-    """The restricted master, alive for one solve: edits add columns, each solve goes on from the last."""
-
-    def __init__(self, options: Options, capacity: Ints, groups: int, settings: Settings, start: Floats | None) -> None:
-        self.options, self.capacity, self.groups = options, capacity, groups
-        self.scale = 1.0 / max(options.most, 1e-12)
-        order = np.argsort(np.argsort(_weights(options), kind="stable"), kind="stable")
-        self.group = order * groups // max(options.jobs, 1)  # jobs of like size together
-        self.model = Model(sense="max")
-        self.rows = [(q, k) for q, k in np.ndindex(*capacity.shape) if capacity[q, k] > 0]
-        for row in self.rows:
-            self.model.add_resources(row, 1.0)
-        for group in range(groups):
-            self.model.add_resources(("group", group), 1.0)
-        self.session = Session(self.model, settings)
-        self.chosen: list[Ints] = []  # rows chosen in each pass, -1 for none, (jobs,)
-        self.asked: list[LeasePrices | Bools] = []  # prices of each pass, or the leases taken in it
-        self.lift = self._lifts(start)
-        self.weight: dict[tuple[int, int], float] = {}  # of (pass, group) in the last mixture
-        self.value: dict[tuple[int, int], float] = {}
-        self.made = 0
-
-    def _lifts(self, start: Floats | None) -> Floats:
-        """What the columns of each group are lifted by: more than all leases of its promised jobs can be worth."""
-        options, first = self.options, self.options.rows_of()[:-1]
-        if not options.must.any():
-            return np.zeros(self.groups)
-        usual = options.most / max(float(self.capacity.sum()), 1.0)
-        dearest = max(usual, float(start.max(initial=0.0)) if start is not None else 0.0)
-        jobs = np.flatnonzero(options.must & (np.diff(options.rows_of()) > 0))
-        leases = (options.gpus * options.need)[first[jobs]].astype(np.float64)
-        return np.asarray(LIFT * dearest * np.bincount(self.group[jobs], leases, self.groups), dtype=np.float64)
-
-    def price(self, prices: LeasePrices) -> float:
-        """Add the columns that these prices make, and say what bound they give."""
-        options = self.options
-        row, gain = options.best_of_jobs(prices.worth(options), must=True)
-        here = np.flatnonzero(row >= 0)
-        self._add(row, prices, prices.usage(options, row[here], self.group[here], self.groups))
-        return float((self.capacity * prices.price).sum() + gain.sum())
-
-    def keep(self, incumbent: Incumbent) -> None:
-        """Add the columns of the last plan."""
-        options = self.options
-        row = np.full(options.jobs, -1, dtype=np.int64)
-        leases = np.zeros((options.jobs, self.capacity.shape[1]), dtype=bool)
-        usage = np.zeros((self.groups, *self.capacity.shape))
-        for job, (option, chosen) in incumbent.items():
-            row[job] = option
-            leases[job, chosen] = True
-            usage[self.group[job], int(options.kind[option]), chosen] += options.gpus[option]
-        self._add(row, leases, usage)
-
-    def _add(self, row: Ints, source: LeasePrices | Bools, usage: Floats) -> None:
-        """One column a group: a resource's coefficient is the share of it that is used.
-
-        Where there are promises every column is lifted by the group's best reward, so that the shares of a group add up
-        to one if they can: a promised job may not be dropped with a part of its group.
-        """
-        here = np.flatnonzero(row >= 0)
-        value = np.bincount(self.group[here], self.options.value[row[here]], self.groups)
-        size = np.maximum(self.capacity, 1)
-        number = len(self.chosen)
-        self.chosen.append(row)
-        self.asked.append(source)
-        for group in np.flatnonzero(value > 0).tolist():
-            units: dict[Hashable, list[float]] = {
-                at: [float(usage[group][at] / size[at])] for at in self.rows if usage[group][at] > 0
-            }
-            if (usage[group][self.capacity == 0] > 0).any():
-                continue  # it takes leases that no GPU has
-            worth = [(value[group] + self.lift[group]) * self.scale]
-            self.model.add_request((number, group), worth, {**units, ("group", group): [1.0]})
-            self.value[number, group] = float(value[group])
-            self.made += 1
-
-    @property
-    def whole(self) -> bool:
-        """Whether the columns of a group with promises add up to all of it."""
-        total = np.zeros(self.groups)
-        for (_, group), weight in self.weight.items():
-            total[group] += weight
-        return bool((total[self.lift > 0] > 1.0 - 1e-4).all())
-
-    def lift_more(self) -> None:
-        """Lift all columns of groups with promises by so much again."""
-        self.lift *= LIFT
-        for (number, group), value in self.value.items():
-            if self.lift[group] > 0:
-                self.model.update_cost((number, group), [(value + self.lift[group]) * self.scale])
-
-    def mix(self) -> tuple[float, Floats]:
-        """Solve the master: its value, and its prices."""
-        solution = self.session.solve()
-        target = np.zeros(self.capacity.shape)
-        for at in self.rows:
-            target[at] = max(solution.price(at), 0.0) / (self.scale * self.capacity[at])
-        self.weight = {r: float(x[0]) for r, _, x in solution.by_request() if len(x) and x[0] > ROUNDING}  # type: ignore[misc]
-        return sum(self.value[at] * weight for at, weight in self.weight.items()), target
-
-    def shares(self) -> Floats:
-        """Shares of the options in the last mixture."""
-        share = np.zeros(len(self.options.job))
-        for (number, group), weight in self.weight.items():
-            row = self.chosen[number]
-            mine = row[(self.group == group) & (row >= 0)]
-            share[mine] += weight
-        return share
-
-    def deal(self) -> tuple[Ints, Bools]:
-        """Give every job one of its group's columns, in the columns' shares: (options, leases).
-
-        The jobs of a group stand in order of size, and take places that are spread evenly over the shares, so that the
-        GPUs that they take together are near the mixture's in every lease.
-        """
-        options = self.options
-        row = np.full(options.jobs, -1, dtype=np.int64)
-        leases = np.zeros((options.jobs, self.capacity.shape[1]), dtype=bool)
-        size = np.zeros(options.jobs)
-        np.maximum.at(size, options.job, options.gpus.astype(np.float64))
-        for group in range(self.groups):
-            active = [(number, weight) for (number, other), weight in self.weight.items() if other == group]
-            if not active:
-                continue
-            jobs = np.flatnonzero(self.group == group)
-            jobs = jobs[np.argsort(-size[jobs], kind="stable")]
-            place = np.mod((np.arange(len(jobs)) + 0.5) * GOLDEN, 1.0)
-            total = np.cumsum([weight for _, weight in active])
-            pick = np.searchsorted(total / total[-1] if self.lift[group] > 0 else total, place)
-            for at, (number, _) in enumerate(active):
-                mine = jobs[pick == at]
-                mine = mine[self.chosen[number][mine] >= 0]
-                row[mine] = self.chosen[number][mine]
-                source = self.asked[number]
-                leases[mine] = (
-                    source.leases(options, row[mine]) > 0 if isinstance(source, LeasePrices) else source[mine]
-                )
-        return row, leases
-
-
-def _weights(options: Options) -> Floats:
-    """GPU-leases of each job's first option."""
-    size = np.zeros(options.jobs)
-    first = options.rows_of()[:-1]
-    has = np.flatnonzero(np.diff(options.rows_of()) > 0)
-    at = first[has]
-    size[has] = options.value[at] / (options.gpus[at] * options.need[at])
-    return size
+    def _settings(self) -> Settings:
+        if self.settings is not None:
+            return self.settings
+        tolerance = float(np.clip(0.05 * self.gap, *TOLERANCES))
+        return Settings(
+            tolerance=tolerance, absolute_tolerance=tolerance, purify=False, threads=1, sigma=100.0, warm_sigma=1e4
+        )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, isfinite
 
+import numpy as np
+
 from copter.errors import SettingsError
+from copter_frontends.chronus.options import Floats, Ints
 
 SAME_S = 1e-3  # times that differ by less are the same
 
@@ -47,6 +50,14 @@ class LeaseGrid:
     def ended_by(self, time_s: float) -> int:
         """Leases, counted from lease 0, that are over by a time: DL of (C3)."""
         return floor((time_s + SAME_S) / self.lease_s)
+
+    def ended_by_all(self, times_s: Floats) -> Ints:
+        """As :meth:`ended_by`, of many times."""
+        return np.floor((times_s + SAME_S) / self.lease_s).astype(np.int64)
+
+    def needed_by(self, left_s: Floats) -> Ints:
+        """As :meth:`needed`, of many jobs."""
+        return np.maximum(np.ceil((left_s - SAME_S) / (self.lease_s - self.restart_s)), 1.0).astype(np.int64)
 
     def needed(self, left_s: float) -> int:
         """Leases that so much work takes, a restart in each: RL of (C3); at least one."""

@@ -88,4 +88,15 @@ class Options:
 
     def rows_of(self) -> Ints:
         """First row of each job, (jobs + 1,)."""
-        return np.searchsorted(self.job, np.arange(self.jobs + 1))
+        first = np.zeros(self.jobs + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.job, minlength=self.jobs), out=first[1:])
+        return first
+
+    @property
+    def size(self) -> Ints:
+        """GPUs of each job's largest option, (jobs,); 0 without any."""
+        size, first = np.zeros(self.jobs, dtype=np.int64), self.rows_of()
+        has = np.flatnonzero(np.diff(first) > 0)
+        if len(has):
+            size[has] = np.maximum.reduceat(self.gpus, first[has])
+        return size

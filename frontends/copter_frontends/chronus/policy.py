@@ -17,7 +17,7 @@ from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.profiler import Profiler
-from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.chronus.rewards import Rewards, StepReward, reward_for
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
 from copter_frontends.chronus.slo_book import Mode, Notice, SloRecord
@@ -36,8 +36,8 @@ class ChronusPolicy(BaselinePolicy):
         Read, never changed.
     throughputs : Throughputs, optional
         Work and rates of jobs. By default those of the project's own representative jobs.
-    rewards : mapping of job id to StepReward, optional
-        Rewards of the SLO jobs; looked up when a job is added. :meth:`set_reward` gives more.
+    rewards : mapping of job id to StepReward, or callable (Job), optional
+        Rewards of the SLO jobs; asked for when a job is added. :meth:`set_reward` gives more.
     lease_s, round_s : float
         Length of an SLO lease and of a best-effort lease, seconds; the first is a whole multiple of the second.
     restart_s : float
@@ -66,7 +66,7 @@ class ChronusPolicy(BaselinePolicy):
         self,
         cluster: Cluster,
         throughputs: Throughputs | None = None,
-        rewards: Mapping[str, StepReward] | None = None,
+        rewards: Rewards | None = None,
         *,
         lease_s: float = 1200.0,
         round_s: float = 300.0,
@@ -79,16 +79,13 @@ class ChronusPolicy(BaselinePolicy):
         selector: Selector | None = None,
     ) -> None:
         self.throughputs = throughputs or _representative(cluster)
-        super().__init__(cluster, round_s, RunsWith(self.throughputs))
         self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
         self.grid, self.book = self.selector.grid, self.selector.book
-        ratio = self.grid.lease_s / round_s
-        if first_lease not in ("adaptive", "now", "late") or abs(ratio - round(ratio)) > 1e-9 or ratio < 1:
-            raise SettingsError(
-                f"lease_s is {self.grid.lease_s}, round_s {round_s}, first_lease {first_lease!r}: the SLO lease must "
-                "be a whole multiple of the best-effort lease, first_lease 'adaptive', 'now' or 'late'"
-            )
-        self.rewards = dict(rewards or {})
+        super().__init__(cluster, round_s, RunsWith(self.throughputs))
+        if first_lease not in ("adaptive", "now", "late"):
+            raise SettingsError(f"first_lease is {first_lease!r}, must be 'adaptive', 'now' or 'late'")
+        self.rewards: dict[str, StepReward] = dict(rewards) if isinstance(rewards, Mapping) else {}
+        self._drawn = rewards if callable(rewards) else None
         self.round_up, self.elastic = round_up, elastic
         self.profiler = profiler
         self.placement = placement or LocalSearch(SpreadCosts({}))
@@ -97,6 +94,22 @@ class ChronusPolicy(BaselinePolicy):
         self._cycled = -1  # the last lease at whose beginning all was planned anew
         self._changed = False  # GPUs have come or gone since the last plan
         self._guaranteed: dict[str, SloRecord] = {}  # jobs that have the present lease
+        self._heard: set[str] = set()  # jobs whose progress was told since the lease began
+
+    @property
+    def round_s(self) -> float:
+        """Length of a best-effort lease, seconds; SettingsError for one that the SLO lease is no multiple of."""
+        return self._round_s
+
+    @round_s.setter
+    def round_s(self, round_s: float) -> None:
+        ratio = self.grid.lease_s / round_s if round_s > 0 else 0.0
+        if abs(ratio - round(ratio)) > 1e-9 or ratio < 1:
+            raise SettingsError(
+                f"lease_s is {self.grid.lease_s:g} and round_s {round_s:g}: the SLO lease must be a whole multiple of "
+                "the best-effort lease"
+            )
+        self._round_s = round_s
 
     @property
     def notices(self) -> list[Notice]:
@@ -117,9 +130,14 @@ class ChronusPolicy(BaselinePolicy):
         if not 0 < work < float("inf"):
             raise InvalidJobError(f"job {job.id!r}: its work is {work} iterations, must be finite and > 0")
         reward = self.rewards.get(job.id)
+        drawn = reward is None and self._drawn is not None
+        if drawn and self._drawn is not None:
+            reward = reward_for(self._drawn, job)
         if reward is not None:
             self._require_ahead(job, reward)
         super().add_job(job)
+        if drawn and reward is not None:
+            self.rewards[job.id] = reward
         if self.profiler is not None:
             most = 2 * self.nodes.node_gpus(self.nodes.types[0])
             self.profiler.submit(job.id, min(requested_gpus(job), most), job.submit_s)
@@ -141,14 +159,16 @@ class ChronusPolicy(BaselinePolicy):
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
             self.book.records[job_id].progress = self.service[job_id].progress
+            self._heard.update([job_id] if "progress" in what_changed else ())
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job, finished or cancelled, and free its leases; promises to others stand."""
         super().remove_job(job_id)
-        self.book.records.pop(job_id, None)
+        self.book.remove(job_id)
         if self.profiler is not None:
             self.profiler.withdraw(job_id)
         self._guaranteed.pop(job_id, None)
+        self._heard.discard(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """As :meth:`.BaselinePolicy.add_resources`."""
@@ -164,7 +184,7 @@ class ChronusPolicy(BaselinePolicy):
         self._changed = True
         for job_id in [job_id for job_id in self._guaranteed if job_id not in self.held]:
             record = self._guaranteed.pop(job_id)
-            record.leases = record.leases[record.leases != self._cycled]
+            self.book.lose(record, self._cycled)
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -178,6 +198,8 @@ class ChronusPolicy(BaselinePolicy):
         self._profile(now_s)
         lease = self.grid.lease_at(now_s)
         begins = lease > self._cycled
+        if begins:
+            self._count_unheard()
         fresh = begins or self._changed
         first = lease if begins and (self.grid.begins(now_s) or self._cycled >= 0) else lease + 1
         running = set(self.held)
@@ -312,6 +334,8 @@ class ChronusPolicy(BaselinePolicy):
 
     def _spot_jobs(self, left: dict[str, int], wanted: Mapping[str, object]) -> dict[str, tuple[str, int]]:
         """The spot cluster: best effort by remaining time, then guaranteed jobs that wait for their leases."""
+        if not any(left.values()):
+            return {}
         probed = self.profiler or ()
         waiting = [j for j in self.queue() if j not in wanted and j not in self.pins and j not in probed]
         left_s = {job_id: self.remaining_s(self.jobs[job_id]) for job_id in waiting}
@@ -339,6 +363,14 @@ class ChronusPolicy(BaselinePolicy):
     def _consider(self, job: Job, reward: StepReward) -> None:
         modes = self.modes_of(job)
         self.book.records[job.id] = SloRecord(job, reward, modes, self.service[job.id].progress)
+
+    def _count_unheard(self) -> None:
+        """A lease is over: jobs that had it, and of which nothing was heard, have got on by it, less a restart (C3)."""
+        for job_id, record in self._guaranteed.items():
+            if job_id in self.held and job_id not in self._heard:
+                done = (self.grid.lease_s - self.grid.restart_s) / record.modes[record.mode].total_s
+                record.progress = min(record.progress + done, 1.0 - 1e-9)
+        self._heard.clear()
 
     def _fixed(self) -> Ints:
         """GPUs of each type that pinned jobs have in the lease that begins."""

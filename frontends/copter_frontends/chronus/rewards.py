@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
-from copter_frontends.vocabulary import InvalidJobError
+from copter_frontends.vocabulary import InvalidJobError, Job
 
 HIGHEST, LOWEST = 100.0, 1.0  # range of a reward (section 3.3.1)
 SOFT_FACTORS, SOFT_VALUES = (1.0, 1.1, 1.2, 1.5), (100.0, 80.0, 50.0, 20.0)
@@ -72,6 +72,17 @@ class StepReward:
     def at(self, jct_s: float) -> float:
         """Reward of a completion time, seconds after submission; a millisecond late is in time."""
         return next((value for time_s, value in self.steps if jct_s <= time_s + 1e-3), self.floor)
+
+
+Rewards = Mapping[str, StepReward] | Callable[[Job], StepReward | None]
+"""Where rewards come from: by job id, or of a job; a job without one is best effort."""
+
+NO_REWARDS: Mapping[str, StepReward] = {}
+
+
+def reward_for(source: Rewards, job: Job) -> StepReward | None:
+    """A job's reward, None for best effort."""
+    return source.get(job.id) if isinstance(source, Mapping) else source(job)
 
 
 def weighted_miss_rate(rewards: Iterable[float], highest: float = HIGHEST, lowest: float = LOWEST) -> float:

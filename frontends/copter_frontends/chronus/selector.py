@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
+from copter_frontends.chronus.held_leases import HeldLeases
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.rewards import StepReward
-from copter_frontends.chronus.shim import LeaseShim, by_value, improve
+from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.vocabulary import Job
 
+HALF = 0.5  # of one job's reward: of few jobs, no whole plan could make use of a mixture that is nearer to the bound
 FirstLease = Literal["adaptive", "now", "late"]
 
 
@@ -71,6 +73,7 @@ class Selector:
         self.first_lease: FirstLease = first_lease
         self.notices: list[Notice] = []
         self._prices: tuple[int, Floats] | None = None  # first lease, prices
+        self._held: HeldLeases | None = None  # what promised jobs have, as the last admission left it
 
     def cycle(
         self,
@@ -110,26 +113,24 @@ class Selector:
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
-        draft, beside = self._beside(records, options, capacity, first)
+        draft = self._beside(records, options, capacity, first, thorough=not fresh)
         bound = options.most
         solution = None
         solved = begun
-        if beside and draft.reward < bound - 1e-9 * (1.0 + bound):
-            if fresh:
-                incumbent = self.book.incumbent(records, options, first)
-                start = self._start(first, capacity.shape)
-                solution = self.formulation.solve(options, capacity, start, incumbent)
+        if len(options.job) and draft.reward < bound - 1e-9 * (1.0 + bound):
+            start = self._start(first, capacity.shape)
+            if start is not None:
+                bound = min(bound, LeasePrices(start).bound(options, capacity))
+            gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
+            if fresh and bound - draft.reward > gap * bound:
+                solution = replace(self.formulation, gap=gap).solve(options, capacity, start, draft)
                 solved = time.perf_counter()
                 self._prices = (first, solution.prices.price)
-                draft = max((self.shim(options, capacity, solution, incumbent), draft), key=_better)
+                draft = self.shim(options, capacity, solution, draft)
                 bound = min(bound, solution.bound)
-            else:
-                start = self._start(first, capacity.shape)
-                bound = min(bound, LeasePrices(start).bound(options, capacity)) if start is not None else bound
         if begins:
             self._left_shift(records, draft, running, queue)
-        for number, record in enumerate(records):
-            self.book.give(record, draft, number, first)
+        self.book.give(records, draft, first, keep=not begins)
         past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)
         self._decide(records, draft, now_s, fresh)
         shim_s = time.perf_counter() - solved
@@ -146,37 +147,37 @@ class Selector:
             GUARANTEED, or WAITING where only a new plan of all could tell.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes))
-        horizon = self.book.most_leases(first)
-        capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
-        options, taken, others = self.book.as_planned(record, first, horizon)
-        draft = Draft(options, capacity)
-        draft.load(np.arange(len(others)), taken)
-        rows = range(len(others), len(options.job))
+        held = self._held
+        if held is None or not held.is_of(self.book, first):
+            held = self._held = HeldLeases.of(self.book, first)
+        options, taken = held.with_one_more(record, self.book)
+        draft = Draft(options, np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], taken.shape[1], axis=1))
+        number = len(held.records)
+        if not draft.put_all(np.arange(number), taken).all():
+            return record.standing  # GPUs have gone: the next plan decides who keeps what
+        rows = draft.ranked(number)
         if any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows):
-            everyone = [*others, record]
-            moved = (draft.taken[:-1] != taken).any(axis=1) if draft.shifts else np.zeros(len(others), dtype=bool)
-            for number in [*np.flatnonzero(moved).tolist(), len(others)]:
-                self.book.give(everyone[number], draft, number, first)
+            for other in np.flatnonzero((draft.taken[:-1] != taken).any(axis=1)).tolist():
+                self.book.give_one(held.records[other], draft, other, first)
+            self.book.give_one(record, draft, number, first)
             record.promised = record.step
+            self._held = held.admitted(record, draft, self.book.version)
             self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return record.standing
 
-    def _beside(self, records: list[SloRecord], options: Options, capacity: Ints, first: int) -> tuple[Draft, bool]:
-        """The last plan with what fits beside it in the order of arrival; whether some job has an option at all."""
+    def _beside(self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool) -> Draft:
+        """The last plan with what fits beside it in the order of arrival; `thorough` moves others out of the way."""
         draft = Draft(options, capacity)
-        for row, leases in self.book.incumbent(records, options, first).values():
-            draft.put(row, leases)
-        start = options.rows_of()
-        left = self.shim.most_failures
-        has = np.flatnonzero(np.diff(start) > 0)
-        for job in has[np.argsort(~options.must[has], kind="stable")].tolist():
-            if draft.row[job] >= 0:
-                continue
-            rows = by_value(options, job)
+        draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
+        left = self.shim.most_failures if thorough else 0
+        waiting = np.flatnonzero((draft.row < 0) & (np.diff(options.rows_of()) > 0))
+        for job in waiting[np.argsort(~options.must[waiting], kind="stable")].tolist():
+            rows = draft.ranked(job)
             if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
                 left -= 1
-        improve(draft, left)
-        return draft, bool(len(has))
+        if thorough:
+            improve(draft, left)
+        return draft
 
     def _left_shift(self, records: list[SloRecord], draft: Draft, running: set[str], queue: bool) -> None:
         """Fill the first lease: with jobs that run, and with others where that is wanted."""
@@ -215,8 +216,4 @@ class Selector:
         step = record.promised if standing is Standing.GUARANTEED else -1
         self.notices.append(Notice(now_s, record.job.id, standing, step, reason))
         if standing is not Standing.GUARANTEED:
-            self.book.records.pop(record.job.id)
-
-
-def _better(draft: Draft) -> tuple[int, float]:
-    return (-draft.broken, draft.reward)
+            self.book.remove(record.job.id)

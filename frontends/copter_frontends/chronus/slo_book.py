@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
-from copter_frontends.chronus.options import Bools, Ints, OptionRow, Options
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.rewards import StepReward
 from copter_frontends.vocabulary import Job
 
@@ -61,6 +61,9 @@ class SloRecord:
         The deadline that its leases meet.
     leases : int64 array
         Absolute numbers of the leases that it has, ascending.
+    table : float64 array (modes x deadlines, 7)
+        Mode, GPU type, GPUs taken, seconds for all of its work, deadline's number, its time and its reward above the
+        floor: what options are made of.
     """
 
     job: Job
@@ -72,6 +75,16 @@ class SloRecord:
     mode: int = -1
     step: int = -1
     leases: Ints = field(default_factory=lambda: NO_LEASES)
+    table: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.table = np.array(
+            [
+                (at, mode.kind, mode.taken, mode.total_s, step, self.job.submit_s + time_s, value - self.reward.floor)
+                for at, mode in enumerate(self.modes)
+                for step, (time_s, value) in enumerate(self.reward.steps)
+            ]
+        ).reshape(-1, 7)
 
     @property
     def value(self) -> float:
@@ -80,7 +93,8 @@ class SloRecord:
 
     def has_lease(self, lease: int) -> bool:
         """Whether a lease, by its absolute number, is its."""
-        return bool((self.leases == lease).any())
+        at = self.leases.searchsorted(lease)
+        return bool(at < len(self.leases) and self.leases[at] == lease)
 
 
 class SloBook:
@@ -89,11 +103,25 @@ class SloBook:
     Parameters
     ----------
     grid : LeaseGrid
+
+    Attributes
+    ----------
+    records : dict of job id to SloRecord
+        In the order in which they came.
+    version : int
+        Grows with every change of what promised jobs have.
     """
 
     def __init__(self, grid: LeaseGrid) -> None:
         self.grid = grid
         self.records: dict[str, SloRecord] = {}
+        self.version = 0
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job, if it is known; its leases are free."""
+        record = self.records.pop(job_id, None)
+        if record is not None and record.promised >= 0:
+            self.version += 1
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Jobs that have a lease."""
@@ -101,82 +129,86 @@ class SloBook:
 
     def most_leases(self, first: int) -> int:
         """Leases from `first` to the last deadline of all."""
-        ends = (self.grid.ended_by(r.job.submit_s + r.reward.last_s) for r in self.records.values())
-        return max(max(ends, default=first) - first, 1)
+        last_s = max((r.job.submit_s + r.reward.last_s for r in self.records.values()), default=-np.inf)
+        return max(self.grid.ended_by(last_s) - first, 1) if last_s > -np.inf else 1
+
+    def lose(self, record: SloRecord, lease: int) -> None:
+        """Take one lease from a job."""
+        self.version += 1
+        record.leases = record.leases[record.leases != lease]
 
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
         """Jobs that leases from `first` on are to be found for: all but those that end with the lease before it."""
+        if begins:
+            return list(self.records.values())
         return [
             record
             for record in self.records.values()
-            if begins or not record.has_lease(first - 1) or bool((record.leases >= first).any())
+            if not record.has_lease(first - 1) or int(record.leases[-1]) >= first
         ]
 
-    def options(self, records: Iterable[SloRecord], first: int, horizon: int, begins: bool) -> Options:
+    def options(self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool) -> Options:
         """All options of some jobs.
 
         Inside a lease (not `begins`) the jobs that have it need the others that they have; what is left of all the rest
         follows from their progress.
         """
-        rows: list[OptionRow] = []
-        must = []
-        for number, record in enumerate(records):
-            must.append(record.promised >= 0)
-            rows += self._rows(number, record, first, horizon, begins)
-        return Options.of(rows, must)
-
-    def _rows(self, number: int, record: SloRecord, first: int, horizon: int, begins: bool) -> list[OptionRow]:
-        holds = not begins and record.has_lease(first - 1)
-        steps = len(record.reward.steps) if record.promised < 0 else record.promised + 1
-        ends = [self.grid.ended_by(record.job.submit_s + time_s) - first for time_s, _ in record.reward.steps[:steps]]
-        rows: list[OptionRow] = []
-        for at, mode in enumerate(record.modes):
-            if holds and at != record.mode:
-                continue
-            left_s = mode.total_s * (1.0 - record.progress)
-            need = int((record.leases >= first).sum()) if holds else self.grid.needed(left_s)
-            for step, end in enumerate(ends):
-                last = min(end, horizon)
-                if 1 <= need <= last:
-                    worth = record.reward.steps[step][1] - record.reward.floor
-                    rows.append((number, at, mode.kind, mode.taken, need, last, step, worth))
-        return rows
+        promised = np.array([record.promised for record in records], dtype=np.int64)
+        if not records:
+            return Options.of((), ())
+        job = np.repeat(np.arange(len(records)), [len(record.table) for record in records])
+        table = np.concatenate([record.table for record in records])
+        left = 1.0 - np.array([record.progress for record in records])
+        mode, kind, gpus, step = (table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
+        need = self.grid.needed_by(table[:, 3] * left[job])
+        last = np.minimum(self.grid.ended_by_all(table[:, 5]) - first, horizon)
+        possible = (promised[job] < 0) | (step <= promised[job])
+        if not begins:
+            holds = np.array([record.has_lease(first - 1) for record in records], dtype=bool)
+            own = np.array([record.mode for record in records])
+            ahead = np.array([int((record.leases >= first).sum()) for record in records])
+            need = np.where(holds[job], ahead[job], need)
+            possible &= ~holds[job] | (mode == own[job])
+        keep = np.flatnonzero(possible & (need >= 1) & (need <= last))
+        job, mode, kind, gpus, need, last, step = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
+        return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
 
     @staticmethod
-    def incumbent(records: Iterable[SloRecord], options: Options, first: int) -> dict[int, tuple[int, Ints]]:
-        """What promised jobs have: job -> (option, leases from `first` on), cut to what they still need."""
-        found = {}
-        start = options.rows_of().tolist()
-        for number, record in enumerate(records):
-            if record.promised < 0:
-                continue
-            for row in range(start[number], start[number + 1]):
-                if int(options.mode[row]) == record.mode and int(options.step[row]) == record.step:
-                    leases = record.leases[record.leases >= first] - first
-                    found[number] = (row, leases[: int(options.need[row])])
-        return found
+    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Bools]:
+        """What promised jobs have: an option of each, and its leases from `first` on, cut to what it still needs."""
+        jobs = np.flatnonzero(options.must)
+        mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
+        mode[jobs] = [records[job].mode for job in jobs.tolist()]
+        step[jobs] = [records[job].step for job in jobs.tolist()]
+        rows = np.flatnonzero((options.mode == mode[options.job]) & (options.step == step[options.job]))
+        mine = [records[job].leases for job in options.job[rows].tolist()]
+        at = np.repeat(np.arange(len(rows)), [len(each) for each in mine])
+        lease = np.concatenate([NO_LEASES, *mine]) - first
+        leases = np.zeros((len(rows), horizon), dtype=bool)
+        ahead = (lease >= 0) & (lease < horizon)
+        leases[at[ahead], lease[ahead]] = True
+        leases &= np.cumsum(leases, axis=1) <= options.need[rows][:, None]
+        return rows, leases
 
-    def as_planned(self, record: SloRecord, first: int, horizon: int) -> tuple[Options, Bools, list[SloRecord]]:
-        """One option a job, what it has from `first` on, its leases, (jobs, leases), and all options of one more."""
-        others = [r for r in self.records.values() if r.promised >= 0 and len(r.leases) and r.leases[-1] >= first]
-        taken = np.zeros((len(others), horizon), dtype=bool)
-        if others:
-            lease = np.concatenate([r.leases for r in others]) - first
-            owner = np.repeat(np.arange(len(others)), [len(r.leases) for r in others])
-            taken[owner[lease >= 0], lease[lease >= 0]] = True
-        need = taken.sum(axis=1).tolist()
-        rows = []
-        for number, r in enumerate(others):
-            mode, last = r.modes[r.mode], self.grid.ended_by(r.job.submit_s + r.reward.steps[r.step][0]) - first
-            rows.append((number, r.mode, mode.kind, mode.taken, need[number], min(last, horizon), r.step, r.value))
-        rows += self._rows(len(others), record, first, horizon, False)
-        return Options.of(rows, [True] * len(others) + [False]), taken, others
+    def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
+        """Write down what a draft gives the jobs; with `keep` their leases before `first` stay."""
+        self.version += 1
+        number, lease = np.nonzero(draft.taken)
+        ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
+        lease, rows = lease + first, draft.row.tolist()
+        modes, steps = draft.options.mode.tolist(), draft.options.step.tolist()
+        for at, record in enumerate(records):
+            given = lease[ends[at] : ends[at + 1]]
+            if keep and len(record.leases) and record.leases[0] < first:
+                given = np.concatenate([record.leases[record.leases < first], given])
+            record.leases = given
+            if rows[at] >= 0:
+                record.mode, record.step = modes[rows[at]], steps[rows[at]]
 
-    @staticmethod
-    def give(record: SloRecord, draft: Draft, number: int, first: int) -> None:
-        """Write down what a draft gives one job; leases before `first` stay."""
-        before = record.leases[record.leases < first]
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
+        """As :meth:`give`, of the job of one number; its leases before `first` stay."""
+        self.version += 1
         row = int(draft.row[number])
+        before = record.leases[record.leases < first]
         record.leases = np.concatenate([before, np.flatnonzero(draft.taken[number]) + first])
-        if row >= 0:
-            record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])
+        record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])

@@ -10,6 +10,7 @@ import click
 
 from copter_frontends.cli.output import print_json
 from copter_frontends.cli.simulate import POLICY_NAMES, SimulateOptions, run_simulation, simulate
+from copter_frontends.policy_names import DEADLINE_NAMES
 
 OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every")
 """Options of ``copter simulate`` alone: the policy, another solver beside it, the saved run."""
@@ -40,7 +41,8 @@ def _defaults_of_the_others() -> dict[str, Any]:
 
 def _run(policies: tuple[str, ...], **options: Any) -> None:
     """Simulate the same jobs under several policies and set the figures side by side."""
-    asked = [SimulateOptions(**{**_defaults_of_the_others(), **options, "policy": name}) for name in policies]
+    shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
+    asked = [SimulateOptions(**{**shared, "policy": name}) for name in policies]
     asked[0].check()
     summaries = []
     for each in asked:

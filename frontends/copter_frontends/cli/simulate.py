@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from copter_frontends.cli.output import InputError, complain, print_json
-from copter_frontends.policy_names import BASELINE_NAMES
+from copter_frontends.policy_names import BASELINE_NAMES, DEADLINE_NAMES
 
 if TYPE_CHECKING:
     from copter_frontends.goodput.profiled import ProfiledApplication
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-POLICY_NAMES = ("sia", "hadar", "hops", "hare", "fifo", *BASELINE_NAMES)
+POLICY_NAMES = ("sia", "hadar", "hops", "hare", "chronus", "fifo", *BASELINE_NAMES)
 """The keys of :data:`copter_frontends.simulator.policies.POLICIES`, here so that ``--help`` imports nothing."""
 
 SEMANTICS_NAMES = ("default", "sia-artifact")
@@ -62,6 +62,7 @@ class SimulateOptions:
     events: str | None = None
     save: str | None = None
     save_every: int | None = None
+    deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
 
     def warmup(self, round_s: float, sampled: bool) -> int:
         """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
@@ -188,6 +189,7 @@ def summary_of(
         "gpus": result.gpus,
         **figures,
         **_fairness(asked, result, workload),
+        **_deadlines(asked, result, workload),
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
@@ -205,6 +207,21 @@ def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Worklo
     from copter_frontends.vocabulary import configurations_of
 
     return fairness_summary(result, workload.jobs, GoodputAloneTimes(GoodputModel(configurations_of(_cluster(asked)))))
+
+
+def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
+    """How often the deadlines that were drawn are missed, where there are any."""
+    if not asked.deadlines and asked.policy not in DEADLINE_NAMES:
+        return {}
+    from copter_frontends.baselines.throughputs import GoodputThroughputs
+    from copter_frontends.chronus.drawn_rewards import DrawnRewards, deadline_summary
+    from copter_frontends.goodput import GoodputModel
+    from copter_frontends.simulator.policies import POLICIES
+    from copter_frontends.vocabulary import configurations_of
+
+    cluster = _cluster(asked)
+    rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster))))
+    return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards)
 
 
 def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:

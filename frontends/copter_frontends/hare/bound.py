@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from copter_frontends.hare.instance import Floats
 from copter_frontends.hare.relaxation import Relaxation
 
-_STEPS = 26  # halvings of the bracket of a job's price
+_LAM_STEPS, _NU_STEPS = 40, 24  # tangents at most, for a job's two prices
+_FLAT = 1e-11  # relative; what is left under the tangents at which the search for a price ends
+
+_FLAT_NU = 1e-7  # the same for the outer of the two, relative to the inner price
 
 Ints = NDArray[np.int64]
 
@@ -25,58 +28,67 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 @_compiled
 def job_value(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
-) -> tuple[float, float]:
-    """(value, slope in lam) of HR12 for one job, without the constant nu h."""
-    value, slope = lam, 1.0
+) -> tuple[float, float, float]:
+    """(value, slope in lam, work-weighted start) of HR12 for one job, without nu h; its slope in nu is h + the last."""
+    value, slope, mean = lam, 1.0, 0.0
     for i in range(first, price.shape[0]):
         best, share = 0.0, 0.0
         worth = lam - start[i] * nu
+        if worth <= 0:
+            continue
         for g in range(price.shape[1]):
             margin = alpha[g] * worth - price[i, g]
             if margin > best:
                 best, share = margin, alpha[g]
         value -= parallel[i] * best
         slope -= parallel[i] * share
-    return value, slope
+        mean += parallel[i] * share * start[i]
+    return value, slope, mean
 
 
 @_compiled
-def best_value(
+def best_lam(
     lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats
-) -> tuple[float, float]:
-    """(largest value over lam found, its lam), by bracketing from a guess and halving."""
-    value, slope = job_value(lam, nu, first, start, alpha, parallel, price)
-    best, at = value, lam
-    step = 1e-3 * max(abs(lam), 1e-12) * (1.0 if slope > 0 else -1.0)
-    low, high, rising = lam, lam, slope > 0
+) -> tuple[float, float, float]:
+    """(largest value over lam, its lam, its mean start) for a given nu, by tangents from a guess.
+
+    The value is concave and piecewise linear in lam: where the tangents at the two ends of a bracket meet is nearer.
+    """
+    value, slope, mean = job_value(lam, nu, first, start, alpha, parallel, price)
+    low, low_value, low_slope, low_mean = lam, value, slope, mean
+    high, high_value, high_slope, high_mean = lam, value, slope, mean
+    step = 1e-2 * max(abs(lam), 1e-12)
     for _ in range(60):
-        probe = lam + step
-        value, slope = job_value(probe, nu, first, start, alpha, parallel, price)
-        if value > best:
-            best, at = value, probe
-        if rising:
-            if slope <= 0:
-                high = probe
-                break
-            low = probe
-        else:
-            if slope > 0:
-                low = probe
-                break
-            high = probe
-        step *= 4.0
-    for _ in range(_STEPS):
-        probe = 0.5 * (low + high)
-        value, slope = job_value(probe, nu, first, start, alpha, parallel, price)
-        if value > best:
-            best, at = value, probe
-        if slope > 0:
-            low = probe
-        else:
-            high = probe
-        if high - low <= 1e-9 * abs(high):
+        if low_slope > 0 and high_slope <= 0:
             break
-    return best, at
+        if high_slope > 0:
+            low, low_value, low_slope, low_mean = high, high_value, high_slope, high_mean
+            high += step
+            high_value, high_slope, high_mean = job_value(high, nu, first, start, alpha, parallel, price)
+        else:
+            high, high_value, high_slope, high_mean = low, low_value, low_slope, low_mean
+            low -= step
+            low_value, low_slope, low_mean = job_value(low, nu, first, start, alpha, parallel, price)
+        step *= 4.0
+    best, best_at = (low_value, low) if low_value > high_value else (high_value, high)
+    for _ in range(_LAM_STEPS):
+        if low_slope <= 0 or high_slope > 0:
+            break
+        at = (high_value - low_value + low_slope * low - high_slope * high) / (low_slope - high_slope)
+        top = low_value + low_slope * (at - low)
+        value, slope, mean = job_value(at, nu, first, start, alpha, parallel, price)
+        if value > best:
+            best, best_at = value, at
+        if top - value <= _FLAT * (abs(top) + abs(at)) or not low < at < high:
+            break
+        if slope > 0:
+            low, low_value, low_slope, low_mean = at, value, slope, mean
+        else:
+            high, high_value, high_slope, high_mean = at, value, slope, mean
+    share = 0.0
+    if low_slope > 0 >= high_slope:
+        share = low_slope / (low_slope - high_slope)
+    return best, best_at, (1.0 - share) * low_mean + share * high_mean
 
 
 @_compiled
@@ -84,15 +96,50 @@ def job_bounds(
     low: int, high: int, first: Ints, start: Floats, alpha: Floats, parallel: Floats, weight: Floats, excess: Floats,
     price: Floats, lam: Floats, nu: Floats, found: Floats,
 ) -> None:  # fmt: skip
-    """Best value of each job found from the guesses (lam, nu): at that nu, and at the nearer end of its range."""
+    """phi_n of HR12, as large as is found from the guesses (lam, nu), which are replaced by where it is.
+
+    Over nu too the value is concave: where its slope at an end of the range points out of it, the end is the answer;
+    else the next is where the tangents at the two ends of the bracket meet.
+    """
     for n in range(low, high):
-        own = min(max(nu[n], 0.0), weight[n])
-        value, at = best_value(lam[n], own, first[n], start[n], alpha[n], parallel[n], price)
-        best = value + own * excess[n]
-        end = weight[n] if own > 0.5 * weight[n] else 0.0
-        guess = at + (end - own) * start[n, first[n]]
-        value, _ = best_value(guess, end, first[n], start[n], alpha[n], parallel[n], price)
-        found[n] = max(best, value + end * excess[n])
+        at = min(max(nu[n], 0.0), weight[n])
+        guess, found[n] = lam[n] + (at - nu[n]) * start[n, first[n]], -np.inf
+        left, left_value, left_slope = 0.0, 0.0, -1.0
+        right, right_value, right_slope = weight[n], 0.0, 1.0
+        for _ in range(_NU_STEPS):
+            value, guess, mean = best_lam(guess, at, first[n], start[n], alpha[n], parallel[n], price)
+            slope = excess[n] + mean
+            value += at * excess[n]
+            if value > found[n]:
+                found[n], lam[n], nu[n] = value, guess, at
+            if slope > 0:
+                left, left_value, left_slope = at, value, slope
+            else:
+                right, right_value, right_slope = at, value, slope
+            if left == right:
+                break
+            if left_slope <= 0 or right_slope > 0:
+                after = right if slope > 0 else left
+            else:
+                after = (right_value - left_value + left_slope * left - right_slope * right) / (
+                    left_slope - right_slope
+                )
+                top = left_value + left_slope * (after - left)
+                if top - found[n] <= _FLAT_NU * abs(lam[n]) or not left < after < right:
+                    break
+            guess, at = guess + (after - at) * mean, after
+
+
+def best_prices(
+    data: Relaxation, price: Floats, lam: Floats, nu: Floats, pool: ThreadPoolExecutor | None = None, ranges: int = 16
+) -> tuple[Floats, Floats, Floats]:
+    """(phi, lam, nu), each (N,): HR12 of every job at the prices, and the job's own prices that give it."""
+    n = len(data.weight)
+    lam, nu, found = lam.copy(), nu.copy(), np.zeros(n)
+    rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, np.maximum(price, 0.0))
+    spans = [(n * k // ranges, n * (k + 1) // ranges) for k in range(ranges)]
+    list((pool.map if pool else map)(lambda span: job_bounds(*span, *rest, lam, nu, found), spans))
+    return found, lam, nu
 
 
 def certified_bound(
@@ -109,9 +156,5 @@ def certified_bound(
         Guesses of the duals of each job's work and excess rows; they are improved job by job.
     pool : ThreadPoolExecutor, optional
     """
-    n = len(data.weight)
-    y, found = np.maximum(price, 0.0), np.zeros(n)
-    rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, y, lam, nu, found)
-    spans = [(n * k // ranges, n * (k + 1) // ranges) for k in range(ranges)]
-    list((pool.map if pool else map)(lambda span: job_bounds(*span, *rest), spans))
-    return data.constant + float(found.sum()) - float((data.capacity * y).sum())
+    found, _, _ = best_prices(data, price, lam, nu, pool, ranges)
+    return data.constant + float(found.sum()) - float((data.capacity * np.maximum(price, 0.0)).sum())

@@ -24,43 +24,47 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 @_compiled
 def factor(
     low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, excess: Floats,
-    inner: Floats, tall: Floats, blocks: Floats, used: Floats,
+    ratio: Floats, inverse: Floats, row: Floats, inner: Floats, tall: Floats, blocks: Floats, used: Floats,
 ) -> None:  # fmt: skip
     """Eliminate each job's rows: HR14.
 
     `slack` (2, N, L) are the slacks of HR5 and their duals; `excess` (4, N): e, its dual, surplus, its dual. Written:
-    `inner` (N, 4): S, the weighted mean start, H, residual of HR6; `tall` (2 N, L G): the columns of HR15. Added to:
-    `blocks` (L, G, G) and `used` (L, G), the GPU seconds in use.
+    `ratio` and `inverse` (N, L, G): v / z and 1 / z, zero where there is no column; `row` (4, N, L): d^s, 1 / mu, 1 / r
+    and the mean of alpha of HR13; `inner` (N, 4): S, the weighted mean start, H, residual of HR6; `tall` (2 N, L G):
+    the columns of HR15. Added to: `blocks` (L, G, G) and `used` (L, G), the GPU seconds in use.
     """
     intervals, types = v.shape[1], v.shape[2]
-    weight = np.zeros(types)
     spread = np.zeros(intervals)
     for n in range(low, high):
         whole, moment, done = 0.0, 0.0, 0.0
         tall[2 * n : 2 * n + 2] = 0.0
         for i in range(first[n], intervals):
-            rest = slack[0, n, i] / slack[1, n, i]
+            inv_dual = 1.0 / slack[1, n, i]
+            rest = slack[0, n, i] * inv_dual
             total, mean = rest, 0.0
             for g in range(types):
-                weight[g] = 0.0
                 if alpha[n, g] > 0:
-                    weight[g] = v[n, i, g] / z[n, i, g]
-                    total += weight[g]
-                    mean += alpha[n, g] * weight[g]
-                    done += alpha[n, g] * v[n, i, g]
-                    used[i, g] += v[n, i, g]
-            mean /= total
+                    inverse[n, i, g] = 1.0 / z[n, i, g]
+                    ratio[n, i, g] = v[n, i, g] * inverse[n, i, g]
+                else:
+                    inverse[n, i, g], ratio[n, i, g] = 0.0, 0.0
+                total += ratio[n, i, g]
+                mean += alpha[n, g] * ratio[n, i, g]
+                done += alpha[n, g] * v[n, i, g]
+                used[i, g] += v[n, i, g]
+            inv_total = 1.0 / total
+            mean *= inv_total
+            row[0, n, i], row[1, n, i], row[2, n, i], row[3, n, i] = rest, inv_dual, inv_total, mean
             sigma = rest * mean * mean
             for g in range(types):
-                d = weight[g]
-                if d > 0:
-                    off = alpha[n, g] - mean
-                    sigma += d * off * off
-                    tall[2 * n, i * types + g] = d * off
-                    share = d / total
-                    for k in range(types):
-                        blocks[i, g, k] -= share * weight[k]
-                    blocks[i, g, g] += d
+                d = ratio[n, i, g]
+                off = alpha[n, g] - mean
+                sigma += d * off * off
+                tall[2 * n, i * types + g] = d * off
+                share = d * inv_total
+                for k in range(g):
+                    blocks[i, g, k] -= share * ratio[n, i, k]
+                blocks[i, g, g] += d * (1.0 - share)
             spread[i] = sigma
             whole += sigma
             moment += sigma * start[n, i]
@@ -81,40 +85,34 @@ def factor(
 
 @_compiled
 def reduce_rhs(
-    low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, excess: Floats,
-    inner: Floats, want_v: Floats, want_slack: Floats, want_excess: Floats, rows: Floats, rhs: Floats,
+    low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, slack: Floats, excess: Floats,
+    ratio: Floats, inverse: Floats, row: Floats, inner: Floats, want_v: Floats, want_slack: Floats,
+    want_excess: Floats, rows: Floats, rhs: Floats,
 ) -> None:  # fmt: skip
     """Right-hand side of HR15 for the complementarity products that are wanted: `want_v`, `want_slack`, `want_excess`.
 
     Written: `rows` (N, 2), the work and mean rows' own right-hand sides; added to: `rhs` (L, G).
     """
     intervals, types = v.shape[1], v.shape[2]
-    move, off, weight = np.zeros((intervals, types)), np.zeros((intervals, types)), np.zeros(types)
+    move, off = np.zeros((intervals, types)), np.zeros((intervals, types))
     for n in range(low, high):
         whole, middle, curve = inner[n, 0], inner[n, 1], inner[n, 2]
         work, mean_row = inner[n, 3], 0.0
         for i in range(first[n], intervals):
-            rest = slack[0, n, i] / slack[1, n, i]
-            moved = want_slack[n, i] / slack[1, n, i] - slack[0, n, i]
-            total, mean, lead = rest, 0.0, 0.0
+            mean = row[3, n, i]
+            moved, lead = want_slack[n, i] * row[1, n, i] - slack[0, n, i], 0.0
             for g in range(types):
-                weight[g] = 0.0
-                move[i, g] = 0.0
-                if alpha[n, g] > 0:
-                    weight[g] = v[n, i, g] / z[n, i, g]
-                    total += weight[g]
-                    mean += alpha[n, g] * weight[g]
-                    u = want_v[n, i, g] / z[n, i, g] - v[n, i, g]
-                    move[i, g] = u
-                    moved += u
-                    lead += alpha[n, g] * u
-            mean /= total
+                u = want_v[n, i, g] * inverse[n, i, g] - v[n, i, g]
+                move[i, g] = u
+                moved += u
+                lead += alpha[n, g] * u
             lead -= mean * moved
             work -= lead
             mean_row += start[n, i] * lead
+            moved *= row[2, n, i]
             for g in range(types):
-                off[i, g] = weight[g] * (alpha[n, g] - mean)
-                move[i, g] -= weight[g] * moved / total
+                off[i, g] = ratio[n, i, g] * (alpha[n, g] - mean)
+                move[i, g] -= ratio[n, i, g] * moved
         mean_row -= want_excess[0, n] / excess[1, n] - excess[0, n]
         mean_row += want_excess[1, n] / excess[3, n] - excess[2, n]
         rows[n, 0], rows[n, 1] = work, mean_row
@@ -126,38 +124,16 @@ def reduce_rhs(
 
 
 @_compiled
-def tally(x: float, z: float, dx: float, dz: float, found: Floats) -> None:
-    """Take a pair into `found` (6,): largest primal and dual step so far; sums of x z, x dz, z dx, dx dz."""
-    if dx < 0:
-        found[0] = min(found[0], -x / dx)
-    if dz < 0:
-        found[1] = min(found[1], -z / dz)
-    found[2] += x * z
-    found[3] += x * dz
-    found[4] += z * dx
-    found[5] += dx * dz
-
-
-@_compiled
 def row_duals(
-    first: int, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, slack_dual: Floats, inner: Floats,
-    rows: Floats, dy: Floats,
-) -> tuple[float, float]:  # fmt: skip
+    first: int, start: Floats, alpha: Floats, ratio: Floats, mean: Floats, inner: Floats, rows: Floats, dy: Floats
+) -> tuple[float, float]:
     """Steps of the duals of one job's HR6 and HR8."""
     whole, middle, curve = inner[0], inner[1], inner[2]
     along, tilted = 0.0, 0.0
-    for i in range(first, v.shape[0]):
-        total, mean = slack[i] / slack_dual[i], 0.0
-        for g in range(v.shape[1]):
-            if alpha[g] > 0:
-                weight = v[i, g] / z[i, g]
-                total += weight
-                mean += alpha[g] * weight
-        mean /= total
+    for i in range(first, ratio.shape[0]):
         here = 0.0
-        for g in range(v.shape[1]):
-            if alpha[g] > 0:
-                here += v[i, g] / z[i, g] * (alpha[g] - mean) * dy[i, g]
+        for g in range(ratio.shape[1]):
+            here += ratio[i, g] * (alpha[g] - mean[i]) * dy[i, g]
         along += here
         tilted += (start[i] - middle) * here
     dnu = (rows[1] + middle * rows[0] + tilted) / curve
@@ -165,50 +141,50 @@ def row_duals(
 
 
 @_compiled
-def interval_steps(
-    theta: float, alpha: Floats, v: Floats, z: Floats, want: Floats, slack: float, slack_dual: float, slack_want: float,
-    dy: Floats, dv: Floats, dz: Floats, found: Floats,
-) -> tuple[float, float]:  # fmt: skip
-    """Steps of one job's columns in one interval; those of the interval's slack and its dual are returned."""
-    move = slack_want / slack_dual - slack
-    total, mean, moved, priced = slack / slack_dual, 0.0, move, 0.0
-    for g in range(v.shape[0]):
-        if alpha[g] > 0:
-            weight = v[g] / z[g]
-            total += weight
-            mean += alpha[g] * weight
-            moved += want[g] / z[g] - v[g]
-            priced += weight * dy[g]
-    dmu = -(moved + mean * theta + priced) / total
-    for g in range(v.shape[0]):
-        if alpha[g] > 0:
-            slope = alpha[g] * theta + dmu + dy[g]
-            dv[g] = want[g] / z[g] - v[g] + v[g] / z[g] * slope
-            dz[g] = -slope
-            tally(v[g], z[g], dv[g], dz[g], found)
-    ds = move + slack / slack_dual * dmu
-    tally(slack, slack_dual, ds, -dmu, found)
-    return ds, -dmu
+def tally(x: float, z: float, dx: float, dz: float, found: Floats) -> None:
+    """Take a pair into `found` (6,): largest -dx / x and -dz / z so far; sums of x z, x dz, z dx, dx dz."""
+    if -dx > found[0] * x:
+        found[0] = -dx / x
+    if -dz > found[1] * z:
+        found[1] = -dz / z
+    found[2] += x * z
+    found[3] += x * dz
+    found[4] += z * dx
+    found[5] += dx * dz
 
 
 @_compiled
 def substitute(
     low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, excess: Floats,
-    inner: Floats, want_v: Floats, want_slack: Floats, want_excess: Floats, rows: Floats, dy: Floats, dv: Floats,
-    dz: Floats, dslack: Floats, dexcess: Floats, dinner: Floats, found: Floats,
+    ratio: Floats, inverse: Floats, row: Floats, inner: Floats, want_v: Floats, want_slack: Floats,
+    want_excess: Floats, rows: Floats, dy: Floats, dv: Floats, dz: Floats, dslack: Floats, dexcess: Floats,
+    dinner: Floats, found: Floats,
 ) -> None:  # fmt: skip
     """Steps of all that is a job's own from the step of the prices, HR16.
 
     Overwritten: the steps; `dinner` (N, 2): of the duals of HR6 and HR8. Every pair goes into `found` (:func:`tally`).
     """
+    types = v.shape[2]
+    slope = np.zeros(types)
     for n in range(low, high):
-        dlam, dnu = row_duals(first[n], start[n], alpha[n], v[n], z[n], slack[0, n], slack[1, n], inner[n], rows[n], dy)
+        dlam, dnu = row_duals(first[n], start[n], alpha[n], ratio[n], row[3, n], inner[n], rows[n], dy)
         dinner[n, 0], dinner[n, 1] = dlam, dnu
         for i in range(first[n], v.shape[1]):
-            dslack[0, n, i], dslack[1, n, i] = interval_steps(
-                dlam - start[n, i] * dnu, alpha[n], v[n, i], z[n, i], want_v[n, i], slack[0, n, i], slack[1, n, i],
-                want_slack[n, i], dy[i], dv[n, i], dz[n, i], found,
-            )  # fmt: skip
+            theta = dlam - start[n, i] * dnu
+            move = want_slack[n, i] * row[1, n, i] - slack[0, n, i]
+            total = move + theta * row[3, n, i] / row[2, n, i]
+            for g in range(types):
+                slope[g] = alpha[n, g] * theta + dy[i, g]
+                dv[n, i, g] = want_v[n, i, g] * inverse[n, i, g] - v[n, i, g]
+                total += dv[n, i, g] + ratio[n, i, g] * dy[i, g]
+            dmu = -total * row[2, n, i]
+            for g in range(types):
+                if alpha[n, g] > 0:
+                    dv[n, i, g] += ratio[n, i, g] * (slope[g] + dmu)
+                    dz[n, i, g] = -slope[g] - dmu
+                    tally(v[n, i, g], z[n, i, g], dv[n, i, g], dz[n, i, g], found)
+            dslack[0, n, i], dslack[1, n, i] = move + row[0, n, i] * dmu, -dmu
+            tally(slack[0, n, i], slack[1, n, i], dslack[0, n, i], -dmu, found)
         for k in range(0, 4, 2):
             x, dual = excess[k, n], excess[k + 1, n]
             rise = -dnu if k == 0 else dnu
@@ -247,6 +223,18 @@ def aim_central(
                 if alpha[n, g] > 0:
                     product = (v[n, i, g] + primal * dv[n, i, g]) * (z[n, i, g] + dual * dz[n, i, g])
                     want_v[n, i, g] += nearer(product, target)
+
+
+@_compiled
+def shift(
+    low: int, high: int, first: Ints, primal: float, dual: float, v: Floats, z: Floats, dv: Floats, dz: Floats
+) -> None:
+    """Move the columns of the jobs by a step, and their reduced costs by another."""
+    for n in range(low, high):
+        for i in range(first[n], v.shape[1]):
+            for g in range(v.shape[2]):
+                v[n, i, g] += primal * dv[n, i, g]
+                z[n, i, g] += dual * dz[n, i, g]
 
 
 @_compiled

@@ -12,12 +12,19 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from copter_frontends.hare.instance import Floats
-from copter_frontends.hare.interior_kernels import aim_central, aim_second_order, factor, reduce_rhs, substitute
+from copter_frontends.hare.interior_kernels import (
+    aim_central,
+    aim_second_order,
+    factor,
+    reduce_rhs,
+    shift,
+    substitute,
+)
 from copter_frontends.hare.relaxation import Relaxation
 
 Direction = tuple[float, float, Floats]  # largest primal and dual step, sums of x z, x dz, z dx, dx dz
 
-CHUNKS, CHUNK = 16, 64  # ranges of jobs at most, jobs of one at least; sums in their order: threads change no bits
+CHUNKS, CHUNK = 16, 32  # ranges of jobs at most, jobs of one at least; sums in their order: threads change no bits
 BACK = 0.9  # of the way to the boundary that a step goes: products stay alike
 SHIFT = 1e-13  # of the diagonal, added so that a factorisation does not fail near the end
 LARGEST_SIGMA = 0.6  # of the products at hand that a step aims at, at most
@@ -55,6 +62,10 @@ class Iterate:
         """A copy that shares nothing."""
         return Iterate(*(getattr(self, name).copy() for name in self.__slots__))
 
+    def zeros(self) -> Iterate:
+        """As many zeros: room for a step."""
+        return Iterate(*(np.zeros_like(getattr(self, name)) for name in self.__slots__))
+
 
 class InteriorPoint:
     """Mehrotra's predictor-corrector on one relaxation.
@@ -69,12 +80,12 @@ class InteriorPoint:
         parts = max(1, min(CHUNKS, n // CHUNK))
         self.ranges = [(n * k // parts, n * (k + 1) // parts) for k in range(parts)]
         self.threads = threads or len(os.sched_getaffinity(0))
-        self.step = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
-        self.want = Iterate(*(np.zeros_like(getattr(iterate, name)) for name in Iterate.__slots__))
-        self.inner, self.rows, self.dinner = np.zeros((n, 4)), np.zeros((n, 2)), np.zeros((n, 2))
+        self.step, self.spare, self.want = iterate.zeros(), iterate.zeros(), iterate.zeros()
+        self.ratio, self.inverse = np.zeros_like(iterate.v), np.zeros_like(iterate.v)
+        self.row, self.inner, self.rows = np.zeros((4, n, intervals)), np.zeros((n, 4)), np.zeros((n, 2))
+        self.dinner, self.spare_dinner = np.zeros((n, 2)), np.zeros((n, 2))
         self.tall = np.zeros((2 * n, intervals * types))
-        pairs = int(relaxation.usable.sum()) + (intervals - relaxation.first).sum() + 2 * n + intervals * types
-        self.pairs = int(pairs)
+        self.pairs = pairs(relaxation)
         self.iterations = 0
         self.product = self.complementarity()
 
@@ -101,17 +112,22 @@ class InteriorPoint:
     def _correct(self, pool: ThreadPoolExecutor, target: float, found: Direction) -> Direction:
         """Gondzio's correctors, while they lengthen the step."""
         for _ in range(CORRECTORS):
-            kept = self.step.copy(), self.dinner.copy()
             self._aim_central(pool, target, min(1.0, 1.1 * found[0] + 0.1), min(1.0, 1.1 * found[1] + 0.1))
+            self._swap()
             wider = self._direction(pool)
             gain = (wider[0] + wider[1]) / (found[0] + found[1])
             if gain < 1.0:
-                self.step, self.dinner = kept
+                self._swap()
                 break
             found = wider
             if gain < LEAST_GAIN:
                 break
         return found
+
+    def _swap(self) -> None:
+        """Put the step aside, and take the one put aside before."""
+        self.step, self.spare = self.spare, self.step
+        self.dinner, self.spare_dinner = self.spare_dinner, self.dinner
 
     def complementarity(self) -> float:
         """Mean of x z over all pairs."""
@@ -133,11 +149,12 @@ class InteriorPoint:
         dual = at.lam.sum() - (data.parallel * at.slack[1]).sum() + data.excess @ at.excess[3]
         return float(primal), float(dual - (data.capacity * at.room[1]).sum())
 
-    # Inside -------------------------------------------------------------------------------------------------------
+    def gap(self) -> float:
+        """The larger of the two objectives' difference and the sum of all products, in the objective's units."""
+        primal, dual = self.objectives()
+        return max(abs(primal - dual), self.product * self.pairs)
 
-    def _common(self) -> tuple[Any, ...]:
-        data, at = self.data, self.at
-        return data.first, data.start, data.alpha, at.v, at.z, at.slack, at.excess
+    # Inside -------------------------------------------------------------------------------------------------------
 
     def _each(self, pool: ThreadPoolExecutor, call: Callable[..., Any], parts: Sequence[Any]) -> None:
         """call(range, part) for every range of jobs, on the pool's threads where there are several."""
@@ -151,17 +168,21 @@ class InteriorPoint:
 
     def _factor(self, pool: ThreadPoolExecutor) -> bool:
         _, intervals, types = self.data.shape
+        data, at = self.data, self.at
+        own = (data.first, data.start, data.alpha, at.v, at.z, at.slack, at.excess)
         blocks, used = self._over(
             pool,
-            lambda low, high, b, u: factor(low, high, *self._common(), self.inner, self.tall, b, u),
+            lambda low, high, b, u: factor(
+                low, high, *own, self.ratio, self.inverse, self.row, self.inner, self.tall, b, u
+            ),
             (intervals, types, types),
             (intervals, types),
         )
-        room, size = self.at.room, intervals * types
+        blocks += np.tril(blocks, -1).transpose(0, 2, 1)
+        room, size = at.room, intervals * types
         matrix = -(self.tall.T @ self.tall)
-        at = np.arange(types)
         for i in range(intervals):
-            rows = i * types + at
+            rows = i * types + np.arange(types)
             matrix[rows[:, None], rows] += blocks[i]
         diagonal = np.arange(size)
         matrix[diagonal, diagonal] += (room[0] / room[1]).ravel()
@@ -171,7 +192,9 @@ class InteriorPoint:
             return False
         self.scale = 1.0 / np.sqrt(matrix[diagonal, diagonal])
         try:
-            self.chol = cho_factor(matrix * self.scale[:, None] * self.scale, lower=True, check_finite=False)
+            matrix *= self.scale[:, None]
+            matrix *= self.scale
+            self.chol = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             return False
         return True
@@ -203,23 +226,26 @@ class InteriorPoint:
 
     def _direction(self, pool: ThreadPoolExecutor) -> Direction:
         """Fill the step for the products wanted; the largest step lengths, and the sums of x z, x dz, z dx, dx dz."""
-        d, room, droom, want = self.step, self.at.room, self.step.room, self.want
-        own = (self.inner, want.v, want.slack[0], want.excess[0::2])
+        d, room, droom, want, data, at = self.step, self.at.room, self.step.room, self.want, self.data, self.at
+        jobs = (data.first, data.start, data.alpha, at.v)
+        own = (self.ratio, self.inverse, self.row, self.inner, want.v, want.slack[0], want.excess[0::2])
         (rhs,) = self._over(
             pool,
-            lambda low, high, r: reduce_rhs(low, high, *self._common(), *own, self.rows, r),
-            self.data.shape[1:],
+            lambda low, high, r: reduce_rhs(low, high, *jobs, at.slack, at.excess, *own, self.rows, r),
+            data.shape[1:],
         )
         move = want.room[0] / room[1] - room[0]
         rhs += self.short - move
         dy = (self.scale * cho_solve(self.chol, self.scale * rhs.ravel(), check_finite=False)).reshape(rhs.shape)
         droom[0], droom[1] = move + room[0] / room[1] * dy, -dy
-        parts: list[Floats] = [np.array([np.inf, np.inf, 0, 0, 0, 0]) for _ in self.ranges]
+        parts: list[Floats] = [np.zeros(6) for _ in self.ranges]
         steps = (self.rows, dy, d.v, d.z, d.slack, d.excess, self.dinner)
-        self._each(pool, lambda span, part: substitute(*span, *self._common(), *own, *steps, part), parts)
+        self._each(
+            pool, lambda span, part: substitute(*span, *jobs, at.z, at.slack, at.excess, *own, *steps, part), parts
+        )
         found = np.array(parts)
-        primal = min(float(found[:, 0].min()), _longest(room[0], droom[0]))
-        dual = min(float(found[:, 1].min()), _longest(room[1], droom[1]))
+        primal = min(1.0 / max(float(found[:, 0].max()), BACK), _longest(room[0], droom[0]))
+        dual = min(1.0 / max(float(found[:, 1].max()), BACK), _longest(room[1], droom[1]))
         sums = found[:, 2:].sum(axis=0)
         sums += [(room[0] * room[1]).sum(), (room[0] * droom[1]).sum(), (room[1] * droom[0]).sum(), 0.0]
         sums[3] += (droom[0] * droom[1]).sum()
@@ -228,16 +254,18 @@ class InteriorPoint:
     def _move(self, pool: ThreadPoolExecutor, primal: float, dual: float) -> None:
         at, d = self.at, self.step
 
-        def shift(low: int, high: int) -> None:
-            at.v[low:high] += primal * d.v[low:high]
-            at.z[low:high] += dual * d.z[low:high]
-
-        self._over(pool, shift)
+        self._over(pool, lambda low, high: shift(low, high, self.data.first, primal, dual, at.v, at.z, d.v, d.z))
         for k, length in ((0, primal), (1, dual)):
             at.slack[k] += length * d.slack[k]
             at.room[k] += length * d.room[k]
             at.excess[k::2] += length * d.excess[k::2]
         at.lam += dual * self.dinner[:, 0]
+
+
+def pairs(data: Relaxation) -> int:
+    """How many products of a column or a slack with its dual there are."""
+    jobs, intervals, types = data.shape
+    return int(data.usable.sum() + (intervals - data.first).sum()) + 2 * jobs + intervals * types
 
 
 def _longest(x: Floats, step: Floats) -> float:

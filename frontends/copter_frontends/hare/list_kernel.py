@@ -33,11 +33,18 @@ def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
 @_compiled
 def occupy(times: Floats, gpu: Ints, at: int, end: int, until: float) -> None:
     """Hold the GPU at a place until a later time, and keep the times sorted."""
-    which = gpu[at]
-    while at + 1 < end and times[at + 1] < until:
-        times[at], gpu[at] = times[at + 1], gpu[at + 1]
-        at += 1
-    times[at], gpu[at] = until, which
+    which, low, high = gpu[at], at, end - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if times[middle] < until:
+            low = middle
+        else:
+            high = middle - 1
+    for k in range(at, low):
+        times[k] = times[k + 1]
+    for k in range(at, low):
+        gpu[k] = gpu[k + 1]
+    times[low], gpu[low] = until, which
 
 
 @_compiled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -98,6 +98,28 @@ class Relaxation:
     def variables(self) -> int:
         """Columns: GPU seconds, and an excess a job."""
         return int(self.usable.sum()) + len(self.weight)
+
+    def in_units(self, unit_s: float, unit_weight: float) -> Relaxation:
+        """The same with time in units of `unit_s` and weights in units of `unit_weight`."""
+        return Relaxation(
+            capacity=self.capacity / unit_s,
+            parallel=self.parallel / unit_s,
+            alpha=self.alpha * unit_s,
+            start=self.start / unit_s,
+            first=self.first,
+            floor=self.floor / unit_s,
+            excess=self.excess / unit_s,
+            weight=self.weight / unit_weight,
+        )
+
+    def of_jobs(self, jobs: Ints) -> Relaxation:
+        """That of some of the jobs alone, with all capacities."""
+        own = ("parallel", "alpha", "start", "first", "floor", "excess", "weight")
+        return replace(self, **{name: getattr(self, name)[jobs] for name in own})
+
+    def with_capacity(self, capacity: Floats) -> Relaxation:
+        """The same with other capacities, (L, G)."""
+        return replace(self, capacity=capacity)
 
     def program(self) -> LinearProgram:
         """The same as a general linear program, for other solvers.

@@ -14,6 +14,7 @@ Ints = NDArray[np.int64]
 
 _OUTER = 20  # bisections on the dual of HR8
 _BISECTIONS = 40
+_NEAR = 0.01  # relative; what the work may lack, which the method that starts there mends
 _INNER = 12  # Newton steps on one interval's row
 
 
@@ -44,6 +45,8 @@ def fill_interval(base: Floats, limit: float, target: float, z: Floats) -> float
                 part = target / (base[g] + t)
                 total += part
                 slope += part * part / target
+        if abs(total - limit) <= 1e-4 * limit:
+            break
         if total < limit:
             high = min(high, t)
         else:
@@ -93,34 +96,46 @@ def excess_dual(behind: float, weight: float, target: float) -> float:
 
 @_compiled
 def work_dual(
-    nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats, target: float,
+    lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats, target: float,
     base: Floats, z: Floats, dual: Floats,
 ) -> tuple[float, float]:  # fmt: skip
-    """(lam, mean busy time) at which the work is one, for a given nu, by bisection."""
-    span = 0.0
-    intervals, types = price.shape
-    for i in range(first, intervals):
-        for g in range(types):
-            if alpha[g] > 0:
-                span = max(span, (price[i, g] + target / parallel[i]) / alpha[g] + start[i] * nu)
-    low, high, mean = 0.0, span, 0.0
-    while work_at(low, nu, first, start, alpha, parallel, price, target, base, z, dual)[0] > 1.0:
-        low = 2.0 * low - span
+    """(lam, mean busy time) at which the work is one within `_NEAR`, for a given nu, from a guess of lam.
+
+    The guess is bracketed, then false position with the older end's residual halved (Illinois), on the log of the work.
+    """
+    work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
+    off, step = np.log(work), 0.02 * max(abs(lam), 1e-12)
+    low, high, low_off, high_off, last = lam, lam, off, off, 0
     for _ in range(_BISECTIONS):
-        if work_at(high, nu, first, start, alpha, parallel, price, target, base, z, dual)[0] > 1.0:
-            break
-        high *= 2.0
-    for _ in range(_BISECTIONS):
-        lam = 0.5 * (low + high)
-        work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
-        if work > 1.0:
-            high = lam
-        else:
-            low = lam
-        if abs(work - 1.0) <= 1e-5:
+        if abs(off) <= _NEAR:
             return lam, mean
-    lam = 0.5 * (low + high)
-    return lam, work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)[1]
+        if low_off < 0 < high_off:
+            break
+        lam += -step if off > 0 else step
+        step *= 3.0
+        work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
+        if off > 0:
+            high, high_off = low, low_off
+            low, low_off = lam, np.log(work)
+        else:
+            low, low_off = high, high_off
+            high, high_off = lam, np.log(work)
+        off = np.log(work)
+    for _ in range(_BISECTIONS):
+        if abs(off) <= _NEAR:
+            break
+        lam = (low * high_off - high * low_off) / (high_off - low_off)
+        work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
+        off = np.log(work)
+        if off > 0:
+            high, high_off = lam, off
+            low_off *= 0.5 if last == 1 else 1.0
+            last = 1
+        else:
+            low, low_off = lam, off
+            high_off *= 0.5 if last == -1 else 1.0
+            last = -1
+    return lam, mean
 
 
 @_compiled
@@ -128,25 +143,33 @@ def respond(
     jobs: Ints, first: Ints, start: Floats, alpha: Floats, parallel: Floats, weight: Floats, behind: Floats,
     price: Floats, target: float, v: Floats, z: Floats, slack: Floats, excess: Floats, lam: Floats,
 ) -> None:  # fmt: skip
-    """Fill the iterate's entries of `jobs` with their central answers to `price`, (L, G), at products `target`."""
+    """Fill the iterate's entries of `jobs` with their central answers to `price`, (L, G), at products `target`.
+
+    Guesses of the duals of HR6 and HR8 are read from `lam` and ``excess[3]``. The dual of HR8 that an answer asks for
+    falls as the dual itself rises, so that the right one lies between the two.
+    """
     intervals, types = price.shape
     base = np.zeros(types)
     for n in jobs:
         dual = np.zeros(intervals)
-        low, high = -30.0, 30.0  # of log(nu / (weight - nu))
+        odds = (excess[3, n] + 1e-3 * weight[n]) / (weight[n] - excess[3, n] + 1e-3 * weight[n])
+        low, high = -40.0, 40.0  # of log(nu / (weight - nu))
         nu, mean = 0.0, 0.0
         for _ in range(_OUTER):
-            odds = np.exp(0.5 * (low + high))
             nu = weight[n] * odds / (1.0 + odds)
-            lam[n], mean = work_dual(nu, first[n], start[n], alpha[n], parallel[n], price, target, base, z[n], dual)
+            lam[n], mean = work_dual(
+                lam[n], nu, first[n], start[n], alpha[n], parallel[n], price, target, base, z[n], dual
+            )
             wanted = excess_dual(behind[n] + mean, weight[n], target)
-            apart = np.log(wanted / (weight[n] - wanted)) - np.log(odds)
-            if apart > 0:
-                low = np.log(odds)
-            else:
-                high = np.log(odds)
-            if abs(apart) <= 0.2:
+            aim, here = np.log(wanted / (weight[n] - wanted)), np.log(odds)
+            if abs(aim - here) <= 0.2:
                 break
+            low, high = max(low, min(aim, here)), min(high, max(aim, here))
+            if aim > here:
+                low = max(low, here)
+            else:
+                high = min(high, here)
+            odds = np.exp(0.5 * (low + high))
         for i in range(intervals):
             slack[0, n, i], slack[1, n, i] = 1.0, 1.0
             used = 0.0

@@ -1,34 +1,43 @@
-"""The relaxation kept solved: cold by the interior-point method, then warm from where it stood."""
+"""The relaxation kept solved: cold by the interior-point method, then from round to round for the jobs that matter."""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from copter import Status
 from copter.errors import SettingsError
-from copter_frontends.hare.bound import certified_bound
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
-from copter_frontends.hare.interior_point import CHUNKS, InteriorPoint, Iterate, cold_start
+from copter_frontends.hare.interior_point import CHUNKS, InteriorPoint, Iterate, cold_start, pairs
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.relaxation import Relaxation
+from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.response import respond
+from copter_frontends.hare.standing import Standing
 
-NEAR_GAP, FAR_GAP = 2e-4, 5e-3  # relative; the last iterates whose products say at least so much are kept
-FEW_CHANGED = 0.02  # share of jobs up to which the nearer one is where the next solve starts
-NEAR = 3.0  # a row's slack is set to what is left of its capacity where that changes it by no larger a factor
-FRESH_PRODUCTS = 6.0  # where every job has changed, the products are so many times those kept
-WARM_ITERATIONS = 40  # after which a warm solve that has not ended starts afresh, cold
-PATIENCE = 4.0  # times the tolerance; the certified bound is taken once the method's own gap is below
+FREE_SHARE, FREE_CHANGED, FREE_LEAST = 0.06, 6, 96  # jobs freed in a warm round: of all, a changed one, at least
+WIDER = 1.0  # times as many more where those do not do
+ALMOST_ALL = 0.6  # of the jobs, from which on all are solved for
+AIM = 0.5  # of the tolerance that a solve of all jobs goes on to, so that the next rounds have some to spend
+ENOUGH = 0.6  # of the tolerance that the whole's gap may be when the freed jobs' solve ends
+OWN_SHARE = 0.1  # of the tolerance that the freed jobs' own gap may be
+FRESH_GAP = 0.03  # relative gap that the products say where every job is put anew at the kept prices
+FREE_ITERATIONS = 80  # for the freed jobs; they may have been left no room
+PART_GAP = 1e-4  # that the products say where the freed jobs start, relative to the whole
+WARM_ITERATIONS = 40  # after which a warm solve of all jobs that has not ended starts afresh, cold
+PATIENCE = 4.0  # times the tolerance; the certificate is first taken once the method's own gap is below
+NEARLY = 1e-2  # what an iterate that is worth a repair may lack of the rows it does not yet hold
+JUNK = 1e-4  # of what a column could hold, at most, below which its repair empties it
+LEAST_ROOM = 1e-9  # of a capacity that the freed jobs are told is theirs, where none is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelaxationSolution:
-    """An answer to the relaxation.
+    """An answer to the relaxation: a feasible point and prices.
 
     Attributes
     ----------
@@ -37,14 +46,18 @@ class RelaxationSolution:
     objective, bound, gap : float
         Value of the point; what its prices prove of every schedule; (objective - bound) / (1 + |objective|).
     violation : float
-        Largest relative violation of a row (:meth:`.Relaxation.violation`).
+        Largest relative violation of a row (:meth:`.Relaxation.violation`); rounding, unless the grid has no room.
     mean_busy_s, completion_s : ndarray (N,)
         M_n and C_n.
     gpu_seconds : ndarray (N, L, G)
         v.
     price : ndarray (L, G)
         Value of one more second of one GPU, in weighted seconds.
+    job_price : ndarray (2, N)
+        Duals of HR6 and HR8 that give the bound with `price` (HR12).
     iterations : int
+    free_jobs : int
+        Jobs that the interior-point method solved for; the others stayed where they were.
     solve_time_s : float
     warm : bool
         Whether it began where the last solve stood.
@@ -59,34 +72,36 @@ class RelaxationSolution:
     completion_s: Floats
     gpu_seconds: Floats
     price: Floats
+    job_price: Floats
     iterations: int
+    free_jobs: int
     solve_time_s: float
     warm: bool
 
 
 @dataclass(slots=True)
 class _Kept:
-    """Where the last solve stood: its jobs, grid and data (in units); two iterates and their mean products."""
+    """Where the last solve stood: its jobs, grid and program, and its answer in the solver's units."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
     gpu_types: tuple[str, ...]
     data: Relaxation
-    far: tuple[Iterate, float]
-    near: tuple[Iterate, float]
+    standing: Standing
 
 
 class RelaxationSolver:
     """Solves relaxations one after the other; each starts from the last one's prices and columns.
 
-    Jobs that have not changed keep their columns. Those that are new or have changed, and all of them where the grid
-    has moved, are put where the last prices would have them (HR17).
+    Where the grid and the GPUs are as they were, only jobs that are new or have changed and those that are furthest
+    from their best at the kept prices are solved for, in the room that the others leave (HR28); more of them, until
+    the certified gap of the whole is within the tolerance. Where the grid has moved, every job is put where the last
+    prices would have it (HR17).
 
     Parameters
     ----------
     tolerance : float
-        Bound on the relative gap against the certified bound, on the norm of HR4's violations over the capacities'
-        norm (as F6), and on what any job's work lacks.
+        Bound on (objective - bound) / objective of a feasible point.
     threads : int
         Zero for all processors; threads change no bits.
     max_iterations : int
@@ -121,129 +136,178 @@ class RelaxationSolver:
         if instance.n_jobs == 0:
             self._kept = None
             return _empty(relaxation, time.perf_counter() - started)
-        start = None if self._kept is None else self._warm_start(instance, grid, relaxation)
-        if start is None:
-            self._unit_s = float(np.max(relaxation.floor))
-            self._unit_weight = float(np.mean(relaxation.weight))
-            data = _in_units(relaxation, self._unit_s, self._unit_weight)
-            method = self._method(data, cold_start(data))
-        else:
-            method = self._method(_in_units(relaxation, self._unit_s, self._unit_weight), start)
-        limit = self.max_iterations if start is None else min(WARM_ITERATIONS, self.max_iterations)
-        status, bound = self._run(method, instance, grid, started + deadline_s, limit)
-        if start is not None and status in (Status.ITERATION_LIMIT, Status.NUMERICAL_ERROR):
-            start, method = None, self._method(method.data, cold_start(method.data))
-            status, bound = self._run(method, instance, grid, started + deadline_s, self.max_iterations)
-        return self._solution(relaxation, method, status, bound, time.perf_counter() - started, start is not None)
+        until = started + deadline_s
+        with ThreadPoolExecutor(self.threads or None) as pool:
+            warm = self._kept is not None and self._kept.gpu_types == instance.gpu_types
+            if not warm:
+                self._unit_s = float(np.max(relaxation.floor))
+                self._unit_weight = float(np.mean(relaxation.weight))
+            data = relaxation.in_units(self._unit_s, self._unit_weight)
+            found = self._from_kept(instance, grid, data, pool, until) if warm else None
+            if found is None:
+                warm, found = False, self._all(data, cold_start(data), pool, until, self.max_iterations)
+        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, data, found)
+        return self._solution(relaxation, found, time.perf_counter() - started, warm)
 
-    def _method(self, data: Relaxation, start: Iterate) -> InteriorPoint:
-        return InteriorPoint(data, start, self.threads)
+    # All jobs -----------------------------------------------------------------------------------------------------
 
-    def _run(
-        self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid, until: float, limit: int
-    ) -> tuple[Status, float]:
-        """Iterate to the tolerance, keep where the next solve starts; status and certified bound (method's units)."""
-        data, best, status = method.data, -np.inf, Status.ITERATION_LIMIT
-        self._keep(method, instance, grid)
-        with ThreadPoolExecutor(method.threads) as pool:
-            for _ in range(limit):
-                if not method.iterate(pool):
-                    status = Status.NUMERICAL_ERROR
+    def _all(self, data: Relaxation, start: Iterate, pool: ThreadPoolExecutor, until: float, limit: int) -> Standing:
+        """Iterate on all jobs to `AIM` of the tolerance; what is best where that is not reached in time."""
+        method, look = InteriorPoint(data, start, self.threads), PATIENCE * self.tolerance
+        best: Standing | None = None
+        for _ in range(limit):
+            if not method.iterate(pool):
+                break
+            late = time.perf_counter() >= until
+            own = method.gap() / data.constant
+            if late or (own <= look and method.shortfall() <= NEARLY):
+                found = self._standing(data, method, own, pool)
+                best = found if best is None else best.better(found)
+                if late or best.gap <= AIM * self.tolerance:
                     break
-                primal, dual = method.objectives()
-                gap = (primal - dual) / abs(data.constant + primal)
-                met = method.shortfall() <= self.tolerance
-                self._keep_up(method, primal)
-                if time.perf_counter() >= until:
-                    status = Status.TIME_LIMIT
+                look = own * min(max(AIM * self.tolerance / best.gap, 0.3), 0.9)
+        if best is None:
+            best = self._standing(data, method, 1.0, pool)
+        status = Status.ITERATION_LIMIT if method.iterations >= limit else Status.NUMERICAL_ERROR
+        return best.ended(self._status(best.gap, until, status), method.iterations, len(data.weight))
+
+    def _status(self, gap: float, until: float, otherwise: Status) -> Status:
+        if gap <= self.tolerance:
+            return Status.OPTIMAL
+        return Status.TIME_LIMIT if time.perf_counter() >= until else otherwise
+
+    def _standing(self, data: Relaxation, method: InteriorPoint, own: float, pool: ThreadPoolExecutor) -> Standing:
+        """What the iterate at hand is worth: a feasible point, and the bound at its prices."""
+        at = method.at
+        v = repaired(data, at.v, at.excess[3], min(JUNK, own))
+        return Standing.at_prices(data, at.room[1], at.lam, at.excess[3], pool).with_point(
+            data, at.v if v is None else v, feasible=v is not None
+        )
+
+    # From round to round ------------------------------------------------------------------------------------------
+
+    def _from_kept(
+        self, instance: HareInstance, grid: TimeGrid, data: Relaxation, pool: ThreadPoolExecutor, until: float
+    ) -> Standing | None:
+        """Start where the last solve stood; None where there is nothing to go on from, or it did not do."""
+        kept = self._kept
+        assert kept is not None
+        if grid.edges[0] > kept.grid.edges[-1]:
+            return None
+        if np.array_equal(grid.edges, kept.grid.edges) and np.array_equal(data.capacity, kept.data.capacity):
+            found = self._some(data, kept.standing.carried(_unchanged(kept, instance, data)), pool, until)
+            if found is not None:
+                return found
+        price = _price_on(kept.grid, grid, kept.standing.price)
+        lam = np.full(instance.n_jobs, kept.standing.lam.mean())
+        start = self._respond(data, price, lam, 0.5 * data.weight, FRESH_GAP * data.constant, pool)
+        found = self._all(data, start, pool, until, min(WARM_ITERATIONS, self.max_iterations))
+        return found if found.status in (Status.OPTIMAL, Status.TIME_LIMIT) else None
+
+    def _some(self, data: Relaxation, standing: Standing, pool: ThreadPoolExecutor, until: float) -> Standing | None:
+        """Free the changed jobs and those furthest from their best, then more; None where nearly all would be.
+
+        More are those that would gain most by a move at the freed jobs' own prices: where none would, these prices
+        prove the point optimal.
+        """
+        n, iterations = len(data.weight), 0
+        best = standing = standing.priced(data, pool)
+        count = max(FREE_LEAST, int(FREE_SHARE * n), FREE_CHANGED * int(standing.changed.sum()))
+        free = np.sort(np.argsort(-standing.regret(data), kind="stable")[:count])
+        while len(free) < ALMOST_ALL * n:
+            found, steps = self._free(data, standing, free, pool, until)
+            iterations += steps
+            if found is None:
+                return None
+            best = best.better(found)
+            status = self._status(best.gap, until, Status.ITERATION_LIMIT)
+            if status is not Status.ITERATION_LIMIT:
+                return best.ended(status, iterations, len(free))
+            gain = found.regret(data)
+            gain[free] = -np.inf
+            free = np.union1d(free, np.argsort(-gain, kind="stable")[: int(WIDER * len(free))])
+            standing = best
+        return None
+
+    def _free(
+        self, data: Relaxation, standing: Standing, free: Ints, pool: ThreadPoolExecutor, until: float
+    ) -> tuple[Standing | None, int]:
+        """Solve for some jobs in the room that the others leave (HR28).
+
+        Returns the whole at their point and prices, None where they have no room, and the iterations.
+        """
+        others = np.ones(len(data.weight), dtype=np.bool_)
+        others[free] = False
+        room = np.maximum(data.capacity - (standing.v.sum(axis=0) - standing.v[free].sum(axis=0)), 0.0)
+        part = data.of_jobs(free).with_capacity(room)
+        told = part.with_capacity(np.maximum(room, LEAST_ROOM * data.capacity))
+        whole = abs(standing.bound)
+        start = self._respond(told, standing.price, standing.lam[free], standing.nu[free], PART_GAP * whole, pool)
+        method = InteriorPoint(told, start, self.threads)
+        own, look, v = np.inf, self.tolerance, None
+        others_value = float(data.weight[others] @ data.completion_s(standing.v)[others])
+        for _ in range(min(FREE_ITERATIONS, self.max_iterations)):
+            if not method.iterate(pool) or time.perf_counter() >= until:
+                break
+            own = method.gap() / whole
+            if own <= look and method.shortfall() <= NEARLY:
+                v = repaired(part, method.at.v, method.at.excess[3], min(JUNK, own))
+                if v is None or (own <= OWN_SHARE * self.tolerance and method.shortfall() <= self.tolerance):
                     break
-                if met and gap <= PATIENCE * self.tolerance:
-                    at = method.at
-                    best = max(best, certified_bound(data, at.room[1], at.lam, at.excess[3], pool))
-                    value = float(data.weight @ data.completion_s(at.v))
-                    if value - best <= self.tolerance * abs(value):
-                        status = Status.OPTIMAL
-                        break
-            if best == -np.inf:
-                at = method.at
-                best = certified_bound(data, at.room[1], at.lam, at.excess[3], pool)
-        return status, best
+                value = others_value + float(part.weight @ part.completion_s(v))
+                if value - standing.bound <= ENOUGH * self.tolerance * whole:
+                    break
+                look = 0.7 * own
+        at = method.at
+        if v is None:
+            v = repaired(part, at.v, at.excess[3], min(JUNK, own))
+        if v is None:
+            return None, method.iterations
+        lam, nu = standing.lam.copy(), standing.nu.copy()
+        lam[free], nu[free] = at.lam, at.excess[3]
+        found = Standing.at_prices(data, at.room[1], lam, nu, pool)
+        return found.with_jobs(data, standing.v, free, v), method.iterations
 
-    def _keep(self, method: InteriorPoint, instance: HareInstance, grid: TimeGrid) -> None:
-        here = method.at.copy(), method.product
-        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, method.data, here, here)
+    # All jobs put anew --------------------------------------------------------------------------------------------
 
-    def _keep_up(self, method: InteriorPoint, primal: float) -> None:
-        """Keep the iterate at hand while its products say a gap that is not too small."""
-        assert self._kept is not None
-        gap = method.product * method.pairs / abs(method.data.constant + primal)
-        if gap >= NEAR_GAP:
-            self._kept.near = method.at.copy(), method.product
-        if gap >= FAR_GAP:
-            self._kept.far = self._kept.near
+    def _respond(
+        self, data: Relaxation, price: Floats, lam: Floats, nu: Floats, gap: float, pool: ThreadPoolExecutor
+    ) -> Iterate:
+        """Every job's central answer to the prices (HR17), from guesses of its own, at products that say `gap`."""
+        n, intervals, kinds = data.shape
+        target = gap / pairs(data)
+        room = np.stack((data.capacity, np.maximum(price, target / np.maximum(data.capacity, 1e-300))))
+        at = Iterate(
+            np.zeros((n, intervals, kinds)), np.ones((n, intervals, kinds)), np.ones((2, n, intervals)),
+            np.stack((nu, nu, nu, nu)), lam.copy(), room,
+        )  # fmt: skip
+        rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, at.room[1], target)
+        out = (at.v, at.z, at.slack, at.excess, at.lam)
+        list(pool.map(lambda part: respond(part, *rest, *out), np.array_split(np.arange(n), CHUNKS)))
+        at.room[0] = np.maximum(data.capacity - at.v.sum(axis=0), np.minimum(target / at.room[1], data.capacity))
+        return at
 
-    def _solution(
-        self, relaxation: Relaxation, method: InteriorPoint, status: Status, bound: float, seconds: float, warm: bool
-    ) -> RelaxationSolution:
+    def _solution(self, relaxation: Relaxation, found: Standing, seconds: float, warm: bool) -> RelaxationSolution:
         unit = self._unit_s * self._unit_weight
-        v = method.at.v * self._unit_s
+        v = found.v * self._unit_s
         completion = relaxation.completion_s(v)
         objective = float(relaxation.weight @ completion)
         return RelaxationSolution(
-            status=status,
+            status=found.status,
             objective=objective,
-            bound=bound * unit,
-            gap=(objective - bound * unit) / (1.0 + abs(objective)),
+            bound=found.bound * unit,
+            gap=(objective - found.bound * unit) / (1.0 + abs(objective)),
             violation=relaxation.violation(v),
             mean_busy_s=relaxation.mean_busy_s(v),
             completion_s=completion,
             gpu_seconds=v,
-            price=method.at.room[1] * self._unit_weight,
-            iterations=method.iterations,
+            price=found.price * self._unit_weight,
+            job_price=np.stack((found.lam * unit, found.nu * self._unit_weight)),
+            iterations=found.iterations,
+            free_jobs=found.free_jobs,
             solve_time_s=seconds,
             warm=warm,
         )
-
-    # Warm starts --------------------------------------------------------------------------------------------------
-
-    def _warm_start(self, instance: HareInstance, grid: TimeGrid, relaxation: Relaxation) -> Iterate | None:
-        """The last iterate with its changed jobs put anew; None where there is nothing to go on from."""
-        kept = self._kept
-        assert kept is not None
-        if kept.gpu_types != instance.gpu_types or grid.edges[0] > kept.grid.edges[-1]:
-            return None
-        data = _in_units(relaxation, self._unit_s, self._unit_weight)
-        n = instance.n_jobs
-        same_grid = len(grid.edges) == len(kept.grid.edges) and bool(np.all(grid.edges == kept.grid.edges))
-        found = _unchanged(kept, instance, data) if same_grid else np.full(n, -1, dtype=np.int64)
-        stay, anew = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
-        old, target = kept.near if len(anew) <= FEW_CHANGED * n else kept.far
-        room = old.room.copy() if same_grid else _room_on(kept.grid, grid, old.room, data, target)
-        _, intervals, kinds = data.shape
-        at = Iterate(
-            np.zeros((n, intervals, kinds)), np.ones((n, intervals, kinds)), np.ones((2, n, intervals)),
-            np.ones((4, n)), np.zeros(n), room,
-        )  # fmt: skip
-        if len(stay):
-            at.v[stay], at.z[stay], at.lam[stay] = old.v[found[stay]], old.z[found[stay]], old.lam[found[stay]]
-            at.slack[:, stay], at.excess[:, stay] = old.slack[:, found[stay]], old.excess[:, found[stay]]
-        else:
-            target *= FRESH_PRODUCTS
-        self._respond(data, anew, at, target)
-        left = data.capacity - at.v.sum(axis=0)
-        if len(stay):
-            near = (left > at.room[0] / NEAR) & (left < at.room[0] * NEAR)
-            at.room[0][near] = left[near]
-        else:
-            at.room[1] = np.maximum(at.room[1], target / data.capacity)
-            at.room[0] = np.maximum(left, np.minimum(target / at.room[1], data.capacity))
-        return at
-
-    def _respond(self, data: Relaxation, jobs: Ints, at: Iterate, target: float) -> None:
-        rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, at.room[1], target)
-        out = (at.v, at.z, at.slack, at.excess, at.lam)
-        with ThreadPoolExecutor(self.threads or None) as pool:
-            list(pool.map(lambda part: respond(part, *rest, *out), np.array_split(jobs, CHUNKS)))
 
 
 def _unchanged(kept: _Kept, instance: HareInstance, data: Relaxation) -> Ints:
@@ -259,30 +323,13 @@ def _unchanged(kept: _Kept, instance: HareInstance, data: Relaxation) -> Ints:
     return found
 
 
-def _in_units(data: Relaxation, unit_s: float, weight: float) -> Relaxation:
-    """The relaxation with time in units of `unit_s` and weights in units of `weight`."""
-    return replace(
-        data,
-        capacity=data.capacity / unit_s,
-        parallel=data.parallel / unit_s,
-        alpha=data.alpha * unit_s,
-        start=data.start / unit_s,
-        floor=data.floor / unit_s,
-        excess=data.excess / unit_s,
-        weight=data.weight / weight,
-    )
-
-
-def _room_on(before: TimeGrid, grid: TimeGrid, room: Floats, data: Relaxation, target: float) -> Floats:
-    """Prices as they were at each new interval's middle (the last ones beyond the end), and slacks to match."""
+def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:
+    """Prices as they were at each new interval's middle, the last ones beyond the end."""
     middle = 0.5 * (grid.left + grid.right)
-    at = np.clip(np.searchsorted(before.right, middle), 0, before.intervals - 1)
-    price = np.maximum(room[1][at], target / np.maximum(data.capacity, 1e-300))
-    return np.stack((target / price, price))
+    return np.asarray(price[np.clip(np.searchsorted(before.right, middle), 0, before.intervals - 1)])
 
 
 def _empty(relaxation: Relaxation, seconds: float) -> RelaxationSolution:
     none, prices = np.zeros(0), np.zeros_like(relaxation.capacity)
-    return RelaxationSolution(
-        Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, np.zeros((0, *prices.shape)), prices, 0, seconds, False
-    )
+    point, own = np.zeros((0, *prices.shape)), np.zeros((2, 0))
+    return RelaxationSolution(Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, point, prices, own, 0, 0, seconds, False)

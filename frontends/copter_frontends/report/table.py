@@ -84,6 +84,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("gap, p50 / max", f"{number(gap['p50'], '{:.1e}')} / {number(gap['max'], '{:.1e}')}"),
         *_fairness(summary),
+        *_deadlines(summary),
         ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
     ]
 
@@ -100,6 +101,17 @@ def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("unfair jobs, thesis / artifact", unfair),
         ("largest latency ratio", number(summary["latency_ratio"]["max"], "{:.2f}")),
         ("GPUs idle while jobs wait", number(summary["fragmentation_gpus"], "{:.2f}")),
+    ]
+
+
+def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How often deadlines are missed, where the jobs have any."""
+    if "deadlines" not in summary:
+        return []
+    found = summary["deadlines"]
+    return [
+        ("jobs with deadlines", f"{found['jobs']:,}"),
+        ("weighted deadline-miss rate", number(found["weighted_miss_rate"], "{:.1%}")),
     ]
 
 

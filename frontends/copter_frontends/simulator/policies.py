@@ -104,6 +104,15 @@ def _make_hare(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
     return made
 
 
+def _make_chronus(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    from copter_frontends.baselines.throughputs import GoodputThroughputs
+    from copter_frontends.chronus import ChronusPolicy
+    from copter_frontends.chronus.drawn_rewards import DrawnRewards
+
+    rates = GoodputThroughputs(cluster, goodput_model)
+    return ChronusPolicy(cluster, rates, DrawnRewards(cluster, rates))
+
+
 def _baseline(name: str) -> PolicyEntry:
     """An entry whose policy the baselines' own registry makes."""
 
@@ -129,6 +138,7 @@ POLICIES: dict[str, PolicyEntry] = {
     "hadar": PolicyEntry(_make_hadar, has_lp=True),
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=False),
+    "chronus": PolicyEntry(_make_chronus, has_lp=False, rigid=True),
     "fifo": PolicyEntry(_make_fifo, has_lp=False, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},
 }

@@ -1,0 +1,172 @@
+"""HiGHS's branch and bound in a process of its own, which can be ended at any moment (M11).
+
+:func:`main` reads one pickled :class:`Task` from stdin and writes pickled :class:`Report` objects to stdout as they
+come; it ends when stdin is closed, which happens when its parent dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SHARE = 0.97  # of the time, where points come only at the end: what is left is for handing them over
+RELATIVE_GAP = 1e-6
+SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A minimisation over columns that may be integer, and how long it may take.
+
+    Attributes
+    ----------
+    cost, col_lower, col_upper : ndarray (n,)
+    matrix : csc_array (m, n)
+    row_lower, row_upper : ndarray (m,)
+    integrality : ndarray of bool (n,)
+    start : ndarray (n,) or None
+        A feasible point that only better ones are wanted than.
+    cutoff : float
+        Value of the objective that a point must not be above; infinite without a start.
+    time_limit_s : float
+    """
+
+    cost: Floats
+    matrix: sp.csc_array
+    row_lower: Floats
+    row_upper: Floats
+    col_lower: Floats
+    col_upper: Floats
+    integrality: NDArray[np.bool_]
+    start: Floats | None
+    cutoff: float
+    time_limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """News: a point, a bound that no point of the task beats, that there is none, that the search is over or done."""
+
+    x: Floats | None = None
+    bound: float = -np.inf
+    infeasible: bool = False
+    finished: bool = False
+    solved: bool = False
+
+
+def main() -> None:
+    """Solve one task; see the module's docstring."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to deal with
+    source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a solver prints is no report
+    task: Task = pickle.load(source)
+    threading.Thread(target=end_with_parent, args=(source,), daemon=True).start()
+
+    def tell(report: Report) -> None:
+        pickle.dump(report, sink, protocol=pickle.HIGHEST_PROTOCOL)
+        sink.flush()
+
+    branch = by_highspy if find_spec("highspy") is not None else by_scipy
+    with contextlib.suppress(BrokenPipeError):
+        branch(task, tell)
+    os._exit(0)  # without waiting for solver threads
+
+
+def end_with_parent(source: Any) -> None:
+    """Wait for the end of stdin, then end the process."""
+    source.read()
+    os._exit(0)
+
+
+def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
+    """Branch and bound by highspy, which takes a start and reports every better point when it is found."""
+    from copter.interop.highs_lp import highs_lp
+    from copter.linear_program import LinearProgram
+
+    highspy: Any = import_module("highspy")
+    program = LinearProgram(
+        task.cost,
+        task.matrix,
+        task.row_lower,
+        task.row_upper,
+        task.col_lower,
+        task.col_upper,
+        integrality=task.integrality,
+    )
+    solver = highspy.Highs()
+    solver.silent()
+    for name, value in (("threads", 1), ("mip_rel_gap", RELATIVE_GAP), ("time_limit", task.time_limit_s)):
+        solver.setOptionValue(name, value)
+    if solver.passModel(highs_lp(program, integer=True)) == highspy.HighsStatus.kError:
+        tell(Report(finished=True))
+        return
+    if task.start is not None:
+        known = highspy.HighsSolution()
+        known.col_value = task.start.tolist()
+        solver.setSolution(known)
+    kind = highspy.cb.HighsCallbackType
+
+    def hear(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
+        if event == kind.kCallbackMipImprovingSolution:
+            tell(Report(x=np.array(out.mip_solution, dtype=np.float64), bound=float(out.mip_dual_bound)))
+
+    solver.setCallback(hear, None)
+    solver.startCallback(kind.kCallbackMipImprovingSolution)
+    solver.run()
+    status, info, known_status = solver.getModelStatus(), solver.getInfo(), highspy.HighsModelStatus
+    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    tell(
+        Report(
+            x=np.array(solver.getSolution().col_value) if found else None,
+            bound=float(info.mip_dual_bound) if status != known_status.kInfeasible else -np.inf,
+            infeasible=status == known_status.kInfeasible,
+            finished=True,
+            solved=status in (known_status.kInfeasible, known_status.kOptimal),
+        )
+    )
+
+
+def by_scipy(task: Task, tell: Callable[[Report], None]) -> None:
+    """Branch and bound by SciPy's HiGHS: the start is a row that cuts off what is no better, the answer comes last."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    rows = [LinearConstraint(task.matrix, task.row_lower, task.row_upper)] if len(task.row_lower) else []
+    if np.isfinite(task.cutoff):
+        rows.append(LinearConstraint(sp.csc_array(task.cost.reshape(1, -1)), -np.inf, task.cutoff))
+    options: dict[str, Any] = {"mip_rel_gap": RELATIVE_GAP, "disp": False}
+    if np.isfinite(task.time_limit_s):
+        options["time_limit"] = SHARE * task.time_limit_s
+    found = milp(
+        task.cost,
+        integrality=task.integrality.astype(int),
+        bounds=Bounds(task.col_lower, task.col_upper),
+        constraints=rows,
+        options=options,
+    )
+    bound = found.get("mip_dual_bound")
+    none = found.status == INFEASIBLE
+    cut = none and np.isfinite(task.cutoff)  # nothing is below the cut-off, so that is the bound
+    tell(
+        Report(
+            x=None if found.x is None else np.asarray(found.x, dtype=np.float64),
+            bound=task.cutoff if cut else -np.inf if bound is None or none else float(bound),
+            infeasible=none and not cut,
+            finished=True,
+            solved=none or found.status == SOLVED,
+        )
+    )

@@ -1,0 +1,158 @@
+"""The program handed over to HiGHS's branch and bound, which works beside the search in a process of its own (M11)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.integer.branch_and_bound import Report, Task
+from copter.integer.problem import Domain, IntegerProblem
+from copter.integer.relaxation import Relaxation
+
+Floats = NDArray[np.float64]
+
+HIGHS = "HiGHS"
+PROGRAM = "from copter.integer.branch_and_bound import main; main()"
+LEAST_S = 1.0  # time below which starting a process is not worth it
+SLICE_S = 0.05  # of waiting, between two looks at the clock
+ENDING_S = 2.0  # past the limit that the process has, after which it is ended
+
+
+class HandOver:
+    """One branch and bound beside a search; what it finds is offered to the problem when :meth:`hear` is called.
+
+    Parameters
+    ----------
+    problem : IntegerProblem
+        Its best point, if it has one, is where branch and bound starts.
+    relaxation : Relaxation
+        Finds continuous columns anew where a point's integer ones had to be rounded.
+    limit_s : float
+        Wall-clock seconds that it may take.
+    domain : Domain, optional
+        Bounds of the integer columns where only a part of the program is handed over; what is said about bounds and
+        infeasibility is of that part then.
+    """
+
+    def __init__(
+        self, problem: IntegerProblem, relaxation: Relaxation, limit_s: float, domain: Domain | None = None
+    ) -> None:
+        self.problem, self.relaxation = problem, relaxation
+        self.until = time.perf_counter() + limit_s
+        self.finished = self._hearing = False
+        self.infeasible = self.solved = False
+        self.bound = -np.inf
+        self._news: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        root = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        self._thread = threading.Thread(target=self._serve, args=(self._task(limit_s, domain),), daemon=True)
+        self._thread.start()
+
+    def _task(self, limit_s: float, domain: Domain | None) -> Task:
+        lp, problem = self.problem.lp, self.problem
+        part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
+        bounds = domain or problem.root
+        return Task(
+            cost=problem.cost,
+            matrix=lp.A,
+            row_lower=lp.row_lower,
+            row_upper=lp.row_upper,
+            col_lower=np.where(part, bounds.lower, lp.col_lower),
+            col_upper=np.where(part, bounds.upper, lp.col_upper),
+            integrality=lp.integrality,
+            start=problem.x,
+            cutoff=float(problem.row_upper[-1]),
+            time_limit_s=limit_s,
+        )
+
+    def _serve(self, task: Task) -> None:
+        """Give the task and collect the reports, until the process ends."""
+        source: IO[bytes] | None = self._process.stdin
+        sink: IO[bytes] | None = self._process.stdout
+        assert source is not None
+        assert sink is not None
+        try:
+            pickle.dump(task, source, protocol=pickle.HIGHEST_PROTOCOL)
+            source.flush()
+            while True:
+                self._news.put(pickle.load(sink))
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            self._news.put(Report(finished=True))
+
+    def hear(self, wait_s: float = 0.0) -> None:
+        """Take in what has been found since the last call, waiting up to so many seconds for the first."""
+        if self._hearing:  # a relaxation that completes a point asks whether to go on
+            return
+        self._hearing = True
+        try:
+            while not self.finished:
+                try:
+                    news = self._news.get(timeout=wait_s) if wait_s > 0.0 else self._news.get_nowait()
+                except queue.Empty:
+                    return
+                wait_s = 0.0
+                if news.x is not None:
+                    self._offer(news.x)
+                self.infeasible = self.infeasible or news.infeasible
+                self.bound = max(self.bound, news.bound)
+                self.finished, self.solved = news.finished, news.solved
+        finally:
+            self._hearing = False
+
+    def _offer(self, x: Floats) -> None:
+        """Keep the point; where it does not hold once it is rounded, its continuous columns are found anew."""
+        problem = self.problem
+        if problem.offer(x, HIGHS) or float(problem.cost @ x) >= problem.value:
+            return
+        if len(problem.continuous):
+            self.relaxation.complete(Domain(problem, x.copy(), x.copy()), HIGHS)
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is nothing left to search for: its best point is known, or that there is none."""
+        return self.solved and (self.infeasible or self.problem.x is not None)
+
+    def wait(self) -> None:
+        """Hear for a moment; past its time limit the process counts as ended."""
+        self.hear(min(SLICE_S, max(self.problem.clock.left_s, 1e-4)))
+        self.finished = self.finished or time.perf_counter() > self.until + ENDING_S
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        self._thread.join()  # both pipes have ended, so it does not wait for anything
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # what was still to be written is not wanted any more
+                    pipe.close()
+
+
+def hand_over(
+    problem: IntegerProblem, relaxation: Relaxation, limit_s: float, domain: Domain | None = None
+) -> HandOver | None:
+    """Start branch and bound, on all or a part; None where there is no time for it or no process can be started."""
+    if limit_s < LEAST_S or not len(problem.integers) or not sys.executable:
+        return None
+    try:
+        return HandOver(problem, relaxation, limit_s, domain)
+    except OSError:
+        return None

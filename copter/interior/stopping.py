@@ -1,0 +1,55 @@
+"""Long calls that look at no clock, given up as soon as the caller or the clock says so."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+SLICE_S = 0.01  # of waiting between two questions
+SMALL = 20_000  # entries that any call is through with before it could be given up
+
+
+class Stopped(Exception):
+    """The caller, or the clock, ended a part of a solve."""
+
+
+def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, entries: float) -> T:
+    """What `work` returns.
+
+    Parameters
+    ----------
+    work : callable
+        Lets other threads run, as sparse products and factorisations of SciPy do. It must change nothing that is used
+        after it has been given up: it then goes on by itself, in a thread, to its end.
+    must_stop : callable or None
+    entries : float
+        Size of what it works on; if that is small it is simply called.
+
+    Raises
+    ------
+    Stopped
+        Some hundredths of a second after `must_stop` says so.
+    """
+    if must_stop is None or entries < SMALL:
+        return work()
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name="copter")
+    thread.start()
+    while thread.is_alive():
+        thread.join(SLICE_S)
+        if thread.is_alive() and must_stop():
+            raise Stopped
+    if failed:
+        raise failed[0]
+    return found[0]

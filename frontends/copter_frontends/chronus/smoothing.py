@@ -1,0 +1,148 @@
+"""Prices of leases by descent on a smoothed dual, and whole choices near its optimum (docs/chronus.md, C8 and C9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
+
+GOLDEN = (5**0.5 - 1) / 2  # multiples of it, modulo 1, are spread evenly
+SILVER = 2**0.5 - 1  # and of this, independently of the former
+
+THRESHOLD_STEPS = 25  # of the search for a threshold; a handful do
+NEAR = 1e-5  # leases, by which the number chosen may differ from the number needed
+ENDED = 1e-7  # relative fall of the dual below which the descent ends
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """What all jobs do at some prices: the dual's value and slope, the options' shares, the shapes' leases."""
+
+    value: float
+    slope: Floats
+    share: Floats
+    leases: Floats
+
+
+class SmoothedDual:
+    """The dual of the lease LP with soft choices: of leases by a Fermi function, of options by a softmax.
+
+    Options of equal type, deadline and number of leases choose alike: there are some hundred such *shapes*, whatever
+    the number of jobs.
+
+    Parameters
+    ----------
+    options : Options
+    capacity : int64 array (types, leases)
+    soft_price, soft_worth : float
+        Price differences, and differences of worth, below which a choice is mixed.
+    """
+
+    def __init__(self, options: Options, capacity: Ints, soft_price: float, soft_worth: float) -> None:
+        self.options, self.capacity = options, capacity
+        self.soft_price, self.soft_worth = soft_price, soft_worth
+        kinds, horizon = capacity.shape
+        first = options.rows_of()
+        self.jobs = np.flatnonzero(np.diff(first) > 0)  # those that have an option
+        self.first = first[self.jobs]
+        self.job_at = np.repeat(np.arange(len(self.jobs)), np.diff(first)[self.jobs])
+        self.free = ~options.must[self.jobs]
+        size = horizon + 1
+        key, self.shape = np.unique((options.kind * size + options.last) * size + options.need, return_inverse=True)
+        self.kind, self.last, self.need = key // size**2, key // size % size, key % size
+        self.within = np.arange(horizon)[None, :] < self.last[:, None]
+        self.whole = (self.need == self.last) | (self.need == 0)  # nothing to choose
+        self.of_kind = [np.flatnonzero(self.kind == q) for q in range(kinds)]
+        self._threshold = np.zeros(len(key))
+
+    def descend(self, start: Floats, evaluations: int) -> Floats:
+        """Prices of a lower dual value, from others, (types, leases)."""
+        found = minimize(
+            lambda flat: self._judged(flat.reshape(self.capacity.shape)),
+            start.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * start.size,
+            options={"maxfun": evaluations, "ftol": ENDED},
+        )
+        return np.asarray(np.maximum(found.x, 0.0).reshape(start.shape))
+
+    def mixed(self, price: Floats) -> Mixed:
+        """Evaluate the dual (C8)."""
+        options = self.options
+        leases, cost = self._chosen(price)
+        worth = options.value - options.gpus * cost[self.shape]
+        best = np.maximum.reduceat(worth, self.first)
+        top = np.where(self.free, np.maximum(best, 0.0), best)
+        weight = np.exp((worth - top[self.job_at]) / self.soft_worth)
+        total = np.add.reduceat(weight, self.first)
+        total += np.where(self.free, np.exp(-np.maximum(top, 0.0) / self.soft_worth), 0.0)
+        share = weight / total[self.job_at]
+        value = (self.capacity * price).sum() + top.sum() + self.soft_worth * np.log(total).sum()
+        load = np.bincount(self.shape, share * options.gpus, len(cost))
+        slope = self.capacity.astype(np.float64)
+        for q, mine in enumerate(self.of_kind):
+            slope[q] -= load[mine] @ leases[mine]
+        return Mixed(float(value), slope, share, leases)
+
+    def deal(self, mixed: Mixed, order: Ints, offset: float) -> tuple[Ints, Bools]:
+        """One whole choice a job, in the mixture's shares: (options, -1 for none; leases).
+
+        Jobs take places in the shares that are spread evenly in their order, and leases where a comb of step one meets
+        the running sum of the shape's (C9), so that together they use what the mixture uses, nearly.
+
+        Parameters
+        ----------
+        mixed : Mixed
+        order : int64 array (jobs,)
+            Places of the jobs in an order in which neighbours are alike.
+        offset : float
+            From 0 to 1; another one deals otherwise.
+        """
+        options, horizon = self.options, self.capacity.shape[1]
+        row = np.full(options.jobs, -1, dtype=np.int64)
+        leases = np.zeros((options.jobs, horizon), dtype=bool)
+        place = np.mod((order[self.jobs] + 0.5) * GOLDEN + offset, 1.0)
+        running = np.cumsum(mixed.share)
+        before = running[self.first] - mixed.share[self.first]
+        ends = np.append(self.first[1:], len(options.job)) - 1
+        takes = (place < running[ends] - before) | ~self.free
+        pick = np.clip(np.searchsorted(running, before + place), self.first, ends)
+        row[self.jobs[takes]] = pick[takes]
+        total = np.cumsum(mixed.leases[self.shape[pick[takes]]], axis=1)
+        total[:, -1] = options.need[pick[takes]]
+        comb = np.floor(total + np.mod(order[self.jobs[takes]] * SILVER + offset, 1.0)[:, None])
+        comb[:, 1:] -= comb[:, :-1].copy()
+        leases[self.jobs[takes]] = comb > 0
+        return row, leases
+
+    def _judged(self, price: Floats) -> tuple[float, Floats]:
+        found = self.mixed(price)
+        return found.value, found.slope.ravel()
+
+    def _chosen(self, price: Floats) -> tuple[Floats, Floats]:
+        """Shares of the leases that each shape takes, (shapes, leases), and what they cost, (shapes,) (C8)."""
+        soft, need, own = self.soft_price, self.need, price[self.kind]
+        spare, some = np.maximum(self.last - need, 0.5), np.maximum(need, 0.5)
+        low = np.where(self.within, own, np.inf).min(axis=1) - soft * np.log(self.last / some)
+        high = np.where(self.within, own, -np.inf).max(axis=1) + soft * np.log(self.last / spare)
+        at = np.clip(self._threshold, low, high)
+        for _ in range(THRESHOLD_STEPS):
+            chosen = np.where(self.within, expit((at[:, None] - own) / soft), 0.0)
+            over = np.where(self.whole, 0.0, chosen.sum(axis=1) - need)
+            if np.abs(over).max(initial=0.0) <= NEAR:
+                break
+            low, high = np.where(over < 0, at, low), np.where(over > 0, at, high)
+            slope = (chosen * (1.0 - chosen)).sum(axis=1) / soft
+            step = at - over / np.maximum(slope, 1e-12)
+            at = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        self._threshold = at
+        paid = need * at - soft * np.where(self.within, np.logaddexp(0.0, (at[:, None] - own) / soft), 0.0).sum(axis=1)
+        taken = self.within[self.whole] & (need[self.whole] > 0)[:, None]
+        chosen[self.whole] = taken
+        paid[self.whole] = (own[self.whole] * taken).sum(axis=1)
+        return chosen, paid

@@ -1,0 +1,62 @@
+"""The paper's eight models as applications of the simulator, so that its testbed can be simulated by any policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from copter_frontends.goodput import Application
+from copter_frontends.goodput.applications import GpuProfile
+from copter_frontends.goodput.throughput import ThroughputParameters
+from copter_frontends.hare.job import HareJob
+from copter_frontends.hare.models import MODELS, HareModel
+from copter_frontends.hare.switching import model_of
+from copter_frontends.vocabulary import Job
+
+MOST_TASKS = 64  # of a round
+NO_NOISE = 1e12  # a noise scale at which every batch is as good as the first, a round being a round
+
+
+def _application(model: HareModel) -> Application:
+    """A sample is a task; a step is a round, whose tasks train side by side and then synchronise (HR1)."""
+    gpus = {}
+    for kind in model.speed:
+        seconds = model.train_s(kind) + model.sync_s()
+        gpus[kind] = GpuProfile(ThroughputParameters(seconds, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 1, 1)
+    return Application(
+        name=model.name,
+        init_batch_size=1,
+        max_batch_size=MOST_TASKS,
+        work_samples=1000.0,
+        noise_scale=(NO_NOISE, NO_NOISE),
+        restart_s=1e-3 * model.hare_ms,
+        policy_restart_s=1e-3 * model.hare_ms,
+        slowdown=1.0,
+        gpus=MappingProxyType(gpus),
+    )
+
+
+HARE_APPLICATIONS: Mapping[str, Application] = MappingProxyType({m.name: _application(m) for m in MODELS.values()})
+"""By model; a start costs Table 3's switch."""
+
+
+def as_jobs(jobs: Iterable[HareJob]) -> list[Job]:
+    """Jobs of the eight models as every policy sees them: as many GPUs of one type as a round has tasks.
+
+    Raises
+    ------
+    InvalidJobError
+        If a job's model is none of the eight.
+    """
+    return [
+        Job(
+            id=job.id,
+            application=model_of(job.model).name,
+            submit_s=job.arrival_s,
+            work_samples=float(job.rounds * job.tasks),
+            requested_gpus=job.tasks,
+            batch_size=job.tasks,
+            gpus=job.tasks,
+        )
+        for job in jobs
+    ]

@@ -1,0 +1,65 @@
+"""The paper's testbed of 15 GPUs with its own workload: by tasks, as Hare plans them, and on the simulator's rounds.
+
+python frontends/examples/hare_testbed.py
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from copter_frontends.baselines import FifoPolicy
+from copter_frontends.clusters import cluster_from
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.hare import HareInstance, HareScheduler
+from copter_frontends.hare.applications import HARE_APPLICATIONS, as_jobs
+from copter_frontends.hare.executor import execute
+from copter_frontends.hare.online import OnlineHare
+from copter_frontends.hare.opponents import OPPONENTS
+from copter_frontends.hare.policy import HarePolicy
+from copter_frontends.hare.workload import PaperWorkload
+from copter_frontends.simulator import Simulation
+from copter_frontends.simulator.policies import runs_on
+from copter_frontends.vocabulary import configurations_of
+
+ROUND_S = 60.0
+
+
+def main() -> None:
+    """Plan the workload offline and online, carry it out, simulate it in rounds, and print the JCTs."""
+    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("--jobs", type=int, default=40)
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--max-tasks", type=int, default=200_000)
+    arguments = command.parse_args()
+    cluster = cluster_from("hare-15")
+    gpus = {kind: cluster.capacity(kind) for kind in cluster.types}
+    jobs = PaperWorkload(arguments.jobs).make(arguments.seed)
+    instance = HareInstance.of(jobs, gpus)
+    planned = HareScheduler(max_tasks=arguments.max_tasks).schedule(instance)
+    online = OnlineHare(gpus, max_tasks=arguments.max_tasks, event_s=30.0).run(jobs)
+    ends = {
+        "Hare, by tasks": execute(planned.schedule).schedule.completion_s,
+        "Hare, online": execute(online).schedule.completion_s,
+        **{name: scheme(instance).completion_s for name, scheme in OPPONENTS.items()},
+    }
+    model = GoodputModel(configurations_of(cluster), HARE_APPLICATIONS)
+    weights = {job.id: job.weight for job in jobs}
+    policies = {
+        "Hare, in rounds": HarePolicy(cluster, model, round_s=ROUND_S, weights=weights),
+        "FIFO, in rounds": FifoPolicy(cluster, can_run=runs_on(cluster, model)),
+    }
+    at = {job.id: n for n, job in enumerate(jobs)}
+    for name, policy in policies.items():
+        result = Simulation(cluster, as_jobs(jobs), policy, model, ROUND_S).run()
+        ends[name] = np.full(len(jobs), np.nan)
+        ends[name][[at[str(job_id)] for job_id in result.jobs["id"]]] = result.jobs["completion_s"]
+    print(f"{len(jobs)} jobs on {cluster.gpus} GPUs; the plan is at most {planned.ratio:.2f} times the optimum")
+    for name, end in ends.items():
+        jct = end - instance.arrival_s
+        print(f"{name:>16}: weighted JCT {instance.weight @ jct / 3600:8.1f} h, mean {jct.mean() / 60:7.1f} min")
+
+
+if __name__ == "__main__":
+    main()
