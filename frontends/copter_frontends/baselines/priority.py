@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 
 from copter_frontends.baselines.base import BaselinePolicy, Choice, requested_gpus
@@ -16,9 +15,9 @@ class PriorityPolicy(BaselinePolicy):
     on its type while that has room and goes to the type with the most GPUs left otherwise.
     """
 
-    @abstractmethod
     def ranking(self, now_s: float) -> Iterable[str]:
         """Ids of the jobs, first come first served."""
+        return self.queue()
 
     def kinds(self, job: Job, left: Mapping[str, int]) -> Iterable[str]:
         """GPU types in the order in which the job tries them."""
