@@ -19,10 +19,10 @@ from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs, RequirementSet
 from copter_frontends.hops.latency_ratio import Priority
-from copter_frontends.hops.workload import IterationSource
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness, fragmentation_gpus, latency_ratios
+from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Allocation, Cluster, Job, SchedulingPolicy
 
 FIGURES = ("makespan_h", "jct_h", "wait_h", "max_lr", "fragments", "max_ftf")
@@ -140,7 +140,7 @@ class SiaOnSets(BaselinePolicy):
 def make_policy(
     name: str,
     cluster: Cluster,
-    source: IterationSource,
+    source: TableSource,
     sets: Mapping[str, RequirementSet],
     fairness: float = 1.0,
     priority: Priority = "lr",
@@ -174,7 +174,7 @@ class _OnSets:
 def run(
     name: str,
     cluster: Cluster,
-    source: IterationSource,
+    source: TableSource,
     jobs: Sequence[Job],
     sets: Mapping[str, RequirementSet],
     fairness: float = 1.0,

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runs import Setting, data_directory, mean, show, simulate
+from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
 
 from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator.policies import POLICIES
 
+NAN = float("nan")
+
+HEADS = {
+    "avg_jct_h": "JCT h",
+    "p99_jct_h": "p99 JCT h",
+    "makespan_h": "makespan h",
+    "gpu_hours_per_job": "GPU hours a job",
+    "restarts_per_job": "restarts a job",
+    "ftf.thesis.worst": "worst rho",
+    "ftf.thesis.unfair_fraction": "unfair",
+    "ftf.artifact.worst": "worst rho, tool",
+    "ftf.artifact.unfair_fraction": "unfair, tool",
+}
+"""What a figure is called on the screen."""
+
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper: its title, cluster, traces and figures, by (trace, policy)."""
+    """A table of the paper: its title, cluster, traces and figures, by (trace, policy).
+
+    A figure is a name of the summary, or a path into it (``ftf.thesis.worst``).
+    """
 
     title: str
     cluster: str
@@ -35,35 +52,65 @@ def main(paper: PaperTable, description: str | None) -> int:
     parser.add_argument("--workloads", type=int, default=2, help="workloads of each trace (default 2)")
     parser.add_argument("--jobs", type=int, help="only the first so many jobs of each")
     parser.add_argument("--semantics", choices=list(PRESETS), default="sia-artifact")
+    parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     asked = parser.parse_args()
     unknown = [name for name in asked.policies.split(",") if name not in POLICIES]
     if unknown:
         parser.error(f"unknown policy {', '.join(unknown)}; there are {', '.join(POLICIES)}")
     found: list[dict[str, Any]] = []
+    store = RunStore(asked.keep)
     for trace in asked.traces.split(","):
         paths = sorted((data_directory() / "traces" / "sia" / trace).glob("workload-*.csv"))[: asked.workloads]
         found += [
-            {"trace": trace, "policy": policy, **average(paper, policy, paths, asked)}
+            {"trace": trace, "policy": policy, **average(paper, policy, paths, asked, store)}
             for policy in asked.policies.split(",")
         ]
-    columns = ["trace", "policy", *(f"{name} {which}" for name in paper.figures for which in ("paper", "here"))]
-    rows = []
-    for row in found:
-        printed = paper.values.get((row["trace"], row["policy"]), (float("nan"),) * len(paper.figures))
-        cells = [x for name, value in zip(paper.figures, printed, strict=True) for x in (value, row[name])]
-        rows.append([row["trace"], row["policy"], *cells])
-    show(f"{paper.title}; {asked.workloads} workloads a trace, semantics {asked.semantics}", columns, rows)
+    report(paper, found, f"{asked.workloads} workloads a trace, semantics {asked.semantics}")
     if asked.json:
         print(json.dumps({"rows": found}))
     return 0
 
 
-def average(paper: PaperTable, policy: str, paths: list[Path], asked: argparse.Namespace) -> dict[str, float]:
+def report(paper: PaperTable, found: list[dict[str, Any]], how: str) -> None:
+    """Paper and measured side by side, and each policy over the first of its trace, with how far that ratio is off."""
+    heads = [HEADS.get(figure, figure) for figure in paper.figures]
+    rows, ratios = [], []
+    first: dict[str, str] = {}
+    for row in found:
+        trace, policy = row["trace"], row["policy"]
+        printed = paper.values.get((trace, policy), (NAN,) * len(paper.figures))
+        rows.append([trace, policy, *(f"{v:.4g} / {row[f]:.4g}" for f, v in zip(paper.figures, printed, strict=True))])
+        base = first.setdefault(trace, policy)
+        if policy == base:
+            continue
+        over = next(each for each in found if (each["trace"], each["policy"]) == (trace, base))
+        base_printed = paper.values.get((trace, base), (NAN,) * len(paper.figures))
+        cells = []
+        for figure, value, base_value in zip(paper.figures, printed, base_printed, strict=True):
+            expected, measured = value / base_value, row[figure] / over[figure] if over[figure] else NAN
+            cells.append(f"{expected:.3g} / {measured:.3g} ({measured / expected - 1:+.0%})")
+        ratios.append([trace, f"{policy} over {base}", *cells])
+    show(f"{paper.title}; {how}; paper / here", ["trace", "policy", *heads], rows)
+    if ratios:
+        show("Ratios: paper / here (how far off)", ["trace", "policies", *heads], ratios)
+
+
+def average(
+    paper: PaperTable, policy: str, paths: list[Path], asked: argparse.Namespace, store: RunStore
+) -> dict[str, float]:
     """Mean of the figures over workloads."""
-    summaries = []
+    rows = []
     for path in paths:
         setting = Setting(policy, paper.cluster, path, PRESETS[asked.semantics], jobs=asked.jobs)
-        summaries.append(simulate(setting).summary())
-        print(f"{policy} on {path.parent.name}/{path.stem}: {summaries[-1]['avg_jct_h']:.3f} h", file=sys.stderr)
-    return {name: mean(summaries, name) for name in paper.figures}
+        figures = store.figures(run_name(setting), lambda setting=setting: figures_of(setting))  # type: ignore[misc]
+        rows.append({figure: at_path(figures, figure) for figure in paper.figures})
+    return {name: mean(rows, name) for name in paper.figures}
+
+
+def at_path(figures: Mapping[str, Any], path: str) -> float:
+    """A figure by its name, with dots into nested mappings."""
+    found: Any = figures
+    for part in path.split("."):
+        found = found[part]
+    return float(found)

@@ -1,11 +1,12 @@
-"""What the tables share: where the data is, one simulation of a workload, and a table on the screen."""
+"""What the tables share: where the data is, one simulation of a workload and its figures, and a table on the screen."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.semantics import PRESETS, Semantics
 from copter_frontends.simulator import Simulation, SimulationResult
+from copter_frontends.simulator.alone import GoodputAloneTimes
+from copter_frontends.simulator.fairness import finish_time_fairness
 from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import Job, SchedulingPolicy, configurations_of
@@ -45,6 +48,14 @@ def data_directory() -> Path:
     return found
 
 
+def jobs_of(setting: Setting) -> list[Job]:
+    """The workload's jobs as the policy has them, changed as the setting says."""
+    cap, gpus = setting.semantics.batch_limit == "policy", cluster_from(setting.cluster).gpus
+    jobs = make_workload(str(setting.workload), setting.jobs, 24.0, gpus, 0, cap_batch=cap).jobs
+    jobs = POLICIES[setting.policy].take(jobs)
+    return [setting.change(job) for job in jobs] if setting.change else jobs
+
+
 def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> SimulationResult:
     """Run a workload from its first job to its last."""
     cluster = cluster_from(setting.cluster)
@@ -55,14 +66,62 @@ def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> Simula
         policy = POLICIES[setting.policy].build(cluster, model, "full", None, setting.semantics, profiles)
     if setting.round_s is not None:
         policy.round_s = setting.round_s
-    cap = setting.semantics.batch_limit == "policy"
-    jobs = make_workload(str(setting.workload), setting.jobs, 24.0, cluster.gpus, 0, cap_batch=cap).jobs
-    jobs = POLICIES[setting.policy].take(jobs)
-    jobs = [setting.change(job) for job in jobs] if setting.change else jobs
     simulation = Simulation(
-        cluster, jobs, policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles
+        cluster, jobs_of(setting), policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles
     )
     return simulation.run()
+
+
+def run_name(setting: Setting, what: str = "") -> str:
+    """The name under which a run is kept; `what` says what was changed that the setting does not tell."""
+    of = f"{setting.workload.parent.name}/{setting.workload.stem}, {setting.jobs or 'all'} jobs"
+    round_s = "" if setting.round_s is None else f", {setting.round_s:g} s rounds"
+    return f"{setting.policy} on {setting.cluster}, {of}, {setting.semantics.name}{round_s}{what and ', ' + what}"
+
+
+def figures_of(setting: Setting, policy: SchedulingPolicy | None = None) -> dict[str, Any]:
+    """The summary of a run, its jobs' ``jct_s``, and ``ftf``: worst rho and unfair fraction in both ways (B32, B33).
+
+    A job alone tunes its batch as it does here: where the workload's batch caps the policy's estimate only, it does not
+    cap the job.
+    """
+    result, jobs = simulate(setting, policy), jobs_of(setting)
+    if setting.semantics.batch_limit == "policy":
+        jobs = [replace(job, max_batch_size=None) for job in jobs]
+    alone = GoodputAloneTimes(GoodputModel(configurations_of(cluster_from(setting.cluster))))
+    both = finish_time_fairness(result, jobs, alone)
+    fairness = {name: {"worst": r.worst, "unfair_fraction": r.unfair_fraction} for name, r in both.items()}
+    jct_s = result.jobs["jct_s"].astype(float).tolist()
+    return {**result.summary(), "ftf": fairness, "jct_s": jct_s}
+
+
+class RunStore:
+    """Figures of runs in a file, a JSON object a line, so that a table that was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        Without one nothing is kept.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._path = Path(path) if path else None
+        self._known: dict[str, dict[str, Any]] = {}
+        if self._path is not None and self._path.exists():
+            for line in self._path.read_text().splitlines():
+                found = json.loads(line)
+                self._known[found["run"]] = found["figures"]
+
+    def figures(self, run: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The figures of a run by its name: those in the file, or made and written to it."""
+        if run not in self._known:
+            self._known[run] = make()
+            if self._path is not None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                with self._path.open("a") as file:
+                    file.write(json.dumps({"run": run, "figures": self._known[run]}) + "\n")
+            print(f"{run}: JCT {self._known[run]['avg_jct_h']:.3f} h", file=sys.stderr, flush=True)
+        return self._known[run]
 
 
 def relative(measured: float, reference: float) -> float:
@@ -77,7 +136,7 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> N
         table.add_column(name, justify="right" if i else "left")
     for row in rows:
         table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
-    Console(width=max(100, 14 * len(columns))).print(table)
+    Console(width=max(100, 26 * len(columns))).print(table)
 
 
 def mean(rows: Sequence[Mapping[str, float]], name: str) -> float:

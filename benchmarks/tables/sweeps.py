@@ -1,6 +1,6 @@
 """Thesis 3.5.6 and 3.5.8: Sia over p, round length, tau, adaptivity and profiling, paper and measured.
 
-python benchmarks/tables/sweeps.py {p,round,tau,adaptivity,profiling} [--workloads 1] [--jobs 160] [--json]
+python benchmarks/tables/sweeps.py {p,round,tau,adaptivity,profiling} [--workloads 1] [--jobs 160] [--keep FILE]
 
 Ratios are to the first row of each sweep but for profiling, where they are to bootstrap. The workloads are Helios
 (saturn) but for adaptivity (philly), as in the thesis; for tau its 240-job spike is not public: arrivals of the
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from runs import Setting, data_directory, mean, show, simulate
+from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
 
 from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput.measured import find_profiles, read_profiles
@@ -30,6 +30,10 @@ from copter_frontends.vocabulary import Job
 CLUSTER = "sia-het"
 ORACLE_GROWTH = None  # what is known need not be approached in steps
 PROFILING_S = 20.0  # on each GPU type, thesis 3.3.2
+
+ROUND_S = 60.0
+USUAL = {"p": "-0.5", "round": "60", "tau": "none", "adaptivity": "adaptive", "profiling": "projected"}
+"""Rows that are Sia as it is in the other tables."""
 
 # Sweep: trace, and what the thesis says of each row.
 SWEEPS: dict[str, tuple[str, dict[str, str]]] = {
@@ -66,22 +70,23 @@ def limited(kind: str) -> Callable[[Job], Job]:
     return lambda job: job
 
 
-def run(sweep: str, row: str, path: Path, jobs: int) -> dict[str, Any]:
+def run(sweep: str, row: str, path: Path, jobs: int | None, store: RunStore) -> dict[str, Any]:
     """One row on one workload."""
     semantics, round_s, sharing, power, change = SIA_ARTIFACT, None, None, -0.5, limited("adaptive")
     if sweep == "p":
         power = float(row)
     elif sweep == "round":
-        round_s = float(row)
+        round_s = None if float(row) == ROUND_S else float(row)
     elif sweep == "tau" and row != "none":
         sharing = TimeSharing(float(row))
     elif sweep == "adaptivity":
         change = limited(row)
-    elif sweep == "profiling":
+    elif sweep == "profiling" and row != SIA_ARTIFACT.profiling:
         growth = ORACLE_GROWTH if row == "oracle" else SIA_ARTIFACT.growth
         semantics = replace(SIA_ARTIFACT, profiling=row, growth=growth, profiling_s=PROFILING_S)
     setting = Setting("sia", CLUSTER, path, semantics, round_s, jobs, change)
-    return simulate(setting, policy_of(semantics, power, sharing)).summary()
+    name = run_name(setting, "" if row == USUAL[sweep] or sweep == "round" else f"{sweep} {row}")
+    return store.figures(name, lambda: figures_of(setting, policy_of(semantics, power, sharing)))
 
 
 def main() -> int:
@@ -89,17 +94,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sweep", choices=list(SWEEPS))
     parser.add_argument("--workloads", type=int, default=1, help="workloads to average over (default 1)")
-    parser.add_argument("--jobs", type=int, default=160, help="only the first so many jobs of each (default 160)")
+    parser.add_argument("--jobs", type=int, help="only the first so many jobs of each")
+    parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     asked = parser.parse_args()
     trace, paper = SWEEPS[asked.sweep]
     paths = sorted((data_directory() / "traces" / "sia" / trace).glob("workload-*.csv"))[: asked.workloads]
     figures = ("avg_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job", "restarts_per_job")
     rows: dict[str, dict[str, float]] = {}
+    store = RunStore(asked.keep)
     for row in paper:
-        summaries = [run(asked.sweep, row, path, asked.jobs) for path in paths]
-        rows[row] = {name: mean(summaries, name) for name in figures}
-        print(f"{asked.sweep} {row}: {rows[row]['avg_jct_h']:.3f} h", file=sys.stderr)
+        found = [run(asked.sweep, row, path, asked.jobs, store) for path in paths]
+        rows[row] = {name: mean(found, name) for name in figures}
     base = rows[next(iter(rows))]["avg_jct_h"]
     table = [
         [row, *(found[name] for name in figures), found["avg_jct_h"] / base, paper[row]] for row, found in rows.items()

@@ -1,6 +1,6 @@
 """Thesis Table 3.3: the heterogeneous cluster of 64 GPUs (6 T4, 3 RTX, 2 A100 nodes), paper and measured.
 
-python benchmarks/tables/table_3_3.py [--policies sia] [--traces philly,saturn,newtrace] [--workloads 2] [--json]
+python benchmarks/tables/table_3_3.py [--policies sia] [--traces philly,saturn,newtrace] [--workloads 2] [--keep FILE]
 
 Every policy that the registry knows can be named. The semantics are the public simulator's; the paper's figures are
 means over ten workloads a trace, of which the data has five (newTrace: three).

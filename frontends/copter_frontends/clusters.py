@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from copter_frontends.vocabulary import Cluster, InvalidClusterError
+from copter_frontends.yaml_files import check_fields, load_yaml, read_count, read_word
 
 SCALED_TYPES = ("t4", "rtx", "quad", "v100", "a100", "p100", "k80")
 """GPU types of :func:`scaled_cluster`, in order."""
@@ -94,7 +95,7 @@ def read_cluster(path: str | Path) -> Cluster:
     InvalidClusterError
         If the file cannot be read or is not such a file; the message names the file and the field.
     """
-    content = _load_yaml(Path(path))
+    content = load_yaml(path)
     if not isinstance(content, dict) or set(content) != {"types"}:
         raise InvalidClusterError(f"{path}: the file must hold one list named 'types', and nothing else")
     entries = content["types"]
@@ -116,40 +117,10 @@ def cluster_from(text: str) -> Cluster:
     return read_cluster(text) if text.endswith((".yaml", ".yml")) else named_cluster(text)
 
 
-def _load_yaml(path: Path) -> Any:
-    try:
-        import yaml  # type: ignore[import-untyped, unused-ignore]
-    except ImportError as error:
-        raise InvalidClusterError(f"{path}: reading it needs PyYAML: install copter-lp[frontends]") from error
-    try:
-        with path.open(encoding="utf-8") as file:
-            return yaml.safe_load(file)
-    except OSError as error:
-        raise InvalidClusterError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidClusterError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-
-
 def _read_type(where: str, entry: Any) -> tuple[str, int, int]:
-    fields = ("name", "gpus_per_node", "nodes")
-    if not isinstance(entry, dict):
-        raise InvalidClusterError(f"{where}: must be a mapping with {', '.join(fields)}, not {entry!r}")
-    missing = [name for name in fields if name not in entry]
-    unknown = [str(name) for name in entry if name not in fields]
-    if missing or unknown:
-        fault = f"lacks {', '.join(missing)}" if missing else f"has the unknown field {', '.join(unknown)}"
-        raise InvalidClusterError(f"{where}: {fault}; the fields are {', '.join(fields)}")
-    name = entry["name"]
-    if not isinstance(name, str) or not name:
-        raise InvalidClusterError(f"{where}.name: must be a word, not {name!r}")
+    fields = check_fields(where, entry, ("name", "gpus_per_node", "nodes"))
     return (
-        name,
-        _read_count(f"{where}.nodes", entry["nodes"], 0),
-        _read_count(f"{where}.gpus_per_node", entry["gpus_per_node"], 1),
+        read_word(f"{where}.name", fields["name"]),
+        read_count(f"{where}.nodes", fields["nodes"], 0),
+        read_count(f"{where}.gpus_per_node", fields["gpus_per_node"], 1),
     )
-
-
-def _read_count(where: str, value: Any, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InvalidClusterError(f"{where}: must be a whole number of {least} or more, not {value!r}")
-    return value

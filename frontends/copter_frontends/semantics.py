@@ -63,7 +63,8 @@ class Semantics:
     prefer_few : bool
         Whether ties between sizes go to fewer GPUs, by as little.
     exact_integer : bool
-        Whether a plan is the integer optimum (by HiGHS, within its gap of 1e-4) and not the LP's, rounded.
+        Whether a plan is the integer optimum (by HiGHS, to the last digit) and not the LP's, rounded, where the round's
+        program is small (see :mod:`copter_frontends.sia.exact`).
 
     Raises
     ------
@@ -139,6 +140,7 @@ SIA_ARTIFACT = Semantics(
     prefer_types=("rtx", "t4", "a100"),  # where the public simulator's new jobs are seen to start
     prefer_stay=True,
     prefer_few=True,
+    exact_integer=True,
 )
 """As the public simulator of the Sia artifact (siasosp23/artifacts, commit aaf7a0d)."""
 

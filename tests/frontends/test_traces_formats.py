@@ -124,8 +124,9 @@ def test_jobs_keep_their_times_and_requests(tmp_path: Path) -> None:
     assert ([job.id for job in made.jobs], made.sampled) == ([short.id], False)
 
 
-def test_a_trace_without_durations_makes_no_jobs(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="throughput table"):
+def test_a_trace_without_durations_makes_no_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COPTER_DATA", str(tmp_path / "none"))
+    with pytest.raises(TraceError, match="--throughputs"):
         make_workload(str(write(tmp_path, "gavel")), None, 24.0, 64, 0)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import time
 from datetime import datetime
 from pathlib import Path
 
@@ -162,13 +161,10 @@ def test_any_line_is_read_skipped_or_refused_but_nothing_else(
 
 
 @needs_philly
-def test_the_whole_philly_log_is_read_in_about_a_second() -> None:
-    start = time.perf_counter()
+def test_the_whole_philly_log_is_read() -> None:
     trace = read_trace(PHILLY)
-    spent = time.perf_counter() - start
     assert len(trace.jobs) + trace.filtered + len(trace.skipped) == 82_247
     assert (len(trace.jobs), len(trace.skipped)) == (74_428, 0)
-    assert spent < 3.0
 
 
 @needs_workloads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -92,7 +93,7 @@ class RunsWith:
         return self.throughputs.rate(job, gpu_type, gpus) > 0
 
 
-class BaselinePolicy:
+class BaselinePolicy(ABC):
     """A scheduling policy but for its rule, which a subclass gives as :meth:`choose`.
 
     Parameters
@@ -128,9 +129,9 @@ class BaselinePolicy:
 
     # The rule -----------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Say which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
-        raise NotImplementedError
 
     def sizes(self, job: Job) -> Iterable[int]:
         """GPUs that a job may be given; one of them must run somewhere for the job to be accepted."""

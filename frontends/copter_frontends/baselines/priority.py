@@ -17,7 +17,7 @@ class PriorityPolicy(BaselinePolicy):
 
     def ranking(self, now_s: float) -> Iterable[str]:
         """Ids of the jobs, first come first served."""
-        raise NotImplementedError
+        return self.queue()
 
     def kinds(self, job: Job, left: Mapping[str, int]) -> Iterable[str]:
         """GPU types in the order in which the job tries them."""

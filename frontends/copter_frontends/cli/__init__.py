@@ -12,6 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from copter_frontends.cli.compare import compare
 from copter_frontends.cli.output import complain
+from copter_frontends.cli.resume import resume
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 
@@ -22,6 +23,7 @@ def cli() -> None:
 
 
 cli.add_command(compare)
+cli.add_command(resume)
 cli.add_command(simulate)
 cli.add_command(solve)
 

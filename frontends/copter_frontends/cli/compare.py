@@ -12,8 +12,8 @@ from copter_frontends.cli.output import print_json
 from copter_frontends.cli.simulate import POLICY_NAMES, SimulateOptions, run_simulation, simulate
 from copter_frontends.policy_names import DEADLINE_NAMES
 
-OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit")
-"""Options of ``copter simulate`` that ``copter compare`` has not: the policy, and another solver beside it."""
+OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every")
+"""Options of ``copter simulate`` alone: the policy, another solver beside it, the saved run."""
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:

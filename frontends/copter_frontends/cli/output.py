@@ -31,4 +31,6 @@ def _finite(value: Any) -> Any:
     """The same, with None for what JSON has no number for."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from copter_frontends.goodput import GoodputModel
     from copter_frontends.goodput.profiled import ProfiledApplication
     from copter_frontends.semantics import Semantics
-    from copter_frontends.simulator import Simulation, SimulationResult
+    from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
     from copter_frontends.simulator.workload import Workload
     from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
@@ -60,6 +60,10 @@ class SimulateOptions:
     out: str | None
     as_json: bool
     threads: int | None
+    throughputs: str | None = None
+    events: str | None = None
+    save: str | None = None
+    save_every: int | None = None
     deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
 
     def warmup(self, round_s: float, sampled: bool) -> int:
@@ -79,6 +83,10 @@ class SimulateOptions:
             raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml")
         if self.compare and not _has_lp(self.policy):
             raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear programme")
+        if self.compare and self.save:
+            raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
+        if self.save_every is not None and self.save is None:
+            raise click.UsageError("--save-every says how often --save FILE is written; give --save too")
 
 
 @click.command()
@@ -112,38 +120,63 @@ class SimulateOptions:
     help="Conventions: copter's own, or those of Sia's public simulator.",
 )
 @click.option("--profiles", type=click.Path(), help="Folder of measured profiles  [default: found beside the data]")
+@click.option(
+    "--throughputs",
+    type=click.Path(),
+    help="File of steps per second, for Gavel's traces  [default: found beside the data]",
+)
 @click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(
     "--warmup-rounds",
     type=click.IntRange(min=0),
     help=f"Rounds simulated first and not measured  [default: {WARMUP_HOURS} h of a sampled day with --rounds, else 0]",
 )
+@click.option("--events", type=click.Path(), help="YAML file of node failures, repairs and changes of capacity.")
 @click.option("--compare", type=click.Choice(["highs"]), help="Solve the same programmes with another solver too.")
 @click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
 @click.option("--compare-time-limit", type=_POSITIVE, default=120.0, show_default=True, help="Seconds for each.")
 @click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 @click.option("--threads", type=_COUNT, help="Threads of the solver  [default: all]")
+@click.option("--save", type=click.Path(dir_okay=False), help="Save the run here, to go on with `copter resume`.")
+@click.option(
+    "--save-every", type=_COUNT, metavar="ROUNDS", help="Save every so many rounds, too  [default: at the end]"
+)
 def simulate(**options: Any) -> None:
     """Simulate POLICY on a cluster, round by round."""
     asked = SimulateOptions(**options)
     asked.check()
-    _show(asked, run_simulation(asked))
+    show(asked, run_simulation(asked))
 
 
 def run_simulation(asked: SimulateOptions) -> dict[str, Any]:
     """Simulate, write what was asked for, and return the summary."""
-    from copter_frontends.report.progress import LiveProgress
-
     simulation, workload = _prepare(asked)
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
-    warmup = asked.warmup(simulation.round_s, workload.sampled)
+    return carry_on(asked, simulation, workload)
+
+
+def carry_on(asked: SimulateOptions, simulation: Simulation, workload: Workload) -> dict[str, Any]:
+    """Run a simulation, new or resumed, to where it is to end; save and write what was asked for."""
+    from copter_frontends.cli.saving import Saver
+    from copter_frontends.report.progress import LiveProgress
+
+    done, warmup = len(simulation.records), asked.warmup(simulation.round_s, workload.sampled)
     comparison = _make_comparison(asked, simulation.policy, warmup)
     total = _rounds(asked, simulation.round_s, warmup)
-    with LiveProgress(total, len(workload.jobs)) as progress:
-        result = simulation.run(asked.rounds, asked.hours, progress, warmup)
+    left = None if total is None else max(total - done, 0)
+    saver = Saver(simulation, asked, workload)
+    with LiveProgress(left, simulation.jobs_left) as progress:
+
+        def on_round(record: RoundRecord) -> None:
+            progress(record)
+            saver.after_round()
+
+        warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
+        result = simulation.run(None if left is None else left - warmup_left, None, on_round, warmup_left)
+    saver.at_end()
     if result.skipped:
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
@@ -211,11 +244,11 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
 
     try:
         from copter_frontends.semantics import PRESETS
-        from copter_frontends.simulator import Simulation
+        from copter_frontends.simulator import Simulation, read_events
         from copter_frontends.simulator.policies import POLICIES
 
         if asked.out is not None:
-            _prepare_directory(asked.out)
+            prepare_directory(asked.out)
         cluster = _cluster(asked)
         model = _goodput_model(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
@@ -233,6 +266,7 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
             asked.seed,
             semantics=semantics,
             profiles=profiles,
+            events=read_events(asked.events, cluster) if asked.events else (),
         )
         return simulation, workload
     except CopterError as error:
@@ -260,7 +294,9 @@ def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics) ->
     from copter_frontends.simulator.workload import make_workload
 
     hours, cap = max(asked.hours or 24.0, 24.0), semantics.batch_limit == "policy"
-    return make_workload(asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap)
+    return make_workload(
+        asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap, asked.throughputs
+    )
 
 
 def _profiles(asked: SimulateOptions) -> Mapping[str, ProfiledApplication] | None:
@@ -296,7 +332,8 @@ def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
     return min(limits) + warmup if limits else None
 
 
-def _prepare_directory(out: str) -> None:
+def prepare_directory(out: str) -> None:
+    """Make the directory of a report; InputError where that cannot be."""
     from copter_frontends.report.extras import check_extras
 
     check_extras()
@@ -340,7 +377,8 @@ def _write(
     print(f"report: {page}", file=sys.stderr)
 
 
-def _show(asked: SimulateOptions, summary: Mapping[str, Any]) -> None:
+def show(asked: SimulateOptions, summary: Mapping[str, Any]) -> None:
+    """The summary, as a table or as JSON."""
     if asked.as_json:
         print_json(summary)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,7 +52,8 @@ class ThroughputParameters:
 
     def as_array(self) -> NDArray[np.float64]:
         """The constants in the order of the fields, shape (7,)."""
-        return np.array(astuple(self), dtype=np.float64)
+        compute, network, node = (self.alpha_c, self.beta_c), (self.alpha_n, self.beta_n), (self.alpha_r, self.beta_r)
+        return np.array([*compute, *network, *node, self.gamma])
 
     def with_multi_node_floor(self) -> ThroughputParameters:
         """Raise alpha_n and beta_n to at least 1.1 times alpha_r and beta_r (for a type never seen on two nodes)."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from copter_frontends.hops.data_loading import DataLoading, LoadingState
 from copter_frontends.hops.iteration_time import IterationTimes, Links
 from copter_frontends.hops.requirements import RequirementSet
+from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Configuration, Job, TraceError, configurations_of
 
 GPU_SPEEDS: Mapping[str, float] = {"gtx1080ti": 0.40, "titanxp": 0.45, "rtx3090": 1.0}
@@ -115,43 +115,13 @@ class ProfiledModel:
         return configuration.gpus * parts.throughput(configuration.gpus, configuration.nodes)
 
 
-class IterationSource:
-    """Iteration times as a :class:`~.simulator.goodput_source.GoodputSource`: one phase, constant rates.
-
-    Parameters
-    ----------
-    configurations : sequence of Configuration
-    applications : mapping of name to ProfiledModel
-    """
-
-    def __init__(self, configurations: Sequence[Configuration], applications: Mapping[str, ProfiledModel]) -> None:
-        self.configurations = tuple(configurations)
-        self.applications = dict(applications)
-        self._rows: dict[str, NDArray[np.float64]] = {}
-
-    def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
-        """Samples per second in each configuration; 0 where the application cannot run."""
-        if application not in self._rows:
-            facts = self.applications[application]
-            self._rows[application] = np.array([facts.rate(each) for each in self.configurations])
-        return self._rows[application]
-
-    def phase(self, application: str, progress: float) -> int:
-        """There is one phase."""
-        return 0
-
-    def phase_end(self, application: str, phase: int) -> float:
-        """It ends when the job does."""
-        return 1.0
-
-
-def iteration_source(cluster: Cluster) -> IterationSource:
-    """Table 2's models on a cluster's GPU types, as the simulator takes them."""
+def iteration_source(cluster: Cluster) -> TableSource:
+    """Table 2's models on a cluster's GPU types, as the simulator takes them: one phase, constant rates."""
     applications = {
         name: ProfiledModel({kind: iteration_times(model, kind) for kind in cluster.types})
         for name, model in MODELS.items()
     }
-    return IterationSource(configurations_of(cluster), applications)
+    return TableSource(configurations_of(cluster), applications)
 
 
 def hops_jobs(

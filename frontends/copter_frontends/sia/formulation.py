@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +12,7 @@ from copter import Model, Session, Settings, Solution
 from copter_frontends.goodput import GoodputModel, application_of
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.session_holder import SessionHolder
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
@@ -23,7 +21,9 @@ from copter_frontends.vocabulary import Configuration, DuplicateJobError, Invali
 Floats = NDArray[np.float64]
 
 IDLE = -1  # column of a job without GPUs
-TIE_STEP = 1e-5  # value of one place in the preferred order of types
+TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
+STAY_STEPS = 5  # more than the places of types and sizes can make up for, which is 4
+TIE_SPREAD, TIE_TURN = 0.25, 25  # jobs' steps fall by up to this share in order of arrival, anew after so many jobs
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
@@ -35,8 +35,8 @@ class JobState:
     present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
     restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
     model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
-    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth; `columns` and `local` are
-    those of its column set.
+    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
+    its steps between ties; `columns` and `local` are those of its column set.
     """
 
     job: Job
@@ -58,11 +58,12 @@ class JobState:
     hints: TrainingHints | None = None
     most_gpus: int = 0
     bonus: float = 0.0
+    tie_scale: float = 1.0
     columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
-class SiaFormulation:
+class SiaFormulation(SessionHolder):
     """max sum v_ic x_ic; sum_c x_ic <= 1 for every job; sum_ic n_ck x_ic <= N_k for every GPU type (S5).
 
     Parameters
@@ -103,6 +104,7 @@ class SiaFormulation:
         self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
         self.session = Session(self.model, settings)
         self.jobs: dict[str, JobState] = {}
+        self._arrivals = 0
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
 
@@ -113,21 +115,6 @@ class SiaFormulation:
         self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the session, which goes into bytes of its own (see :meth:`copter.Session.save`)."""
-        state = {name: value for name, value in self.__dict__.items() if name not in ("model", "session")}
-        with tempfile.TemporaryDirectory() as folder:
-            self.session.save(Path(folder) / "session", restart_journal=False)
-            return {**state, "saved_session": (Path(folder) / "session").read_bytes()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        saved = state.pop("saved_session")
-        self.__dict__.update(state)
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "session").write_bytes(saved)
-            self.session = Session.load(Path(folder) / "session", journal=None)
-        self.model = self.session.model
-
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
@@ -136,6 +123,8 @@ class SiaFormulation:
             raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
         application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
         state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
+        state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
+        self._arrivals += 1
         state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
         found = self.column_sets.of(self._live(job), self.model)
@@ -295,8 +284,8 @@ class SiaFormulation:
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
         if own and self.semantics.prefer_stay:
-            value += 10 * TIE_STEP
-        return value + float(self.preference[column])
+            value += STAY_STEPS * TIE_STEP * state.tie_scale
+        return value + state.tie_scale * float(self.preference[column])
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
@@ -315,7 +304,7 @@ class SiaFormulation:
         """Values of the job's columns at one restart factor, ties broken."""
         base = state.base[state.columns]
         values = self.objective.values(base, factor, state.bonus)
-        return np.where(np.isnan(base), values, values + self.preference[state.columns])
+        return np.where(np.isnan(base), values, values + state.tie_scale * self.preference[state.columns])
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""

@@ -2,6 +2,7 @@
 
 from copter_frontends.simulator.cluster_events import ClusterEvent, random_failures
 from copter_frontends.simulator.errors import SimulationError
+from copter_frontends.simulator.event_file import read_events
 from copter_frontends.simulator.goodput_source import ApplicationFacts, GoodputSource
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
@@ -19,5 +20,6 @@ __all__ = [
     "SkippedJob",
     "load_run",
     "random_failures",
+    "read_events",
     "save_run",
 ]

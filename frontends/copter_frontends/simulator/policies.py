@@ -32,6 +32,8 @@ class PolicyEntry:
         Whether `make` takes the jobs' weights (by id) too, after the others.
     rigid : bool
         Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
+    capped : bool
+        Whether a workload's batch size caps what the policy expects of a job, as in Sia's public simulator.
     """
 
     make: Callable[..., SchedulingPolicy]
@@ -39,11 +41,12 @@ class PolicyEntry:
     takes_semantics: bool = False
     takes_weights: bool = False
     rigid: bool = False
+    capped: bool = True
 
     def take(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs as the policy's paper has them: for a rigid one a workload's batch size is fixed, and no cap."""
         if not self.rigid:
-            return list(jobs)
+            return list(jobs) if self.capped else [replace(job, max_batch_size=None) for job in jobs]
         return [replace(job, batch_size=job.batch_size or job.max_batch_size) for job in jobs]
 
     def build(
@@ -146,7 +149,7 @@ def _baseline(name: str) -> PolicyEntry:
             return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
         return BASELINES[name](cluster, goodput_model, mode, threads)
 
-    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=name in RIGID_NAMES)
+    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=name in RIGID_NAMES, capped=name != "pollux")
 
 
 POLICIES: dict[str, PolicyEntry] = {

@@ -72,6 +72,11 @@ class Simulation:
     events : sequence of ClusterEvent
         Failures, repairs and changes of capacity.
 
+    Attributes
+    ----------
+    note : object
+        Not looked at: what the caller wants kept with the run when it is saved.
+
     Raises
     ------
     InvalidClusterError, ValueError
@@ -132,6 +137,7 @@ class Simulation:
         self._idle_rounds = 0
         self._events = in_order(events)
         self._activity = Activity()
+        self.note: object = None
 
     def step(self, warmup: bool = False) -> RoundRecord:
         """Simulate one round.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.simulator.goodput_source import ApplicationFacts
 from copter_frontends.vocabulary import Configuration, InvalidJobError
 
 
@@ -61,22 +63,30 @@ class TableApplication:
         return whole * (1.0 - self.spread_cost) if spread else whole
 
 
+class RatedApplication(ApplicationFacts, Protocol):
+    """An application whose speed on a configuration is known."""
+
+    def rate(self, configuration: Configuration) -> float:
+        """Work per second of a job; 0 where it cannot run."""
+
+
 class TableSource:
     """A :class:`~.goodput_source.GoodputSource` with one phase and constant rates.
 
     Parameters
     ----------
     configurations : sequence of Configuration
-    applications : mapping of name to TableApplication
+    applications : mapping of name to RatedApplication
+        :class:`TableApplication`, or others that know their rates.
     """
 
-    def __init__(self, configurations: Sequence[Configuration], applications: Mapping[str, TableApplication]) -> None:
+    def __init__(self, configurations: Sequence[Configuration], applications: Mapping[str, RatedApplication]) -> None:
         self.configurations = tuple(configurations)
         self.applications = dict(applications)
         self._rows: dict[str, NDArray[np.float64]] = {}
 
     def row(self, application: str, progress: float, max_batch_size: int | None = None) -> NDArray[np.float64]:
-        """Iterations per second in each configuration; 0 where the application cannot run."""
+        """Work per second in each configuration; 0 where the application cannot run."""
         if application not in self._rows:
             facts = self.applications[application]
             self._rows[application] = np.array([facts.rate(each) for each in self.configurations])

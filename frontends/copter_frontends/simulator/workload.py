@@ -9,10 +9,13 @@ from typing import Literal
 from copter_frontends.traces import (
     SkippedLine,
     TraceFormat,
+    find_throughputs,
     generate_day,
     listed_jobs,
+    read_throughputs,
     read_trace,
     sample_day,
+    with_durations,
     workload_jobs,
 )
 from copter_frontends.vocabulary import Job
@@ -47,6 +50,7 @@ def make_workload(
     seed: int,
     work: Work = "trace",
     cap_batch: bool = False,
+    throughputs: str | None = None,
 ) -> Workload:
     """Make the jobs of a simulation.
 
@@ -66,9 +70,11 @@ def make_workload(
         The same seed gives the same jobs.
     work : {"trace", "full"}
         A sampled job's work: what takes the trace's duration on the GPUs asked for, or its application's full run.
-
     cap_batch : bool
         Whether a workload file's batch sizes are its jobs' `max_batch_size` (see :attr:`.Semantics.batch_limit`).
+    throughputs : str, optional
+        File of measured steps per second, for a trace that has steps and no durations (Gavel's); by default that of
+        the data directory, where there is one.
 
     Raises
     ------
@@ -86,5 +92,8 @@ def make_workload(
     if read.format is TraceFormat.PHILLY:
         drawn = sample_day(read, count, hours, seed, work)
         return Workload(drawn, f"{trace}: {count:,} jobs sampled over {hours:g} h", read.skipped)
+    if any(job.duration_s is None for job in read.jobs):
+        found = throughputs or find_throughputs(trace)
+        read = with_durations(read, read_throughputs(found)) if found else read
     made = listed_jobs(read, seed, work)[:jobs]
     return Workload(made, f"{trace}: {len(made):,} jobs of a {read.format.value} trace", read.skipped, sampled=False)

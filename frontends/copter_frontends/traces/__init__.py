@@ -4,6 +4,7 @@ from copter_frontends.traces.arrivals import ArrivalProfile, busy_day
 from copter_frontends.traces.generator import generate_day
 from copter_frontends.traces.readers import read_trace
 from copter_frontends.traces.sampler import listed_jobs, sample_day, workload_jobs
+from copter_frontends.traces.throughput_file import find_throughputs, read_throughputs, with_durations
 from copter_frontends.traces.trace import SkippedLine, Trace, TraceFormat, TraceJob
 
 __all__ = [
@@ -13,9 +14,12 @@ __all__ = [
     "TraceFormat",
     "TraceJob",
     "busy_day",
+    "find_throughputs",
     "generate_day",
     "listed_jobs",
+    "read_throughputs",
     "read_trace",
     "sample_day",
+    "with_durations",
     "workload_jobs",
 ]

@@ -8,6 +8,7 @@ import io
 import os
 import zlib
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from datetime import datetime, time
 
 from copter_frontends.goodput import APPLICATIONS
@@ -59,7 +60,7 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APP
         If the file is missing, damaged, of another format, or without a usable line.
     """
     name = os.fspath(path)
-    rows = _numbered(name, _text_of(name))
+    rows = numbered_rows(name)
     header = next(rows, (0, []))[1]
     columns, present = Columns(header), {column.strip() for column in header}
     if present.issuperset(PHILLY_COLUMNS):
@@ -95,9 +96,9 @@ def _text_of(name: str) -> str:
         raise TraceError(f"{name}: not UTF-8 text ({error.reason} at byte {error.start}); {_EXPECTED}") from None
 
 
-def _numbered(name: str, text: str) -> _Rows:
-    """Rows that are not empty, with their line numbers."""
-    reader = csv.reader(io.StringIO(text, newline=""))
+def numbered_rows(name: str) -> _Rows:
+    """Rows of a CSV file, plain or gzipped, that are not empty, with their line numbers; TraceError."""
+    reader = csv.reader(io.StringIO(_text_of(name), newline=""))
     while True:
         try:
             row = next(reader)
@@ -154,7 +155,7 @@ def _lines(name: str, line_format: LineFormat, columns: Columns, rows: _Rows) ->
             continue
         if job.name is not None:
             line_of[job.name] = line_number
-        jobs.append(job)
+        jobs.append(replace(job, line_number=line_number))
     return Trace(name, line_format.format, tuple(sorted(jobs, key=lambda job: job.submit_s)), skipped, filtered)
 
 

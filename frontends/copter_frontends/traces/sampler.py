@@ -119,7 +119,7 @@ def listed_jobs(trace: Trace, seed: int = 0, work: Literal["full", "trace"] = "t
     if unknown:
         raise TraceError(
             f"{trace.path}: the jobs of a {trace.format.value} trace have no durations, so their work is not known; "
-            "use its steps with a throughput table"
+            "give a file of throughputs (--throughputs), which turns their steps into durations"
         )
     rng = np.random.default_rng(seed)
     applications = draw_applications(classes_of([job.gpu_hours for job in trace.jobs]), rng)

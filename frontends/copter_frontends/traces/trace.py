@@ -46,6 +46,8 @@ class TraceJob:
         Part of its one GPU that the job takes.
     gpu_types : tuple of str
         GPU types that it may have; empty for any.
+    line_number : int
+        Of its line in the file; 0 where it is not kept.
     """
 
     submit_s: float
@@ -61,6 +63,7 @@ class TraceJob:
     batch_schedule: str | None = None
     gpu_share: float = 1.0
     gpu_types: tuple[str, ...] = ()
+    line_number: int = 0
 
     @property
     def gpu_hours(self) -> float:

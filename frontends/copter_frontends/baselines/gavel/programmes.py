@@ -6,16 +6,15 @@ touches the jobs that it is about, and a solve starts from where the last one en
 
 from __future__ import annotations
 
-import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution, Status
+from copter_frontends.session_holder import SessionHolder
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +40,7 @@ class Shares:
     prices: Mapping[str, float]
 
 
-class Programme:
+class Programme(SessionHolder, ABC):
     """Jobs as requests of a model, one column for each GPU type that the job has a value on."""
 
     def __init__(self, capacity: Mapping[str, float], settings: Settings | None = None) -> None:
@@ -51,21 +50,6 @@ class Programme:
             self.model.add_resources(("gpus", kind), gpus)
         self.session = Session(self.model, settings)
         self.requests: dict[str, Request] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the session, which goes into bytes of its own (see :meth:`copter.Session.save`)."""
-        state = {name: value for name, value in self.__dict__.items() if name not in ("model", "session")}
-        with tempfile.TemporaryDirectory() as folder:
-            self.session.save(Path(folder) / "session", restart_journal=False)
-            return {**state, "saved_session": (Path(folder) / "session").read_bytes()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        saved = state.pop("saved_session")
-        self.__dict__.update(state)
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "session").write_bytes(saved)
-            self.session = Session.load(Path(folder) / "session", journal=None)
-        self.model = self.session.model
 
     def edit(self, capacity: Mapping[str, float], requests: Mapping[str, Request]) -> None:
         """Bring the model to this capacity and these jobs by the edits that lead there."""
@@ -83,8 +67,9 @@ class Programme:
                 self._add(job_id, request)
                 self.requests[job_id] = request
 
+    @abstractmethod
     def _add(self, job_id: str, request: Request) -> None:
-        raise NotImplementedError
+        """Bring a job's columns into the model."""
 
     def _remove(self, job_id: str) -> None:
         self.model.remove_request(job_id)

@@ -86,6 +86,10 @@ class ShockwavePolicy(FairnessPolicy):
         super().remove_resources(gpu_type, count, nodes)
         self._window_s = None
 
+    def ranking(self, now_s: float) -> list[str]:
+        """Jobs by rho, the worst treated first."""
+        return sorted(self.queue(), key=lambda job_id: -self.rho(self.jobs[job_id], now_s))
+
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """The jobs of the window's present round, larger ones first, and then others by rho where GPUs are left."""
         begun = perf_counter()
@@ -96,7 +100,7 @@ class ShockwavePolicy(FairnessPolicy):
             at = 0
         solved = perf_counter()
         window = self._window
-        by_rho = sorted(self.queue(), key=lambda j: -self.rho(self.jobs[j], now_s))
+        by_rho = self.ranking(now_s)
         planned = [j for j in by_rho if window is not None and j in self._rows and window.runs[self._rows[j], at]]
         planned.sort(key=lambda j: -requested_gpus(self.jobs[j]))
         known = set(planned)

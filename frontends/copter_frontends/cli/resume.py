@@ -1,0 +1,57 @@
+"""``copter resume``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from copter_frontends.cli.output import InputError
+from copter_frontends.cli.saving import RunNote
+from copter_frontends.cli.simulate import carry_on, prepare_directory, show
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="Simulated hours in all.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Simulated rounds in all, those before the save included.")
+@click.option("--to-end", is_flag=True, help="Run until the last job ends.")
+@click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
+@click.option("--save", type=click.Path(dir_okay=False), help="Save the run here  [default: not saved again]")
+@click.option("--save-every", type=click.IntRange(min=1), metavar="ROUNDS", help="Save every so many rounds, too.")
+def resume(
+    file: str,
+    hours: float | None,
+    rounds: int | None,
+    to_end: bool,
+    out: str | None,
+    as_json: bool,
+    save: str | None,
+    save_every: int | None,
+) -> None:
+    """Go on with the run that `copter simulate --save FILE` left in FILE, as if it had never stopped.
+
+    It ends where it was asked to end, unless --hours, --rounds or --to-end say otherwise. The file is a pickle: resume
+    only runs that you saved yourself.
+    """
+    from copter_frontends.simulator import SimulationError, load_run
+
+    if to_end and (hours or rounds):
+        raise click.UsageError("--to-end and --hours or --rounds do not go together")
+    if save_every is not None and save is None:
+        raise click.UsageError("--save-every says how often --save FILE is written; give --save too")
+    try:
+        simulation = load_run(file)
+    except SimulationError as error:
+        raise InputError(str(error)) from error
+    note = simulation.note
+    if not isinstance(note, RunNote):
+        raise InputError(f"{file}: was not saved by `copter simulate --save`; load it with load_run in Python")
+    asked = replace(note.asked, out=out, as_json=as_json, save=save, save_every=save_every)
+    if hours or rounds or to_end:
+        warmup = asked.warmup(simulation.round_s, note.workload.sampled)
+        asked = replace(asked, hours=hours, rounds=rounds, warmup_rounds=warmup)
+    if out is not None:
+        prepare_directory(out)
+    show(asked, carry_on(asked, simulation, note.workload))

@@ -1,0 +1,49 @@
+"""Saving the run of a command, and what a resumed one needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from copter_frontends.cli.output import InputError
+
+if TYPE_CHECKING:
+    from copter_frontends.cli.simulate import SimulateOptions
+    from copter_frontends.simulator import Simulation
+    from copter_frontends.simulator.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class RunNote:
+    """What is kept with a saved run: how it was asked for, and its jobs."""
+
+    asked: SimulateOptions
+    workload: Workload
+
+
+class Saver:
+    """Writes a run to the file of ``--save``, every so many rounds and at the end; does nothing without one."""
+
+    def __init__(self, simulation: Simulation, asked: SimulateOptions, workload: Workload) -> None:
+        self._simulation, self._path, self._every = simulation, asked.save, asked.save_every
+        self._since = 0
+        if self._path is not None:
+            simulation.note = RunNote(asked, workload)
+
+    def after_round(self) -> None:
+        """Save the run if it is time to."""
+        self._since += 1
+        if self._every is not None and self._since >= self._every:
+            self.at_end()
+
+    def at_end(self) -> None:
+        """Save the run."""
+        from copter_frontends.simulator import SimulationError, save_run
+
+        if self._path is None:
+            return
+        try:
+            save_run(self._simulation, self._path)
+        except SimulationError as error:
+            raise InputError(str(error)) from error
+        self._since = 0

@@ -1,0 +1,58 @@
+"""What the readers of YAML files share: loading one, and checking its entries field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from copter_frontends.vocabulary import InvalidClusterError
+
+
+def load_yaml(path: str | Path) -> Any:
+    """What a YAML file holds; InvalidClusterError, which names the file, where it cannot be read."""
+    try:
+        import yaml  # type: ignore[import-untyped, unused-ignore]
+    except ImportError as error:
+        raise InvalidClusterError(f"{path}: reading it needs PyYAML: install copter-lp[frontends]") from error
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            return yaml.safe_load(file)
+    except OSError as error:
+        raise InvalidClusterError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidClusterError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+
+
+def check_fields(where: str, entry: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """An entry that is a mapping with the required fields and no others but the optional ones."""
+    fields = [*required, *optional]
+    if not isinstance(entry, dict):
+        raise InvalidClusterError(f"{where}: must be a mapping with {', '.join(fields)}, not {entry!r}")
+    missing = [name for name in required if name not in entry]
+    unknown = [str(name) for name in entry if name not in fields]
+    if missing or unknown:
+        fault = f"lacks {', '.join(missing)}" if missing else f"has the unknown field {', '.join(unknown)}"
+        raise InvalidClusterError(f"{where}: {fault}; the fields are {', '.join(fields)}")
+    return entry
+
+
+def read_word(where: str, value: Any) -> str:
+    """A name."""
+    if not isinstance(value, str) or not value:
+        raise InvalidClusterError(f"{where}: must be a word, not {value!r}")
+    return value
+
+
+def read_count(where: str, value: Any, least: int) -> int:
+    """A whole number of at least so much."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidClusterError(f"{where}: must be a whole number of {least} or more, not {value!r}")
+    return value
+
+
+def read_positive(where: str, value: Any) -> float:
+    """A finite number above zero."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+        raise InvalidClusterError(f"{where}: must be a number above 0, not {value!r}")
+    return float(value)
