@@ -344,13 +344,13 @@ def problem_holds(lp: LinearProgram, x: np.ndarray) -> bool:
 
 
 def test_no_process_is_left_behind():
-    lp = tours(9, 3)
-    found = copter.solve_integer(lp, deadline_s=3.0)
-    assert found.solve_time_s < 10.0
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     if not children.exists():
         pytest.skip("the system does not list a process's children")
-    assert children.read_text().split() == []
+    before = set(children.read_text().split())  # another test's resource tracker, say
+    found = copter.solve_integer(tours(9, 3), deadline_s=3.0)
+    assert found.solve_time_s < 10.0
+    assert set(children.read_text().split()) <= before
 
 
 # Propagation against a slow twin --------------------------------------------------------------------------------------
