@@ -30,7 +30,7 @@ FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves 
 SHARE = 0.3  # of the tolerance that the working set's own gap may take up
 ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
 STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
-HELD = 2  # times a solve that prices are taken back to their reach
+HELD = 3  # times a solve that prices are taken back to their reach
 
 
 @dataclass(slots=True)
