@@ -114,7 +114,8 @@ def gavel_of_the_artifact(
 ) -> GavelPolicy:
     """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B36)."""
     rates = MeasuredThroughputs(cluster, profiles)
-    settings = Settings(threads=threads or 0)
+    # Its shares are of time and need no vertex; the public simulator's interior-point solver gives none either.
+    settings = Settings(threads=threads or 0, purify=False)
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
 
 
