@@ -8,6 +8,7 @@ import numpy as np
 
 from copter import Model
 from copter.shims import IDLE
+from families.job_rounds import JobRounds
 from families.protocol import At, Floats, Ints
 
 GPU_TYPES = 7
@@ -17,7 +18,7 @@ SPEEDS = np.array([1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7])
 ROUND_S, RESTART_S = 360.0, 10.0
 
 
-class HadarRounds:
+class HadarRounds(JobRounds):
     """Hadar's per-round LP (docs/hadar.md): a job of W GPUs runs on W of one type; a round of it is worth U / T.
 
     U is the effective throughput over the job's life, in units of its best rate, and T the rounds that it still needs
@@ -36,11 +37,10 @@ class HadarRounds:
     seed : int
     """
 
-    integer = True
     shared_pattern = False
 
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
-        self.rng, self.churn = np.random.default_rng(seed), churn
+        super().__init__(churn, seed)
         self.full = mode == "full"
         self.columns = GPU_TYPES * (GPU_TYPES + 1) // 2 if self.full else GPU_TYPES
         self.capacity = np.full(GPU_TYPES, float(gpus // GPU_TYPES))
@@ -48,15 +48,11 @@ class HadarRounds:
         self.model = Model(sense="max")
         for q, count in enumerate(self.capacity.tolist()):
             self.model.add_resources(q, count)
-        self.jobs = np.zeros(0, dtype=np.int64)
         self.gpus, self.age_s, self.work_s = np.zeros(0), np.zeros(0), np.zeros(0)
         self.left = np.zeros(0)  # share of the work that is left
         self.speed = np.zeros((0, GPU_TYPES))  # relative to the fastest type, 1
         self.kind = np.zeros(0, dtype=np.int64)  # the type that a job has, or IDLE
-        self.next_job = 0
         self.waiting = self.draw(round(JOBS_PER_GPU * gpus))
-        self.doomed = np.zeros(0, dtype=np.int64)
-        self.departed, self.arrived = self.doomed, self.doomed
         self.templates: dict[bytes, Any] = {}
         self.cost = np.zeros((0, self.columns))
 
@@ -65,16 +61,6 @@ class HadarRounds:
         speed = SPEEDS * self.rng.uniform(0.5, 1.5, (count, GPU_TYPES))
         gpus = self.rng.choice(SIZES, count, p=SIZE_SHARES).astype(np.float64)
         return gpus, 60.0 * 10.0 ** self.rng.uniform(1.0, 3.0, count), speed / speed.max(axis=1, keepdims=True)
-
-    @property
-    def requests(self) -> Ints:
-        """Ids of the jobs."""
-        return self.jobs
-
-    @property
-    def limits(self) -> Floats:
-        """One share of a round a job."""
-        return np.ones(len(self.jobs))
 
     @property
     def nonzeros(self) -> int:
@@ -104,23 +90,12 @@ class HadarRounds:
         kind = self.pairs()[1][at][..., None]
         return kind, np.broadcast_to(self.gpus[at][:, None, None], kind.shape)
 
-    def prepare(self) -> None:
-        """Draw the next round's arrivals and departures (not timed: it is the cluster's doing, not the solver's)."""
-        count = max(1, round(self.churn * len(self.jobs))) if self.churn > 0 else 0
-        self.doomed = self.rng.choice(len(self.jobs), count, replace=False)
-        self.waiting = self.draw(count)
-
     def edit(self) -> None:
         """Apply the round's changes to the model: departures, new values for all, arrivals."""
-        self.departed = self.jobs[self.doomed]
-        self.model.remove_requests(self.departed.tolist())
-        keep = np.ones(len(self.jobs), dtype=bool)
-        keep[self.doomed] = False
         gpus, work_s, speed = self.waiting
-        fresh, old = len(gpus), int(keep.sum())
-        self.arrived = np.arange(self.next_job, self.next_job + fresh)
-        self.next_job += fresh
-        self.jobs = np.concatenate((self.jobs[keep], self.arrived))
+        fresh = len(gpus)
+        keep = self.turn_over(fresh)
+        old = int(keep.sum())
         self.gpus = np.concatenate((self.gpus[keep], gpus))
         self.work_s = np.concatenate((self.work_s[keep], work_s))
         self.speed = np.concatenate((self.speed[keep], speed))

@@ -8,6 +8,7 @@ import numpy as np
 
 from copter import Model
 from copter.shims import IDLE
+from families.job_rounds import JobRounds
 from families.protocol import At, Floats, Ints
 
 GPU_TYPES, SPEED_BINS = 7, 3
@@ -20,7 +21,7 @@ SPEEDS = np.repeat([1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7], SPEED_BINS) * np.tile([
 ROUND_S = 300.0
 
 
-class HopsRounds:
+class HopsRounds(JobRounds):
     """Hops' per-round LP (docs/hops.md, HP11, HP12): a column each (group, size), spread where larger than a server.
 
     A job's weight is its wait over its age, to the power of one; running jobs wait no longer, so that every weight is
@@ -37,11 +38,10 @@ class HopsRounds:
     seed : int
     """
 
-    integer = True
     shared_pattern = False
 
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
-        self.rng, self.churn = np.random.default_rng(seed), churn
+        super().__init__(churn, seed)
         self.sizes = SIZES if mode == "full" else SIZES // 2
         self.columns = GROUPS * self.sizes
         nodes = np.full(GROUPS, max(gpus // NODE_GPUS // GROUPS, 1))
@@ -50,13 +50,10 @@ class HopsRounds:
         self.model = Model(sense="max")
         for row, count in enumerate(self.capacity.tolist()):
             self.model.add_resources(row, count)
-        self.jobs, self.next_job = np.zeros(0, dtype=np.int64), 0
         self.wait_s, self.age_s, self.runs = np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool)
         self.gpus = np.zeros((0, self.sizes), dtype=np.int64)
         self.gain = np.zeros((0, self.columns))
         self.waiting = self.draw(round(JOBS_PER_GPU * gpus))
-        self.doomed = np.zeros(0, dtype=np.int64)
-        self.departed, self.arrived = self.doomed, self.doomed
         self.templates: dict[bytes, Any] = {}
         self.cost = np.zeros((0, self.columns))
 
@@ -69,16 +66,6 @@ class HopsRounds:
         by_type = np.repeat(rng.uniform(0.5, 1.5, (count, GPU_TYPES)), SPEED_BINS, axis=1) * SPEEDS
         rate = (by_type[:, :, None] * (gpus / slower)[:, None, :]).reshape(count, -1)
         return gpus, rate / rate.min(axis=1, keepdims=True), 60.0 * 10.0 ** rng.uniform(1.0, 3.0, count)
-
-    @property
-    def requests(self) -> Ints:
-        """Ids of the jobs."""
-        return self.jobs
-
-    @property
-    def limits(self) -> Floats:
-        """One configuration a job."""
-        return np.ones(len(self.jobs))
 
     @property
     def nonzeros(self) -> int:
@@ -98,24 +85,13 @@ class HopsRounds:
         cuts = [np.where(packed & (gpus >= r), 1.0, 0.0) for r in CUTS]
         return rows, np.stack([gpus.astype(float), *cuts], axis=-1)
 
-    def prepare(self) -> None:
-        """Draw the next round's arrivals and departures (not timed: it is the cluster's doing, not the solver's)."""
-        count = max(1, round(self.churn * len(self.jobs))) if self.churn > 0 else 0
-        self.doomed = self.rng.choice(len(self.jobs), count, replace=False)
-        self.waiting = self.draw(count)
-
     def edit(self) -> None:
         """Apply the round's changes to the model: departures, new weights for all, arrivals."""
-        self.departed = self.jobs[self.doomed]
-        self.model.remove_requests(self.departed.tolist())
-        keep = np.ones(len(self.jobs), dtype=bool)
-        keep[self.doomed] = False
         gpus, gain, age_s = self.waiting
-        fresh, old = len(gpus), int(keep.sum())
-        self.arrived = np.arange(self.next_job, self.next_job + fresh)
-        self.next_job += fresh
+        fresh = len(gpus)
+        keep = self.turn_over(fresh)
+        old = int(keep.sum())
         waited = self.wait_s[keep] + np.where(self.runs[keep], 0.0, ROUND_S)
-        self.jobs = np.concatenate((self.jobs[keep], self.arrived))
         self.wait_s = np.concatenate((waited, self.rng.uniform(0.0, 3600.0, fresh)))
         self.age_s = np.concatenate((self.age_s[keep], age_s))
         self.runs = np.concatenate((self.runs[keep], np.zeros(fresh, dtype=bool)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from copter import Model
 from copter.shims import IDLE
+from families.job_rounds import JobRounds
 from families.protocol import At, Floats, Ints
 
 GPU_TYPES = 7
@@ -19,7 +20,7 @@ RESTART_S = 60.0
 ROUND_S = 60.0
 
 
-class SiaRounds:
+class SiaRounds(JobRounds):
     """Sia's LP over all configurations of a cluster of seven types, with goodput of each job's own.
 
     v = 1.1 - (rho G)^(-1/2); G is concave in the GPUs and saturates at a size of the job's own, so that every column
@@ -36,30 +37,24 @@ class SiaRounds:
     seed : int
     """
 
-    integer = True
     shared_pattern = True
 
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
+        super().__init__(churn, seed)
         nodes = np.full(GPU_TYPES, gpus // GPUS_PER_NODE // GPU_TYPES)
         nodes[: gpus // GPUS_PER_NODE - nodes.sum()] += 1
         sizes = [self.sizes(int(n), mode) for n in nodes]
         self.gpus: Floats = np.concatenate(sizes)
         self.kind = np.repeat(np.arange(GPU_TYPES), [len(s) for s in sizes])
-        self.churn = churn
         self.model = Model(sense="max")
         for k, count in enumerate(nodes):
             self.model.add_resources(k, int(count) * GPUS_PER_NODE)
         self.template = self.model.add_template({k: np.where(self.kind == k, self.gpus, 0.0) for k in range(GPU_TYPES)})
         self.log_gpus = np.log(self.gpus)
-        self.jobs = np.zeros(0, dtype=np.int64)
         self.age_s, self.restarts = np.zeros(0), np.zeros(0)
         self.column, self.own_base = np.zeros(0, dtype=np.int32), np.zeros(0)
         self.base: dict[int, Floats] = {}
-        self.next_job = 0
-        self.waiting = [self.new_base() for _ in range(round(JOBS_PER_GPU * gpus))]
-        self.doomed = np.zeros(0, dtype=np.int64)
-        self.departed, self.arrived = self.doomed, self.doomed
+        self.waiting = self.draw(round(JOBS_PER_GPU * gpus))
         self.scale = np.zeros(0)
         self.columns = len(self.gpus)
         self.capacity = nodes * float(GPUS_PER_NODE)
@@ -70,22 +65,16 @@ class SiaRounds:
         found = np.concatenate((2.0 ** np.arange(3), GPUS_PER_NODE * np.arange(1.0, nodes + 1)))
         return found[found <= CAPPED_GPUS] if mode == "capped" else found
 
+    def draw(self, count: int) -> list[Floats]:
+        """G^(-1/2) of new jobs."""
+        return [self.new_base() for _ in range(count)]
+
     def new_base(self) -> Floats:
         """G^(-1/2) of one job, (n,)."""
         rng = self.rng
         speed = np.log(rng.uniform(1.0, 10.0, GPU_TYPES))[self.kind]
         log_goodput = speed + rng.uniform(0.6, 0.95) * self.log_gpus - np.log1p(self.gpus / 2.0 ** rng.uniform(2, 9))
         return np.asarray(np.exp(-0.5 * (log_goodput - log_goodput.min())))
-
-    @property
-    def requests(self) -> Ints:
-        """Ids of the jobs."""
-        return self.jobs
-
-    @property
-    def limits(self) -> Floats:
-        """One configuration a job."""
-        return np.ones(len(self.jobs))
 
     @property
     def nonzeros(self) -> int:
@@ -105,33 +94,17 @@ class SiaRounds:
         """(types, GPUs) of the configurations, (1, k, 1): the same for all jobs."""
         return self.kind[None, :, None], self.gpus[None, :, None]
 
-    def prepare(self) -> None:
-        """Draw the next round's arrivals and departures (not timed: it is the cluster's doing, not the solver's)."""
-        count = max(1, round(self.churn * len(self.jobs))) if self.churn > 0 else 0
-        self.doomed = self.rng.choice(len(self.jobs), count, replace=False)
-        self.waiting = [self.new_base() for _ in range(count)]
-
     def edit(self) -> None:
         """Apply the round's edits to the model."""
-        self.departed = self.jobs[self.doomed]
-        for at in self.doomed:
-            self.model.remove_request(int(self.jobs[at]))
-        if len(self.doomed):
-            keep = np.ones(len(self.jobs), dtype=bool)
-            keep[self.doomed] = False
-            self.jobs, self.age_s, self.restarts = self.jobs[keep], self.age_s[keep], self.restarts[keep]
-            self.column, self.own_base = self.column[keep], self.own_base[keep]
-        fresh = np.arange(self.next_job, self.next_job + len(self.waiting))
-        for job, base in zip(fresh, self.waiting, strict=True):
+        fresh = len(self.waiting)
+        keep = self.turn_over(fresh)
+        for job, base in zip(self.arrived, self.waiting, strict=True):
             self.model.add_request(int(job), base, template=self.template, integer=True, scale=-1.0, offset=INCENTIVE)
             self.base[int(job)] = base
-        self.next_job += len(fresh)
-        self.arrived = fresh
-        self.jobs = np.concatenate((self.jobs, fresh))
-        self.age_s = np.concatenate((self.age_s + ROUND_S, np.zeros(len(fresh))))
-        self.restarts = np.concatenate((self.restarts, np.zeros(len(fresh))))
-        self.column = np.concatenate((self.column, np.full(len(fresh), IDLE, dtype=np.int32)))
-        self.own_base = np.concatenate((self.own_base, np.zeros(len(fresh))))
+        self.age_s = np.concatenate((self.age_s[keep] + ROUND_S, np.zeros(fresh)))
+        self.restarts = np.concatenate((self.restarts[keep], np.zeros(fresh)))
+        self.column = np.concatenate((self.column[keep], np.full(fresh, IDLE, dtype=np.int32)))
+        self.own_base = np.concatenate((self.own_base[keep], np.zeros(fresh)))
         factor = np.maximum(self.age_s - self.restarts * RESTART_S, 0.2 * self.age_s) / (self.age_s + RESTART_S)
         running = self.column != IDLE
         scale = np.where(running & (factor > 0), np.maximum(factor, 0.2) ** -0.5, 1.0)

@@ -131,7 +131,9 @@ class Highs:
     def setup(self, requests: int) -> None:
         """The same model in HiGHS."""
         if highspy is None:
-            raise NotImplementedError("highspy is not installed")
+            from asv_runner.benchmarks.mark import SkipNotImplemented
+
+            raise SkipNotImplemented("highspy is not installed")
         lp = Rounds(requests).model.to_linear_program()
         data = highspy.HighsLp()
         data.num_row_, data.num_col_ = lp.shape
