@@ -24,11 +24,11 @@ from copter_frontends.chronus.rounding import round_up
 from copter_frontends.chronus.selector import Cycle
 from copter_frontends.chronus.slo_book import Mode, SloRecord
 from copter_frontends.vocabulary import Job
+from families.own_run import WARM_UP, OwnRun, known_peers
 
 JOBS_PER_GPU = 0.5  # 5,000 SLO jobs on 10,000 GPUs
 LEASES, LEASE_S, NODE_GPUS = 24, 1200.0, 8
 SIZES, SHARES = (1, 2, 4, 8, 16, 32), (0.3, 0.15, 0.15, 0.2, 0.12, 0.08)
-WARM_UP = 1  # rounds after the cold one that are not counted
 MILP_S = 5.0  # the artifact's time limit
 
 
@@ -188,25 +188,15 @@ class _Figures:
     late: int = 0
 
 
-class ChronusRun:
+class ChronusRun(OwnRun):
     """One sequence through copter and its peers; :meth:`run` gives the object that --json prints."""
 
     def __init__(self, options: Any) -> None:
-        known = {"highs": False, "highs-milp": True}
-        missing = [name for name in options.peers if name not in known]
-        if missing:
-            raise SystemExit(f"--family chronus: no peer {missing[0]!r}; there are {', '.join(known)}")
+        known = known_peers("chronus", options.peers, {"highs": False, "highs-milp": True})
         self.options, self.own = options, _Figures()
         self.family = LeaseRounds(options.scale, options.seed)
-        self.peers = {name: (HighsLeases(known[name], options.threads), _Figures()) for name in options.peers}
+        self.peers = {name: (HighsLeases(whole, options.threads), _Figures()) for name, whole in known.items()}
         self.size = (0, 0, 0)
-
-    def run(self) -> dict[str, Any]:
-        """A cold round, one to warm up, then those that count."""
-        for index in range(-WARM_UP - 1, self.options.rounds):
-            self.round(index)
-            self.family.prepare()
-        return self.summary()
 
     def round(self, index: int) -> None:
         """One cycle of copter, then of every peer."""

@@ -20,12 +20,12 @@ from copter_frontends.clusters import scaled_cluster
 from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, RelaxationSolver, TimeGrid
 from copter_frontends.hare.relaxation import sufficient_horizon_s
 from copter_frontends.hare.workload import random_jobs
+from families.own_run import WARM_UP, OwnRun, known_peers
 from families.protocol import Floats
 
 JOBS_PER_GPU = 0.2
 GROWTH = {"capped": 1.5, "full": 1.25}  # 23 and 40 intervals
 SPARE = 1.5  # times the first round's sufficient horizon, for what later rounds bring
-WARM_UP = 1  # rounds after the cold one that are not counted
 
 
 class HareRounds:
@@ -176,7 +176,7 @@ def dual_value(data: Relaxation, found: RelaxationSolution) -> float:
     return total - float((data.capacity * price).sum())
 
 
-class HareRun:
+class HareRun(OwnRun):
     """One sequence through the solver and its peers; :meth:`run` gives the object that --json prints."""
 
     def __init__(self, options: Any) -> None:
@@ -184,18 +184,8 @@ class HareRun:
         self.family = HareRounds(options.scale, options.mode, options.churn, options.seed)
         self.solver = RelaxationSolver(options.tolerance, options.threads)
         self.figures = _Figures()
-        known = {"highs": True, "highs-ipm-cold": False}
-        missing = [name for name in options.peers if name not in known]
-        if missing:
-            raise SystemExit(f"--family hare: no peer {missing[0]!r}; there are {', '.join(known)}")
-        self.peers = {name: (HighsHare(known[name], options.threads), _Figures()) for name in options.peers}
-
-    def run(self) -> dict[str, Any]:
-        """A cold round, one to warm up, then those that count."""
-        for index in range(-WARM_UP - 1, self.options.rounds):
-            self.round(index)
-            self.family.prepare()
-        return self.summary()
+        known = known_peers("hare", options.peers, {"highs": True, "highs-ipm-cold": False})
+        self.peers = {name: (HighsHare(warm, options.threads), _Figures()) for name, warm in known.items()}
 
     def round(self, index: int) -> None:
         """One round of the solver, then of every peer."""
