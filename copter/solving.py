@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from copter.errors import InvalidDataError, SettingsError
 from copter.interior.solve import solve_interior
 from copter.linear_program import LinearProgram
@@ -13,17 +15,26 @@ from copter.settings import Settings
 from copter.solution import Solution, Status
 from copter.watch import Watch
 
+LARGEST = 1e200  # a number whose products with others are still finite after scaling
+PATIENCE = 3.0  # times the interior-point method's seconds that another try may have come to in all
+
 
 def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
     """The settings, or the default ones; an error that names what is no linear program or no settings."""
     if not isinstance(lp, LinearProgram):
         raise InvalidDataError(f"lp is a {type(lp).__name__}, must be a LinearProgram (read_mps makes one of a file)")
+    for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper"):
+        numbers = getattr(lp, name)
+        beyond = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) > LARGEST))
+        if len(beyond):
+            raise InvalidDataError(
+                f"{name}[{beyond[0]}] is {numbers[beyond[0]]:g}, beyond {LARGEST:g}: take other units, or inf for none"
+            )
+    if np.abs(lp.A.data).max(initial=0.0) > LARGEST:
+        raise InvalidDataError(f"A has an entry of {np.abs(lp.A.data).max():g}, beyond {LARGEST:g}: take other units")
     if settings is not None and not isinstance(settings, Settings):
         raise SettingsError(f"settings is a {type(settings).__name__}, must be a Settings: Settings(tolerance=1e-6)")
     return settings or Settings()
-
-
-PATIENCE = 3.0  # times the interior-point method's seconds that another try may have come to in all
 
 
 def solve(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import copter
-from copter import CopterError, LinearProgram, Settings, SettingsError, Status
+from copter import CopterError, InvalidDataError, LinearProgram, Settings, SettingsError, Status
 
 INF, NAN = math.inf, math.nan
 GOOD: dict[str, Any] = {
@@ -75,6 +75,16 @@ def test_huge_values_give_an_honest_status_without_warnings(name: str, huge: flo
     assert solution.status in (Status.OPTIMAL, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
     if solution.status is Status.OPTIMAL:
         assert solution.residuals.within(1e-6, 1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", sorted(GOOD))
+def test_beyond_what_can_be_multiplied_is_named(name: str) -> None:
+    values = np.array(GOOD[name], dtype=float)
+    values.flat[0] = -1e300 if name.endswith("lower") else 1e300
+    lp = LinearProgram(**GOOD | {name: values})
+    with pytest.raises(InvalidDataError, match=rf"^{name}.*1e\+300"):
+        copter.solve(lp)
 
 
 @pytest.mark.parametrize("wrong", [0, -1.0, NAN, "1", [1.0]])
