@@ -18,7 +18,10 @@ from rich.table import Table
 from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import find_profiles, read_profiles
+from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.semantics import PRESETS, Semantics
+from copter_frontends.sia import SiaPolicy, TimeSharing
+from copter_frontends.sia.objective import objective_of
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness
@@ -37,7 +40,7 @@ class Setting:
     semantics: Semantics = PRESETS["sia-artifact"]
     round_s: float | None = None
     jobs: int | None = None
-    change: Callable[[Job], Job] | None = None
+    change: Callable[[list[Job]], list[Job]] | None = None
 
 
 def data_directory() -> Path:
@@ -53,15 +56,16 @@ def jobs_of(setting: Setting) -> list[Job]:
     cap, gpus = setting.semantics.batch_limit == "policy", cluster_from(setting.cluster).gpus
     jobs = make_workload(str(setting.workload), setting.jobs, 24.0, gpus, 0, cap_batch=cap).jobs
     jobs = POLICIES[setting.policy].take(jobs)
-    return [setting.change(job) for job in jobs] if setting.change else jobs
+    return setting.change(jobs) if setting.change else jobs
 
 
-def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> SimulationResult:
+def simulate(
+    setting: Setting, policy: SchedulingPolicy | None = None, model: GoodputModel | None = None
+) -> SimulationResult:
     """Run a workload from its first job to its last."""
     cluster = cluster_from(setting.cluster)
-    model = GoodputModel(configurations_of(cluster))
-    found = find_profiles(setting.workload)
-    profiles = read_profiles(found) if found and setting.semantics.training == "agent" else None
+    model = model or GoodputModel(configurations_of(cluster))
+    profiles = profiles_of(setting)
     if policy is None:
         policy = POLICIES[setting.policy].build(cluster, model, "full", None, setting.semantics, profiles)
     if setting.round_s is not None:
@@ -70,6 +74,26 @@ def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> Simula
         cluster, jobs_of(setting), policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles
     )
     return simulation.run()
+
+
+def sia_policy(
+    setting: Setting, model: GoodputModel | None = None, *, power: float = -0.5, sharing: TimeSharing | None = None
+) -> SiaPolicy:
+    """Sia as the setting has it, with one thing changed."""
+    return SiaPolicy(
+        cluster_from(setting.cluster),
+        model,
+        objective=replace(objective_of(setting.semantics), power=power),
+        semantics=setting.semantics,
+        profiles=profiles_of(setting),
+        time_sharing=sharing,
+    )
+
+
+def profiles_of(setting: Setting) -> Mapping[str, ProfiledApplication] | None:
+    """The measured profiles beside the workload, where the semantics have jobs run by them."""
+    found = find_profiles(setting.workload) if setting.semantics.training == "agent" else None
+    return read_profiles(found) if found else None
 
 
 def run_name(setting: Setting, what: str = "") -> str:

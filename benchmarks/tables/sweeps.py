@@ -1,10 +1,9 @@
-"""Thesis 3.5.6 and 3.5.8: Sia over p, round length, tau, adaptivity and profiling, paper and measured.
+"""Thesis 3.5.6 and 3.5.8: Sia over p, round length, adaptivity and profiling, paper and measured.
 
-python benchmarks/tables/sweeps.py {p,round,tau,adaptivity,profiling} [--workloads 1] [--jobs 160] [--keep FILE]
+python benchmarks/tables/sweeps.py {p,round,adaptivity,profiling} [--workloads 1] [--jobs 160] [--keep FILE]
 
 Ratios are to the first row of each sweep but for profiling, where they are to bootstrap. The workloads are Helios
-(saturn) but for adaptivity (philly), as in the thesis; for tau its 240-job spike is not public: arrivals of the
-heaviest public trace of this kind (rate_50) stand for it.
+(saturn) but for adaptivity (philly), as in the thesis. For the time-sharing penalty see time_sharing.py.
 """
 
 from __future__ import annotations
@@ -18,13 +17,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
+from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
 
-from copter_frontends.clusters import cluster_from
-from copter_frontends.goodput.measured import find_profiles, read_profiles
-from copter_frontends.semantics import SIA_ARTIFACT, Semantics
-from copter_frontends.sia import SiaPolicy, TimeSharing
-from copter_frontends.sia.objective import objective_of
+from copter_frontends.semantics import SIA_ARTIFACT
 from copter_frontends.vocabulary import Job
 
 CLUSTER = "sia-het"
@@ -32,7 +27,7 @@ ORACLE_GROWTH = None  # what is known need not be approached in steps
 PROFILING_S = 20.0  # on each GPU type, thesis 3.3.2
 
 ROUND_S = 60.0
-USUAL = {"p": "-0.5", "round": "60", "tau": "none", "adaptivity": "adaptive", "profiling": "projected"}
+USUAL = {"p": "-0.5", "round": "60", "adaptivity": "adaptive", "profiling": "projected"}
 """Rows that are Sia as it is in the other tables."""
 
 # Sweep: trace, and what the thesis says of each row.
@@ -42,7 +37,6 @@ SWEEPS: dict[str, tuple[str, dict[str, str]]] = {
         {"-0.5": "best average JCT and makespan", "-1.0": "", "0.5": "", "1.0": "lower p99, higher average"},
     ),
     "round": ("saturn", {"60": "1", "30": "worse", "300": "1.12 of the average JCT"}),
-    "tau": ("scale/rate_50", {"none": "1", "180": "0.86 of the average JCT", "300": "1.015 of tau = 180"}),
     "adaptivity": (
         "philly",
         {"adaptive": "1", "strong scaling": "1.15 (batch size gives 13%)", "rigid": "2.6 (GPU count gives 56%)"},
@@ -51,34 +45,22 @@ SWEEPS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def policy_of(semantics: Semantics, power: float = -0.5, sharing: TimeSharing | None = None) -> SiaPolicy:
-    """Sia with one thing changed."""
-    found = find_profiles(data_directory() / "x")
-    objective = replace(objective_of(semantics), power=power)
-    profiles = read_profiles(found) if found else None
-    return SiaPolicy(
-        cluster_from(CLUSTER), objective=objective, semantics=semantics, profiles=profiles, time_sharing=sharing
-    )
-
-
-def limited(kind: str) -> Callable[[Job], Job]:
-    """Make a job strong-scaling or rigid, with the batch and GPUs of the workload file."""
+def limited(kind: str) -> Callable[[list[Job]], list[Job]] | None:
+    """Make jobs strong-scaling or rigid, with the batch and GPUs of the workload file."""
     if kind == "rigid":
-        return lambda job: replace(job, batch_size=job.max_batch_size, gpus=job.requested_gpus)
+        return lambda jobs: [replace(job, batch_size=job.max_batch_size, gpus=job.requested_gpus) for job in jobs]
     if kind == "strong scaling":
-        return lambda job: replace(job, batch_size=job.max_batch_size)
-    return lambda job: job
+        return lambda jobs: [replace(job, batch_size=job.max_batch_size) for job in jobs]
+    return None
 
 
 def run(sweep: str, row: str, path: Path, jobs: int | None, store: RunStore) -> dict[str, Any]:
     """One row on one workload."""
-    semantics, round_s, sharing, power, change = SIA_ARTIFACT, None, None, -0.5, limited("adaptive")
+    semantics, round_s, power, change = SIA_ARTIFACT, None, -0.5, None
     if sweep == "p":
         power = float(row)
     elif sweep == "round":
         round_s = None if float(row) == ROUND_S else float(row)
-    elif sweep == "tau" and row != "none":
-        sharing = TimeSharing(float(row))
     elif sweep == "adaptivity":
         change = limited(row)
     elif sweep == "profiling" and row != SIA_ARTIFACT.profiling:
@@ -86,7 +68,7 @@ def run(sweep: str, row: str, path: Path, jobs: int | None, store: RunStore) -> 
         semantics = replace(SIA_ARTIFACT, profiling=row, growth=growth, profiling_s=PROFILING_S)
     setting = Setting("sia", CLUSTER, path, semantics, round_s, jobs, change)
     name = run_name(setting, "" if row == USUAL[sweep] or sweep == "round" else f"{sweep} {row}")
-    return store.figures(name, lambda: figures_of(setting, policy_of(semantics, power, sharing)))
+    return store.figures(name, lambda: figures_of(setting, sia_policy(setting, power=power)))
 
 
 def main() -> int:
