@@ -43,7 +43,19 @@ def test_the_table_has_a_column_for_each_policy(capsys):
     assert code == 0
     assert "fifo" in out
     assert "srtf" in out
-    assert "average JCT" in out
+    for figure in ("average JCT", "GPU hours per job", "hours in the queue", "jobs at a time", "p50 / p95 / p99"):
+        assert figure in out
+
+
+def test_rounds_of_unlike_length_are_pointed_out(capsys):
+    few = ("--cluster", "sia-het", "--jobs", "20", "--rounds", "5", "--warmup-rounds", "0")
+    code, out, err = run(capsys, "compare", "--policies", "fifo,gavel", *few, "--json")
+    assert code == 0
+    assert [each["simulated_h"] for each in json.loads(out)["policies"]] == [pytest.approx(5 / 60), pytest.approx(0.5)]
+    assert "fifo 0.08333 h, gavel 0.5 h" in err
+    assert "--hours" in run(capsys, "compare", "--policies", "fifo,gavel", *few)[2]
+    _, _, quiet = run(capsys, "compare", "--policies", "fifo,gavel", *few, "--round-s", "60")
+    assert "not as long" not in quiet
 
 
 @pytest.mark.parametrize(

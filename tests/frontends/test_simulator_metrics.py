@@ -49,6 +49,7 @@ JOBS = {
     "jct_s": np.array([3600.0, 10800.0, np.nan]),
     "restarts": np.array([0, 3, 0]),
     "gpu_seconds": np.array([7200.0, 14400.0, 60.0]),
+    "queue_s": np.array([0.0, 7200.0, 900.0]),
 }
 
 
@@ -60,6 +61,13 @@ def test_jobs_that_have_not_ended_are_left_out_of_times_but_not_of_the_first_sub
     assert summary["p99_jct_h"] == pytest.approx(np.percentile([1, 3], 99))
     assert summary["restarts_per_job"] == 1.5
     assert summary["gpu_hours_per_job"] == 3.0
+    assert summary["queue_h_per_job"] == 1.0
+
+
+def test_contention_is_over_the_rounds_that_have_jobs():
+    summary = summarise([record(i, active_jobs=jobs) for i, jobs in enumerate((0, 2, 7))], JOBS)
+    assert (summary["contention"], summary["contention_max"]) == (4.5, 7)
+    assert summarise([record(0, active_jobs=0)], JOBS)["contention_max"] is None
 
 
 def test_the_warm_up_is_left_out_of_round_statistics():

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from copter_frontends.cli.output import print_json
+from copter_frontends.cli.output import complain, print_json
 from copter_frontends.cli.simulate import POLICY_NAMES, SimulateOptions, run_simulation, simulate
 from copter_frontends.policy_names import DEADLINE_NAMES
 
@@ -48,6 +48,10 @@ def _run(policies: tuple[str, ...], **options: Any) -> None:
     for each in asked:
         out = None if each.out is None else os.path.join(each.out, each.policy)
         summaries.append(run_simulation(replace(each, out=out)))
+    lengths = {each["policy"]: each["simulated_h"] for each in summaries}
+    if asked[0].rounds is not None and len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {hours:.4g} h" for name, hours in lengths.items())
+        complain(f"so many rounds are not as long for each policy ({told}): take --hours, or one --round-s for all")
     if asked[0].as_json:
         print_json({"policies": summaries})
         return

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 _STAGES = (("round", "round_s"), ("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("place", "place_s"))
+_PERCENTILES = ("p50", "p95", "p99")
 
 
 def print_summary(summary: Mapping[str, Any], console: Console) -> None:
@@ -20,18 +21,18 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     for name, value in headline(summary):
         facts.add_row(name, value)
     times = Table(box=box.SIMPLE_HEAD, title="wall-clock time a round", title_justify="left")
-    for name in ("", "p50", "p99", "max"):
+    for name in ("", *_PERCENTILES, "max"):
         times.add_column(name, justify="right" if name else "left")
     for name, key in _STAGES:
-        times.add_row(name, *(seconds(summary[key][which]) for which in ("p50", "p99", "max")))
+        times.add_row(name, *(seconds(summary[key][which]) for which in (*_PERCENTILES, "max")))
     highs = summary.get("highs") or {}
     for key, value in highs.items():
         if isinstance(value, Mapping) and key.endswith("_s") and value.get("p50") is not None:
-            cells = (seconds(value.get(which)) for which in ("p50", "p99", "max"))
+            cells = (seconds(value.get(which)) for which in (*_PERCENTILES, "max"))
             times.add_row(f"HiGHS {key[:-2]}", *cells)
     if highs.get("cold_s") is not None:
         limited = " (stopped at the time limit)" if highs.get("cold_time_limit_hit") else ""
-        times.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "")
+        times.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "", "")
     console.print(facts)
     console.print(times)
     ratio = (highs.get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
@@ -50,7 +51,7 @@ def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console)
     columns = [
         [
             *headline(summary),
-            *((f"{name}, p50 / p99", _pair(summary[key])) for name, key in _STAGES),
+            *((f"{name}, p50 / p95 / p99", _triple(summary[key])) for name, key in _STAGES),
         ]
         for summary in summaries
     ]
@@ -59,8 +60,8 @@ def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console)
     console.print(table)
 
 
-def _pair(times: Mapping[str, float | None]) -> str:
-    return f"{seconds(times['p50'])} / {seconds(times['p99'])}"
+def _triple(times: Mapping[str, float | None]) -> str:
+    return " / ".join(seconds(times[which]) for which in _PERCENTILES)
 
 
 def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -70,6 +71,7 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     variables, fractional, gap = summary["variables"], summary["fractional_jobs"], summary["gap"]
     return [
         ("rounds", rounds),
+        ("simulated", number(summary["simulated_h"], "{:.4g} h")),
         ("jobs submitted", f"{summary['jobs_submitted']:,}"),
         ("jobs completed", f"{summary['jobs_completed']:,}"),
         ("average JCT", number(summary["avg_jct_h"], "{:.3f} h")),
@@ -77,6 +79,9 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("p99 JCT", number(summary["p99_jct_h"], "{:.2f} h")),
         ("makespan", number(summary["makespan_h"], "{:.2f} h")),
         ("utilisation", number(summary["utilisation"], "{:.1%}")),
+        ("GPU hours per job", number(summary["gpu_hours_per_job"], "{:.2f}")),
+        ("hours in the queue per job", number(summary["queue_h_per_job"], "{:.3f}")),
+        ("jobs at a time, mean / max", _contention(summary)),
         ("restarts per job", number(summary["restarts_per_job"], "{:.2f}")),
         ("variables, p50 / max", f"{number(variables['p50'], '{:,.0f}')} / {number(variables['max'], '{:,.0f}')}"),
         (
@@ -88,6 +93,11 @@ def headline(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_deadlines(summary),
         ("peak memory", number(summary["peak_rss_mb"], "{:,.0f} MB")),
     ]
+
+
+def _contention(summary: Mapping[str, Any]) -> str:
+    """Jobs in the cluster over the rounds that have any."""
+    return f"{number(summary['contention'], '{:,.1f}')} / {number(summary['contention_max'], '{:,.0f}')}"
 
 
 def _weighted(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

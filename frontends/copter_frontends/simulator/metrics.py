@@ -50,8 +50,9 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     dict
         ``rounds``, ``warmup_rounds``, ``variables``, ``jobs_completed``, ``avg_jct_h``, ``p99_jct_h``, ``makespan_h``
         (first submission to last completion), ``utilisation`` (GPU-seconds held over those there were), ``contention``
-        (mean number of jobs in the cluster over the rounds that have any), ``gpu_hours_per_job`` (held, in whole
-        rounds, of the jobs that completed), ``round_s``, ``edit_s``, ``solve_s``, ``shim_s``, ``place_s``, ``gap``,
+        and ``contention_max`` (mean and largest number of jobs in the cluster over the rounds that have any),
+        ``gpu_hours_per_job`` (held, in whole rounds) and ``queue_h_per_job`` (hours without GPUs) of the jobs that
+        completed, ``round_s``, ``edit_s``, ``solve_s``, ``shim_s``, ``place_s``, ``gap``,
         ``fractional_jobs``, ``restarts_per_job`` (over the jobs that started), ``peak_rss_mb`` and
         ``rss_growth_mb`` (peak at the end less peak after the first round).
     """
@@ -67,9 +68,10 @@ def summarise(rounds: Sequence[RoundRecord], jobs: Mapping[str, NDArray[np.gener
     summary["utilisation"] = held / capacity if capacity else None
     busy = [r.active_jobs for r in measured if r.active_jobs]
     summary["contention"] = float(np.mean(busy)) if busy else None
+    summary["contention_max"] = max(busy, default=None)
     summary["round_s"] = spread((r.round_s for r in measured), ("p50", "p95", "p99", "max"))
     for stage in STAGES:
-        summary[f"{stage}_s"] = spread(r.timings.get(stage, 0.0) for r in measured)
+        summary[f"{stage}_s"] = spread((r.timings.get(stage, 0.0) for r in measured), ("p50", "p95", "p99", "max"))
     summary["gap"] = spread((r.gap for r in measured), ("p50", "max"))
     summary["fractional_jobs"] = spread((r.fractional_jobs for r in measured), ("p50", "max"))
     summary["peak_rss_mb"] = peak_rss_mb()
@@ -100,12 +102,13 @@ def _job_figures(jobs: Mapping[str, NDArray[np.generic]]) -> dict[str, Any]:
     last_s = jobs["completion_s"].astype(np.float64)[done]
     first_s = jobs["submit_s"].astype(np.float64)
     restarts = jobs["restarts"].astype(np.float64)[started]
-    held_s = jobs["gpu_seconds"].astype(np.float64)
+    held_s, queued_s = (jobs[name].astype(np.float64) for name in ("gpu_seconds", "queue_s"))
     return {
         "jobs_completed": int(done.sum()),
         "avg_jct_h": float(jct_s[done].mean() / 3600) if done.any() else None,
         "p99_jct_h": float(np.percentile(jct_s[done], 99) / 3600) if done.any() else None,
         "makespan_h": float((last_s.max() - first_s.min()) / 3600) if done.any() else None,
         "gpu_hours_per_job": float(held_s[done].mean() / 3600) if done.any() else None,
+        "queue_h_per_job": float(queued_s[done].mean() / 3600) if done.any() else None,
         "restarts_per_job": float(restarts.mean()) if restarts.size else None,
     }

@@ -56,5 +56,9 @@ class SimulationResult:
         return sum(record.warmup for record in self.rounds)
 
     def summary(self) -> dict[str, Any]:
-        """Figures over the jobs and over the rounds after the warm-up; see :func:`.metrics.summarise`."""
-        return summarise(self.rounds, self.jobs)
+        """Figures over the jobs and over the rounds after the warm-up; see :func:`.metrics.summarise`.
+
+        ``simulated_h``, hours from the first of those rounds to the end of the last, is added.
+        """
+        figures = summarise(self.rounds, self.jobs)
+        return {**figures, "simulated_h": figures["rounds"] * self.round_s / 3600.0}
