@@ -18,7 +18,9 @@ class TimeSharing:
     window_s : float
         tau, seconds of service that a job is meant to get before others take their turn.
     weight : float
-        Worth of a whole window without service, on top of the queue-occupancy incentive.
+        Worth of a whole window without service, on top of the queue-occupancy incentive; nearly twice as much for who
+        has waited for long. A small one only decides between jobs that are worth about as much; one near 1 stops
+        whatever runs for whatever waits.
 
     Raises
     ------
@@ -27,7 +29,7 @@ class TimeSharing:
     """
 
     window_s: float
-    weight: float = 1.0
+    weight: float = 0.025
 
     def __post_init__(self) -> None:
         for name in ("window_s", "weight"):
@@ -38,11 +40,17 @@ class TimeSharing:
 
 @dataclass(slots=True)
 class Service:
-    """When one job had GPUs, as far back as the window goes; times in seconds."""
+    """When one job had GPUs, as far back as the window goes; times in seconds.
+
+    `waits_since_s` is when the job last ran (or was first seen), `offered` the bonus that it last waited with, which it
+    keeps for its turn.
+    """
 
     since_s: float | None = None
     past: deque[tuple[float, float]] = field(default_factory=deque)
     sated_until_s: float = -1.0
+    waits_since_s: float | None = None
+    offered: float = 0.0
 
     def note(self, now_s: float, running: bool) -> None:
         """The job runs, or does not, from now on."""
@@ -50,7 +58,9 @@ class Service:
             self.since_s = now_s
         elif not running and self.since_s is not None:
             self.past.append((self.since_s, now_s))
-            self.since_s = None
+            self.since_s, self.waits_since_s = None, now_s
+        elif self.waits_since_s is None:
+            self.waits_since_s = now_s
 
     def seconds(self, now_s: float, window_s: float) -> float:
         """s_i(tau): seconds with GPUs in the window that ends now."""
@@ -61,9 +71,15 @@ class Service:
         return total + (0.0 if self.since_s is None else now_s - max(self.since_s, begin))
 
     def bonus(self, now_s: float, sharing: TimeSharing) -> float:
-        """weight (tau - s) / tau; 0 for a window's length after a whole window of service."""
+        """What the job is worth on top, now (S10)."""
         window_s = sharing.window_s
+        if self.since_s is not None and now_s - self.since_s < window_s:
+            return self.offered
         served = self.seconds(now_s, window_s)
         if served >= window_s:
             self.sated_until_s = now_s + window_s
-        return 0.0 if now_s < self.sated_until_s else sharing.weight * (window_s - served) / window_s
+        sated = now_s < self.sated_until_s
+        waited = now_s - self.waits_since_s if self.since_s is None and self.waits_since_s is not None else 0.0
+        patience = 1.0 + waited / (waited + window_s)
+        self.offered = 0.0 if sated else sharing.weight * patience * (window_s - served) / window_s
+        return self.offered
