@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,9 @@ def report(paper: PaperTable, found: list[dict[str, Any]], how: str) -> None:
     for row in found:
         trace, policy = row["trace"], row["policy"]
         printed = paper.values.get((trace, policy), (NAN,) * len(paper.figures))
-        rows.append([trace, policy, *(f"{v:.4g} / {row[f]:.4g}" for f, v in zip(paper.figures, printed, strict=True))])
+        rows.append(
+            [trace, policy, *(f"{number(v)} / {number(row[f])}" for f, v in zip(paper.figures, printed, strict=True))]
+        )
         base = first.setdefault(trace, policy)
         if policy == base:
             continue
@@ -89,23 +92,31 @@ def report(paper: PaperTable, found: list[dict[str, Any]], how: str) -> None:
         cells = []
         for figure, value, base_value in zip(paper.figures, printed, base_printed, strict=True):
             expected, measured = value / base_value, row[figure] / over[figure] if over[figure] else NAN
-            cells.append(f"{expected:.3g} / {measured:.3g} ({measured / expected - 1:+.0%})")
+            off = measured / expected - 1
+            told = "" if math.isnan(off) else f" ({off:+.0%})"
+            cells.append(f"{number(expected, 3)} / {number(measured, 3)}{told}")
         ratios.append([trace, f"{policy} over {base}", *cells])
     show(f"{paper.title}; {how}; paper / here", ["trace", "policy", *heads], rows)
     if ratios:
         show("Ratios: paper / here (how far off)", ["trace", "policies", *heads], ratios)
 
 
+def number(value: float, digits: int = 4) -> str:
+    """A figure as text; a dash where there is none."""
+    return "–" if math.isnan(value) else f"{value:.{digits}g}"
+
+
 def average(
     paper: PaperTable, policy: str, paths: list[Path], asked: argparse.Namespace, store: RunStore
 ) -> dict[str, float]:
-    """Mean of the figures over workloads."""
+    """Mean of the figures over workloads; of a worst one, the worst."""
     rows = []
     for path in paths:
         setting = Setting(policy, paper.cluster, path, PRESETS[asked.semantics], jobs=asked.jobs)
         figures = store.figures(run_name(setting), lambda setting=setting: figures_of(setting))  # type: ignore[misc]
         rows.append({figure: at_path(figures, figure) for figure in paper.figures})
-    return {name: mean(rows, name) for name in paper.figures}
+    worst = [name for name in paper.figures if name.endswith(".worst")]
+    return {name: max(row[name] for row in rows) if name in worst else mean(rows, name) for name in paper.figures}
 
 
 def at_path(figures: Mapping[str, Any], path: str) -> float:
