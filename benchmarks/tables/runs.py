@@ -62,12 +62,13 @@ def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> Simula
     model = GoodputModel(configurations_of(cluster))
     found = find_profiles(setting.workload)
     profiles = read_profiles(found) if found and setting.semantics.training == "agent" else None
+    semantics = POLICIES[setting.policy].under(setting.semantics)
     if policy is None:
-        policy = POLICIES[setting.policy].build(cluster, model, "full", None, setting.semantics, profiles)
+        policy = POLICIES[setting.policy].build(cluster, model, "full", None, semantics, profiles)
     if setting.round_s is not None:
         policy.round_s = setting.round_s
     simulation = Simulation(
-        cluster, jobs_of(setting), policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles
+        cluster, jobs_of(setting), policy, model, policy.round_s, semantics=semantics, profiles=profiles
     )
     return simulation.run()
 
