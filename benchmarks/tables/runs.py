@@ -57,13 +57,14 @@ def jobs_of(setting: Setting) -> list[Job]:
 
 
 def simulate(setting: Setting, policy: SchedulingPolicy | None = None) -> SimulationResult:
-    """Run a workload from its first job to its last."""
+    """Run a workload from its first job to its last; under the semantics as they are where a policy is given."""
     cluster = cluster_from(setting.cluster)
     model = GoodputModel(configurations_of(cluster))
     found = find_profiles(setting.workload)
     profiles = read_profiles(found) if found and setting.semantics.training == "agent" else None
-    semantics = POLICIES[setting.policy].under(setting.semantics)
+    semantics = setting.semantics
     if policy is None:
+        semantics = POLICIES[setting.policy].under(semantics)
         policy = POLICIES[setting.policy].build(cluster, model, "full", None, semantics, profiles)
     if setting.round_s is not None:
         policy.round_s = setting.round_s

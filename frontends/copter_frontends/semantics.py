@@ -108,7 +108,7 @@ class Semantics:
                 "jobs that train exactly report nothing of what they see"
             )
         if self.training == "exact" and self.type_blind:
-            raise SettingsError("type_blind needs training='agent': jobs that train exactly learn nothing of themselves")
+            raise SettingsError("type_blind needs training='agent': jobs that train exactly learn nothing")
         if not 0 <= self.profiling_s < float("inf"):
             raise SettingsError(f"profiling_s is {self.profiling_s}, must be finite and >= 0 seconds")
         for what, value in (("max_gpus", self.max_gpus), ("growth", self.growth)):

@@ -103,22 +103,22 @@ def evaluate(
     """What an individual is worth: the power mean of the jobs' speedups, and the speedup of all over GPUs (B38)."""
     jobs, nodes = state.shape
     mean = whole = 0.0
-    active = 0
-    for v in range(nodes):
-        for j in range(jobs):
-            if state[j, v] > 0:
-                active += room[v]
-                break
+    busy = np.zeros(nodes, np.int64)
     for j in range(jobs):
-        wide = gpus = 0
-        changed = False
+        wide = gpus = changed = 0
         for v in range(nodes):
-            gpus += state[j, v]
-            wide += state[j, v] > 0
-            changed = changed or state[j, v] != base[j, v]
+            here = np.int64(state[j, v])
+            gpus += here
+            wide += here > 0
+            changed |= here ^ base[j, v]
+            busy[v] |= here
         value = speedup[j, min(wide, 2), gpus]
         whole += value
-        mean += (value * (factor[j] if changed else 1.0) / size + FLOOR) ** power
+        scaled = value * (factor[j] if changed else 1.0) / size + FLOOR
+        mean += 1.0 / scaled if power == -1.0 else scaled**power
+    active = 0
+    for v in range(nodes):
+        active += room[v] if busy[v] else 0
     return (mean / jobs) ** (1.0 / power), (whole / active if active else 0.0)
 
 
@@ -134,18 +134,18 @@ def mutate(state: Ints, base: Ints, room: Ints, dice: Dice) -> None:
             for v in range(nodes):
                 if draw(dice) < LOST:
                     state[j, v] = 0
+    used, there = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    for j in range(jobs):
+        for v in range(nodes):
+            used[v] += state[j, v]
+            there[v] += state[j, v] > 0
+    anyone = 1.0 / jobs
     for v in range(nodes):
-        used = there = 0
-        for j in range(jobs):
-            used += state[j, v]
-            there += state[j, v] > 0
-        if used >= room[v]:
+        if used[v] >= room[v]:
             continue
-        here = 1.0 / max(there, 1)
-        anyone = 1.0 / jobs
+        chance = anyone + (1.0 - anyone) / max(there[v], 1)
         for j in range(jobs):
-            chance = anyone + here - anyone * here if state[j, v] > 0 else anyone
-            if draw(dice) < chance:
+            if draw(dice) < (chance if state[j, v] > 0 else anyone):
                 state[j, v] += int(draw(dice) * (room[v] - state[j, v] + 1))
 
 
@@ -180,7 +180,7 @@ def _dominates(one: Floats, other: Floats) -> bool:
 
 
 @_compile
-def mark(state: Ints) -> int:
+def mark(state: Ints) -> np.int64:
     """A number that two individuals share by chance only (FNV-1a)."""
     found = np.uint64(14695981039346656037)
     jobs, nodes = state.shape

@@ -1,4 +1,4 @@
-"""A genetic search with two objectives over GPUs of jobs on equal nodes of any type (docs/baselines.md, B38 and B39)."""
+"""A genetic search with two objectives over GPUs of jobs on equal nodes of any type (docs/baselines.md, B38, B39)."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ class ParetoSearch:
         """
         started = time.perf_counter()
         p = problem
-        parts = (p.base, p.room, p.size, p.speedup, p.factor, p.power, p.least, p.most, p.kind, p.rank, p.runs)
+        parts = (p.base.astype(np.int16), p.room, p.size, p.speedup, p.factor, p.power, p.least, p.most, p.kind, p.rank, p.runs)
         dice = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        crowd, values = _first(first, *parts, p.mixing, dice)
+        crowd, values = _first(first.astype(np.int16), *parts, p.mixing, dice)
         kept, front, spread = survivors(values, self.population)
         crowd, values = crowd[kept], values[kept]
         for _ in range(self.generations - 1):
@@ -122,7 +122,7 @@ class ParetoSearch:
             crowd, values = crowd[kept], values[kept]
         best = np.flatnonzero(front == 0)
         best = best[np.argsort(-values[best, 0], kind="stable")]
-        return crowd[best], values[best]
+        return crowd[best].astype(np.int64), values[best]
 
 
 _compile: Callable[..., Any] = njit(cache=True, nogil=True)
@@ -131,10 +131,7 @@ _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 @_compile
 def _known(marks: Ints, at: int) -> bool:
     """Whether a mark is among those before it."""
-    for i in range(at):
-        if marks[i] == marks[at]:
-            return True
-    return False
+    return bool((marks[:at] == marks[at]).any())
 
 
 @_compile
@@ -166,7 +163,7 @@ def _first(
         if not _known(marks, count):
             values[count] = evaluate(crowd[count], base, room, size, speedup, factor, power)
             count += 1
-    return crowd[:count].copy(), values[:count].copy()
+    return crowd[:count], values[:count]
 
 
 @_compile
@@ -191,9 +188,9 @@ def _bred(
 ) -> tuple[Ints, Floats]:
     """The parents and their children, all of them different, and their values."""
     n, jobs, nodes = parents.shape
-    crowd, values = np.empty((n + children, jobs, nodes), np.int64), np.empty((n + children, 2))
+    crowd, values = np.empty((n + children, jobs, nodes), parents.dtype), np.empty((n + children, 2))
     crowd[:n], values[:n] = parents, parent_values
-    pair = np.empty((2, jobs, nodes), np.int64)
+    pair = np.empty((2, jobs, nodes), parents.dtype)
     marks, count = np.empty(n + children, np.int64), n
     for i in range(n):
         marks[i] = mark(parents[i])
@@ -213,4 +210,4 @@ def _bred(
                 crowd[count] = child
                 values[count] = evaluate(child, base, room, size, speedup, factor, power)
                 count += 1
-    return crowd[:count].copy(), values[:count].copy()
+    return crowd[:count], values[:count]

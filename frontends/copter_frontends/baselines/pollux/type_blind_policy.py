@@ -93,7 +93,7 @@ class TypeBlindPollux(BaselinePolicy):
         """As :meth:`.BaselinePolicy.remove_job`."""
         super().remove_job(job_id)
         for known in (self._hints, self._restarts, self._had):
-            known.pop(job_id, None)  # type: ignore[attr-defined]
+            known.pop(job_id, None)
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Search from the last round's front, take the best mean, and leave every job one type."""
@@ -109,9 +109,7 @@ class TypeBlindPollux(BaselinePolicy):
         problem = self._problem(ids, nodes, now_s)
         first = self._first(ids, nodes, problem.base)
         states, _ = self.search.run(problem, first, rng, DEADLINE_SHARE * deadline_s)
-        self._front = [
-            {job_id: nodes.named(row) for job_id, row in zip(ids, state, strict=True)} for state in states
-        ]
+        self._front = [{job_id: nodes.named(row) for job_id, row in zip(ids, state, strict=True)} for state in states]
         plan = problem.one_type(states[0])
         for job_id, row in zip(ids, plan, strict=True):
             allocation = nodes.allocation(row)
@@ -172,7 +170,7 @@ class TypeBlindPollux(BaselinePolicy):
         return max(age_s - DELAY_S * self._restarts.get(job.id, 0), 0.0) / (age_s + DELAY_S)
 
     def _first(self, ids: list[str], nodes: VirtualNodes, base: Ints) -> Ints:
-        """The last front's individuals, without the jobs and nodes that are gone; what jobs have where there is none."""
+        """The last front's individuals, without jobs and nodes that are gone; at first what jobs have."""
         if not self._front:
             return base[None].copy()
         column = {name: c for c, name in enumerate(nodes.names)}
