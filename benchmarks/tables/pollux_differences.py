@@ -1,6 +1,6 @@
 """What of the public simulator's Pollux costs how much: one change at a time, from either side (docs/baselines.md).
 
-python benchmarks/tables/pollux_differences.py [--only NAME,...] [--workload philly/workload-1] [--seeds 1] [--keep FILE]
+python benchmarks/tables/pollux_differences.py [--only 'ours|as published'] [--workload philly/workload-1] [--keep FILE]
 
 The semantics are the public simulator's. Rows under "as published" take one thing away from the policy as published;
 rows under "ours" add one thing to our own.
@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
 
-from copter_frontends.baselines.pollux import GeneticSearch, LearnedSpeedups, ParetoSearch, PolluxPolicy
+from copter_frontends.baselines.pollux import GeneticSearch, ParetoSearch, PolluxPolicy
 from copter_frontends.baselines.registry import pollux_of_the_artifact
 from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.clusters import cluster_from

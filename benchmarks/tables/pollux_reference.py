@@ -2,8 +2,8 @@
 
 python benchmarks/tables/pollux_reference.py [--keep FILE] [--json]
 
-Reads the reference results and the workload in the data directory (COPTER_DATA). Average JCT, makespan and GPU hours (of
-whole rounds) are to be within 10%. The search is random in both, and so is what becomes of the few long jobs.
+Reads the reference results and the workload in the data directory (COPTER_DATA). Average JCT, makespan and GPU hours
+(of whole rounds) are to be within 10%. The search is random in both, and so is what becomes of the few long jobs.
 """
 
 from __future__ import annotations

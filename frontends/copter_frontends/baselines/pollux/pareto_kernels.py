@@ -107,10 +107,10 @@ def evaluate(
     for j in range(jobs):
         wide = gpus = changed = 0
         for v in range(nodes):
-            here = np.int64(state[j, v])
+            here = int(state[j, v])
             gpus += here
             wide += here > 0
-            changed |= here ^ base[j, v]
+            changed |= here ^ int(base[j, v])
             busy[v] |= here
         value = speedup[j, min(wide, 2), gpus]
         whole += value

@@ -109,7 +109,8 @@ class ParetoSearch:
         """
         started = time.perf_counter()
         p = problem
-        parts = (p.base.astype(np.int16), p.room, p.size, p.speedup, p.factor, p.power, p.least, p.most, p.kind, p.rank, p.runs)
+        base = p.base.astype(np.int16)
+        parts = (base, p.room, p.size, p.speedup, p.factor, p.power, p.least, p.most, p.kind, p.rank, p.runs)
         dice = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         crowd, values = _first(first.astype(np.int16), *parts, p.mixing, dice)
         kept, front, spread = survivors(values, self.population)
