@@ -199,9 +199,13 @@ def survivors(values: Floats, count: int) -> tuple[Ints, Ints, Floats]:
     last = np.zeros(len(values), np.int64)  # of each front, the last one put there
     fronts = 0
     for at, i in enumerate(order):
-        k = 0
-        while k < fronts and _dominates(values[last[k]], values[i]):
-            k += 1
+        k, above = 0, fronts  # the fronts before k dominate it, those from `above` on do not
+        while k < above:
+            middle = (k + above) // 2
+            if _dominates(values[last[middle]], values[i]):
+                k = middle + 1
+            else:
+                above = middle
         front[at], last[k] = k, i
         fronts = max(fronts, k + 1)
     by_front = np.argsort(front, kind="mergesort")

@@ -126,13 +126,24 @@ class ParetoSearch:
         return crowd[best].astype(np.int64), values[best]
 
 
+def warm_up() -> None:
+    """Compile the search, so that no plan's time limit pays for it."""
+    one, none = np.ones(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
+    runs, speedup = np.ones((1, 1), dtype=np.bool_), np.ones((1, 3, 2))
+    problem = TypeBlindProblem(one, 1, one - 1, one - 1, runs, speedup, one, one, none, np.ones(1), -1.0)
+    ParetoSearch(2, 2).run(problem, none[None], np.random.default_rng(0), np.inf)
+
+
 _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 
 
 @_compile
 def _known(marks: Ints, at: int) -> bool:
     """Whether a mark is among those before it."""
-    return bool((marks[:at] == marks[at]).any())
+    i = 0
+    while marks[i] != marks[at]:
+        i += 1
+    return i < at
 
 
 @_compile

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.errors import SettingsError
 from copter_frontends.baselines.base import BaselinePolicy, Choice
 from copter_frontends.baselines.pollux.learned_speedups import LearnedSpeedups
-from copter_frontends.baselines.pollux.pareto_search import ParetoSearch, TypeBlindProblem
+from copter_frontends.baselines.pollux.pareto_search import ParetoSearch, TypeBlindProblem, warm_up
 from copter_frontends.baselines.pollux.virtual_nodes import VirtualNode, VirtualNodes
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.vocabulary import Allocation, Cluster, Job
@@ -71,6 +71,7 @@ class TypeBlindPollux(BaselinePolicy):
         self.speedups, self.power, self.search = speedups, power, search or ParetoSearch()
         self.most_gpus, self.mixing, self.restart_factor, self.seed = most_gpus, mixing, restart_factor, seed
         self._plans = 0
+        warm_up()
         self._hints: dict[str, TrainingHints] = {}
         self._restarts: dict[str, int] = {}
         self._had: dict[str, dict[VirtualNode, int]] = {}
