@@ -82,7 +82,7 @@ VARIANTS: dict[str, Variant] = {
     "ours, 16 GPUs at most": Variant(ours(most_gpus=16), PLAIN),
     "ours, all 100 generations": Variant(ours(GeneticSearch(patience=100)), PLAIN),
     "ours, type-blind jobs": Variant(ours(), {**PLAIN, "type_blind": True}),
-    "ours, not pinned, by shape": Variant(ours(), KNOWS_TYPES),
+    "ours, restarts not pinned": Variant(ours(), {**PLAIN, "pin_restoring": False}),
 }
 
 

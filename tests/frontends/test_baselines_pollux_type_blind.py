@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +20,16 @@ from copter_frontends.baselines.pollux import (
 from copter_frontends.baselines.pollux.pareto_kernels import draw, repair, survivors
 from copter_frontends.baselines.registry import pollux_of_the_artifact
 from copter_frontends.clusters import cluster_from
+from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.job_agent import FitCache, JobAgent
 from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.goodput.throughput import ThroughputParameters, step_time_s
 from copter_frontends.semantics import DEFAULT, SIA_ARTIFACT
+from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.policies import POLICIES
-from copter_frontends.vocabulary import Allocation, Cluster, Job
+from copter_frontends.simulator.saved_run import load_run, save_run
+from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
 FITTED = fitted_profiles()
 HET = Cluster.of({"t4": (1, 4), "rtx": (1, 8), "a100": (1, 8)})  # virtual nodes: t4, rtx, rtx, a100, a100
@@ -258,6 +262,23 @@ def test_the_restart_factor_grows_with_age_and_falls_with_restarts():
     found.update_job("j", restarts=2)
     assert found._factor(job, 190.0) == pytest.approx(30 / 120)
     assert policy(restart_factor=0.9)._factor(job, 190.0) == 0.9
+
+
+def test_a_saved_run_goes_on_as_it_would_have(tmp_path: Path):
+    cluster, entry = cluster_from("sia-het"), POLICIES["pollux"]
+    model, semantics = GoodputModel(configurations_of(cluster)), entry.under(SIA_ARTIFACT)
+    blind = entry.build(cluster, model, semantics=semantics)
+    jobs = [Job(f"j{i}", "bert", 50.0 * i) for i in range(4)]
+    whole = Simulation(cluster, jobs, blind, model, deadline_s=1e6, semantics=semantics)
+    for _ in range(6):
+        whole.step()
+    save_run(whole, tmp_path / "run")
+    again = load_run(tmp_path / "run")
+    for _ in range(4):
+        one, two = whole.step(), again.step()
+        assert one.gpus_used == two.gpus_used
+        assert one.objective == two.objective
+    assert max(whole.result().jobs["gpu_seconds"]) > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("power", 0.0), ("restart_factor", 1.5)])

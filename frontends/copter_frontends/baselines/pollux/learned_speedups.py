@@ -57,8 +57,8 @@ class LearnedSpeedups:
         had = 0 if hints is None else max(hints.max_gpus.values(), default=0)
         return min(max(self._growth * had, 1), room)
 
-    def runs(self, job: Job, gpu_type: str) -> bool:
-        """Whether a job runs on a type at all."""
+    def runs(self, job: Job, gpu_type: str, gpus: int = 1) -> bool:
+        """Whether a job runs on a type at all, whatever the GPUs."""
         return gpu_type in self._profiles[job.application].steps
 
     def _limits(self, known: ProfiledApplication) -> ProfiledSteps:

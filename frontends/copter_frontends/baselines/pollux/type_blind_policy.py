@@ -63,7 +63,7 @@ class TypeBlindPollux(BaselinePolicy):
         round_s: float = 60.0,
         seed: int = 0,
     ) -> None:
-        super().__init__(cluster, round_s, lambda job, gpu_type, gpus: speedups.runs(job, gpu_type))
+        super().__init__(cluster, round_s, speedups.runs)
         if not np.isfinite(power) or power == 0:
             raise SettingsError(f"power is {power}, must be finite and not 0")
         if restart_factor is not None and not 0 <= restart_factor <= 1:
