@@ -62,16 +62,17 @@ def jobs_of(setting: Setting) -> list[Job]:
 def simulate(
     setting: Setting, policy: SchedulingPolicy | None = None, model: GoodputModel | None = None
 ) -> SimulationResult:
-    """Run a workload from its first job to its last."""
+    """Run a workload from its first job to its last; under the semantics as they are where a policy is given."""
     cluster = cluster_from(setting.cluster)
     model = model or GoodputModel(configurations_of(cluster))
-    profiles = profiles_of(setting)
+    profiles, semantics = profiles_of(setting), setting.semantics
     if policy is None:
-        policy = POLICIES[setting.policy].build(cluster, model, "full", None, setting.semantics, profiles)
+        semantics = POLICIES[setting.policy].under(semantics)
+        policy = POLICIES[setting.policy].build(cluster, model, "full", None, semantics, profiles)
     if setting.round_s is not None:
         policy.round_s = setting.round_s
     simulation = Simulation(
-        cluster, jobs_of(setting), policy, model, policy.round_s, semantics=setting.semantics, profiles=profiles
+        cluster, jobs_of(setting), policy, model, policy.round_s, semantics=semantics, profiles=profiles
     )
     return simulation.run()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from copter.errors import SettingsError
 
 Profiling = Literal["oracle", "bootstrap", "projected", "none"]
 Training = Literal["exact", "agent"]
-Charge = Literal["allocation", "type_and_count"]
+Charge = Literal["allocation", "type_and_count", "type_and_shape"]
 
 PROFILED_NODES: Mapping[str, int] = MappingProxyType({"v100": 5, "t4": 16, "a100": 2, "quad": 1, "rtx": 3})
 """Nodes of each type on which the public artifact measured its applications."""
@@ -36,8 +36,13 @@ class Semantics:
         has run, type by type. The last three need *agent* training.
     profiling_s : float
         Seconds that bootstrap profiling takes, on one GPU of every type; the job waits and is charged for them.
-    charge : {"allocation", "type_and_count"}
-        Whether any change of nodes restarts a job, or only one of GPU type or count.
+    charge : {"allocation", "type_and_count", "type_and_shape"}
+        Whether any change of nodes restarts a job, or only one of GPU type or count, or of type or of the GPUs on each
+        node, in the nodes' order.
+    pin_restoring : bool
+        Whether jobs inside checkpoint-restore keep what they have, or may be given something else.
+    type_blind : bool
+        Whether a job keeps one model of its throughput, whatever GPU types it saw it on. Needs *agent* training.
     batch_limit : {"both", "policy"}
         Whether a job's own `max_batch_size` holds for the policy's estimate and the job, or for the estimate only while
         the job itself tunes up to its application's limit.
@@ -77,6 +82,8 @@ class Semantics:
     profiling: Profiling = "oracle"
     profiling_s: float = 0.0
     charge: Charge = "allocation"
+    pin_restoring: bool = True
+    type_blind: bool = False
     batch_limit: Literal["both", "policy"] = "both"
     projection_order: tuple[str, ...] = ()
     max_gpus: int | None = None
@@ -93,13 +100,15 @@ class Semantics:
     def __post_init__(self) -> None:
         self._one_of("training", self.training, ("exact", "agent"))
         self._one_of("profiling", self.profiling, ("oracle", "bootstrap", "projected", "none"))
-        self._one_of("charge", self.charge, ("allocation", "type_and_count"))
+        self._one_of("charge", self.charge, get_args(Charge))
         self._one_of("batch_limit", self.batch_limit, ("both", "policy"))
         if self.training == "exact" and self.profiling != "oracle":
             raise SettingsError(
                 f"profiling is {self.profiling!r}, which needs training='agent': "
                 "jobs that train exactly report nothing of what they see"
             )
+        if self.training == "exact" and self.type_blind:
+            raise SettingsError("type_blind needs training='agent': jobs that train exactly learn nothing")
         if not 0 <= self.profiling_s < float("inf"):
             raise SettingsError(f"profiling_s is {self.profiling_s}, must be finite and >= 0 seconds")
         for what, value in (("max_gpus", self.max_gpus), ("growth", self.growth)):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from conformance import PolicyConformance
 
+from copter_frontends.baselines.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
 from copter_frontends.baselines.registry import BASELINES
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.policy_names import BASELINE_NAMES
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configurations_of
 
@@ -30,3 +32,15 @@ class TestBaselinesConform(PolicyConformance):
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return BASELINES[self.name](cluster, GoodputModel(configurations_of(cluster)), "full", 1)
+
+
+class TestTypeBlindPolluxConforms(PolicyConformance):
+    examples = 4
+    objective_comparable = False  # each search starts from the last one's front
+    capacity_restores_objective = False
+    refuses_large_jobs = False
+
+    def make(self, cluster: Cluster) -> SchedulingPolicy:
+        # By age a change at the time of submission is worth nothing, and so is a start.
+        speedups = LearnedSpeedups(fitted_profiles())
+        return TypeBlindPollux(cluster, speedups, search=ParetoSearch(40, 30), restart_factor=0.9)

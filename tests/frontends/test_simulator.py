@@ -6,6 +6,7 @@ import copy
 import math
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from fake_goodput import FakeApplication, FakeGoodput
 
 from copter_frontends.baselines import FifoPolicy
+from copter_frontends.semantics import DEFAULT
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationError
 from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan, configurations_of
 
@@ -177,6 +179,36 @@ def test_a_move_to_other_nodes_is_charged_as_asked(charge, restarts, done_s):
     records = [simulation.step() for _ in range(3)]
     assert (only(simulation, "restarts"), only(simulation, "completion_s")) == (restarts, done_s)
     assert records[1].moved == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "restarts"),
+    [((("t4-0", 2), ("t4-1", 1)), 1), ((("t4-0", 3),), 1), ((("t4-0", 1), ("t4-1", 2)), 0)],
+)
+def test_by_shape_the_gpus_node_by_node_are_charged(after, restarts):
+    policy = Script({"j": t4(3, ("t4-0", 1), ("t4-1", 2))}, {"j": t4(3, *after)})
+    simulation = simulate(policy, [job()], {"cifar10": SLOW_START}, charge="type_and_shape")
+    for _ in range(2):
+        simulation.step()
+    assert only(simulation, "restarts") == restarts
+
+
+def test_by_shape_a_move_to_other_nodes_is_free():
+    policy = Script({"j": t4(1)}, {"j": t4(1, ("t4-1", 1))})
+    simulation = simulate(policy, [job()], {"cifar10": SLOW_START}, charge="type_and_shape")
+    assert [simulation.step().moved for _ in range(2)] == [0, 1]
+    assert only(simulation, "restarts") == 0
+
+
+def test_without_pins_a_job_inside_its_restart_may_be_moved_and_begins_it_again():
+    policy = Script({"j": t4(1)}, {"j": t4(2)})
+    semantics = replace(DEFAULT, pin_restoring=False)
+    simulation = simulate(policy, [job()], {"cifar10": LONG_START}, semantics=semantics)
+    for _ in range(4):
+        simulation.step()
+    assert not [call for call in policy.calls if call[0] == "pin"]
+    assert only(simulation, "restarts") == 1
+    assert only(simulation, "progress") == pytest.approx(2 * 30.0 / 6000.0)  # from 60 + 150 s on
 
 
 def test_jobs_inside_a_restart_are_pinned_and_unpinned_after():

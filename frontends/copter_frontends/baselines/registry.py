@@ -13,7 +13,7 @@ from copter_frontends.baselines.fifo import FifoPolicy
 from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
 from copter_frontends.baselines.genie import GeniePolicy
 from copter_frontends.baselines.measured_throughputs import MeasuredThroughputs
-from copter_frontends.baselines.pollux import PolluxPolicy
+from copter_frontends.baselines.pollux import LearnedSpeedups, PolluxPolicy, TypeBlindPollux
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.baselines.shockwave import ShockwavePolicy
 from copter_frontends.baselines.srtf import SrtfPolicy
@@ -23,7 +23,8 @@ from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import TiresiasPolicy
 from copter_frontends.chronus.drawn_rewards import DrawnRewards
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
+from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
@@ -117,6 +118,17 @@ def gavel_of_the_artifact(
     # Its shares are of time and need no vertex; the public simulator's interior-point solver gives none either.
     settings = Settings(threads=threads or 0, purify=False)
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
+
+
+def pollux_of_the_artifact(
+    cluster: Cluster, semantics: Semantics, profiles: Mapping[str, ProfiledApplication] | None = None
+) -> TypeBlindPollux:
+    """Pollux as Sia's public simulator runs it: virtual nodes, no types, learned speedups (B37-B40)."""
+    speedups = LearnedSpeedups(profiles or fitted_profiles(), semantics.projection_order, semantics.growth)
+    sizes = {kind: made.gpus_per_node for kind, made in cluster.types.items()}
+    counts = {kind: sum(node.gpu_type == kind for node in cluster.nodes.values()) for kind in sizes}
+    most = [min(counts[kind], semantics.max_nodes.get(kind, counts[kind])) * sizes[kind] for kind in sizes]
+    return TypeBlindPollux(cluster, speedups, most_gpus=min((gpus for gpus in most if gpus), default=None))
 
 
 OBJECTIVES = {

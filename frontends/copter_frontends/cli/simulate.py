@@ -252,9 +252,9 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         cluster = _cluster(asked)
         model = _goodput_model(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
-        semantics, profiles = PRESETS[asked.semantics], _profiles(asked)
-        workload = _workload(asked, cluster, semantics)
         entry = POLICIES[asked.policy]
+        semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked)
+        workload = _workload(asked, cluster, semantics)
         policy = entry.build(cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights)
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
         simulation = Simulation(

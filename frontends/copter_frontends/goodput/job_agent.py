@@ -13,6 +13,7 @@ from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.goodput.refitting import Observation, refit
 from copter_frontends.goodput.throughput import ThroughputParameters
 
+ANY_TYPE = "any"  # what a type-blind agent keeps its points and its model under
 MOST_NOISE = 1e18  # samples; stands for a gradient without signal
 
 
@@ -43,6 +44,9 @@ class JobAgent:
         Largest total batch that it tunes to.
     fixed_batch : int, optional
         A total batch that may not be changed (strong scaling).
+    type_blind : bool
+        Whether there is one model, of what was seen on all GPU types; of two steps that differ in type only, the first
+        one counts.
 
     Attributes
     ----------
@@ -51,9 +55,15 @@ class JobAgent:
     """
 
     def __init__(
-        self, application: ProfiledApplication, fits: FitCache, max_batch_size: int, fixed_batch: int | None = None
+        self,
+        application: ProfiledApplication,
+        fits: FitCache,
+        max_batch_size: int,
+        fixed_batch: int | None = None,
+        type_blind: bool = False,
     ) -> None:
         self.application = application
+        self.type_blind = type_blind
         self.max_batch_size = max_batch_size
         self.fixed_batch = fixed_batch
         self.local = self.accumulation = 0
@@ -64,10 +74,11 @@ class JobAgent:
 
     def seed(self, gpu_type: str, observations: Sequence[Observation]) -> None:
         """Take in steps that were profiled before the job runs."""
-        seen = self._seen.setdefault(gpu_type, {})
+        model = self._model_of(gpu_type)
+        seen = self._seen.setdefault(model, {})
         seen.update({(n, k, m): (step, sync) for n, k, m, step, sync in observations})
         if seen:
-            self._fit(gpu_type)
+            self._fit(model)
 
     def seed_noise(self) -> None:
         """Take in the noise scale at the start of training."""
@@ -78,17 +89,18 @@ class JobAgent:
     ) -> None:
         """Take in a step of the present batch, and the noise scale that was measured with it."""
         self.noise_scale = noise_scale
-        seen = self._seen.setdefault(gpu_type, {})
+        model = self._model_of(gpu_type)
+        seen = self._seen.setdefault(model, {})
         key = (len(placement), sum(placement), self.local)
         if key not in seen:
             seen[key] = (step_s, sync_s)
-            self._fit(gpu_type)
+            self._fit(model)
 
     def tune(self, gpu_type: str, placement: Sequence[int]) -> None:
         """Choose the batch for an allocation: the best by what is known of this type, the smallest if nothing is."""
         steps, gpus = self.application.steps[gpu_type], sum(placement)
         most = steps.most_local(placement)
-        known = self._parameters.get(gpu_type)
+        known = self._parameters.get(self._model_of(gpu_type))
         if self.fixed_batch is not None:
             self._split(self.fixed_batch, gpus, most)
         elif known is None or self.noise_scale is None:
@@ -104,11 +116,18 @@ class JobAgent:
         if self.noise_scale is None or not self._parameters:
             return None
         most = {kind: max(gpus for _, gpus, _ in seen) for kind, seen in self._seen.items() if seen}
+        if self.type_blind:
+            kinds = self.application.steps
+            one = dict.fromkeys(kinds, self._parameters[ANY_TYPE])
+            return TrainingHints(one, dict.fromkeys(kinds, most[ANY_TYPE]), self.noise_scale)
         return TrainingHints(dict(self._parameters), most, self.noise_scale)
 
-    def _fit(self, gpu_type: str) -> None:
-        seen = self._seen[gpu_type]
-        self._parameters[gpu_type] = self._fits.fit([(*place, *times) for place, times in seen.items()])
+    def _model_of(self, gpu_type: str) -> str:
+        return ANY_TYPE if self.type_blind else gpu_type
+
+    def _fit(self, model: str) -> None:
+        seen = self._seen[model]
+        self._parameters[model] = self._fits.fit([(*place, *times) for place, times in seen.items()])
 
     def _split(self, batch: int, gpus: int, most: int) -> None:
         """Spread a total batch over GPUs and accumulation steps (G7 of one batch)."""

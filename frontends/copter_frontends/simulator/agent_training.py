@@ -50,7 +50,7 @@ class AgentTraining:
         most = application.max_batch_size
         if self._semantics.batch_limit == "both" and job.max_batch_size is not None:
             most = min(most, job.max_batch_size)
-        agent = self._agents[row] = JobAgent(application, self._fits, most, job.batch_size)
+        agent = self._agents[row] = JobAgent(application, self._fits, most, job.batch_size, self._semantics.type_blind)
         places = {"oracle": (ORACLE_NODES, ORACLE_GPUS), "bootstrap": (1, 1)}.get(self._semantics.profiling)
         if places is not None:
             for kind, steps in application.steps.items():

@@ -34,6 +34,8 @@ class PolicyEntry:
         Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
     capped : bool
         Whether a workload's batch size caps what the policy expects of a job, as in Sia's public simulator.
+    type_blind : bool
+        Whether the policy's jobs, too, do not tell GPU types apart where they learn of themselves.
     """
 
     make: Callable[..., SchedulingPolicy]
@@ -42,6 +44,13 @@ class PolicyEntry:
     takes_weights: bool = False
     rigid: bool = False
     capped: bool = True
+    type_blind: bool = False
+
+    def under(self, semantics: Semantics) -> Semantics:
+        """The semantics as they are for the policy: the public simulator runs a type-blind one in a loop of its own."""
+        if not self.type_blind or semantics.training == "exact":
+            return semantics
+        return replace(semantics, type_blind=True, charge="type_and_shape", pin_restoring=False)
 
     def take(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs as the policy's paper has them: for a rigid one a workload's batch size is fixed, and no cap."""
@@ -143,13 +152,22 @@ def _baseline(name: str) -> PolicyEntry:
         semantics: Semantics,
         profiles: Mapping[str, ProfiledApplication] | None,
     ) -> SchedulingPolicy:
-        from copter_frontends.baselines.registry import BASELINES, OBJECTIVES, gavel_of_the_artifact
+        from copter_frontends.baselines.registry import (
+            BASELINES,
+            OBJECTIVES,
+            gavel_of_the_artifact,
+            pollux_of_the_artifact,
+        )
 
+        if name == "pollux" and semantics.training == "agent":
+            return pollux_of_the_artifact(cluster, semantics, profiles)
         if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
             return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
         return BASELINES[name](cluster, goodput_model, mode, threads)
 
-    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=name in RIGID_NAMES, capped=name != "pollux")
+    pollux = name == "pollux"
+    rigid = name in RIGID_NAMES
+    return PolicyEntry(make, has_lp=False, takes_semantics=True, rigid=rigid, capped=not pollux, type_blind=pollux)
 
 
 POLICIES: dict[str, PolicyEntry] = {

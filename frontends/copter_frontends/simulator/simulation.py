@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Simulation:
     Each round the policy is told of arrivals, ends, phases and restarts, and asked for a plan; the plan is checked and
     carried out for `round_s` seconds. Training is exact within the round (see :func:`.execution.advance`); a job's
     GPUs stay held until the round's end. A start, and any change that is charged, first takes the application's
-    `restart_s`; jobs still inside it when a round begins are pinned.
+    `restart_s`; jobs still inside it when a round begins are pinned (but for semantics without `pin_restoring`).
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class Simulation:
         Seconds from one plan to the next.
     seed : int
         Kept with the result. The simulator itself draws nothing: its outcome is a function of its arguments.
-    charge : {"allocation", "type_and_count"}, optional
-        Whether a move to other nodes of the same type and number restarts a job, or only a change of type or number; by
-        default as the semantics say.
+    charge : {"allocation", "type_and_count", "type_and_shape"}, optional
+        Whether a move to other nodes of the same type and number restarts a job, or only a change of type or number, or
+        of type or of the GPUs on each node; by default as the semantics say.
     deadline_s : float, optional
         Wall-clock seconds that the policy has for a plan; `round_s` if not given.
     semantics : Semantics
@@ -101,8 +101,8 @@ class Simulation:
         if not (0 < round_s < math.inf and self.deadline_s > 0):
             raise ValueError(f"round_s is {round_s} and deadline_s {self.deadline_s}; both must be positive")
         charge = semantics.charge if charge is None else charge
-        if charge not in ("allocation", "type_and_count"):
-            raise ValueError(f"charge is {charge!r}, must be 'allocation' or 'type_and_count'")
+        if charge not in get_args(Charge):
+            raise ValueError(f"charge is {charge!r}, must be one of {', '.join(map(repr, get_args(Charge)))}")
         self.cluster = copy.deepcopy(cluster)
         self.policy = policy
         self.round_s = float(round_s)
@@ -347,11 +347,16 @@ class Simulation:
         for job in changes.started:
             self._start(self._active[job], plan.allocations[job], charged=True)
         for job, before, after in changes.changed:
-            same = (before.gpu_type, before.gpus) == (after.gpu_type, after.gpus)
-            self._start(self._active[job], after, charged=self.charge == "allocation" or not same)
+            self._start(self._active[job], after, charged=self._is_charged(before, after))
         for job in changes.stopped:
             self._halt(self._active[job])
         return self._rows[self._table.gpus[self._rows] > 0], changes
+
+    def _is_charged(self, before: Allocation, after: Allocation) -> bool:
+        if self.charge == "allocation" or (before.gpu_type, before.gpus) != (after.gpu_type, after.gpus):
+            return True
+        shapes = ([gpus for _, gpus in each.nodes] for each in (before, after))
+        return self.charge == "type_and_shape" and next(shapes) != next(shapes)
 
     def _start(self, row: int, allocation: Allocation, charged: bool) -> None:
         table, job = self._table, self._table.jobs[row]
@@ -364,7 +369,8 @@ class Simulation:
         if not charged:
             return
         table.resume_s[row] = self.now_s + self._restart_s[table.application[row]]
-        self._restoring.add(job.id)
+        if self.semantics.pin_restoring:
+            self._restoring.add(job.id)
         if np.isnan(table.first_start_s[row]):
             table.first_start_s[row] = self.now_s
         else:

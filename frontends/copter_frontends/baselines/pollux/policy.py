@@ -35,6 +35,8 @@ class PolluxPolicy(BaselinePolicy):
     power : float
         Of the mean of speedups: -1 is the harmonic mean. Not 0.
     search : GeneticSearch, optional
+    most_gpus : int
+        Of a job.
     round_s : float
     seed : int
 
@@ -50,6 +52,7 @@ class PolluxPolicy(BaselinePolicy):
         throughputs: Throughputs,
         power: float = -1.0,
         search: GeneticSearch | None = None,
+        most_gpus: int = MOST_GPUS,
         round_s: float = 60.0,
         seed: int = 0,
     ) -> None:
@@ -57,7 +60,7 @@ class PolluxPolicy(BaselinePolicy):
         if not np.isfinite(power) or power == 0:
             raise SettingsError(f"power is {power}, must be finite and not 0")
         self.throughputs, self.power, self.seed = throughputs, power, seed
-        self.search = search or GeneticSearch()
+        self.search, self.most_gpus = search or GeneticSearch(), most_gpus
         self._plans = 0
         self._most_had: dict[str, int] = {}
         self._tables: dict[str, tuple[float, Floats]] = {}
@@ -65,7 +68,7 @@ class PolluxPolicy(BaselinePolicy):
     def sizes(self, job: Job) -> Iterable[int]:
         """Every count within the job's range."""
         most = max((self.nodes.capacity(kind) for kind in self.nodes.types), default=0)
-        return range(job.min_gpus, max(min(most, job.max_gpus or most, MOST_GPUS), job.min_gpus) + 1)
+        return range(job.min_gpus, max(min(most, job.max_gpus or most, self.most_gpus), job.min_gpus) + 1)
 
     def remove_job(self, job_id: str) -> None:
         """As :meth:`.BaselinePolicy.remove_job`."""
@@ -101,7 +104,7 @@ class PolluxPolicy(BaselinePolicy):
             for node, gpus in pin.nodes:
                 taken[node] = taken.get(node, 0) + gpus
         held = [self.held.get(job_id) for job_id in ids]
-        largest = min(max((self.nodes.capacity(kind) for kind in self.nodes.types), default=0), MOST_GPUS)
+        largest = min(max((self.nodes.capacity(kind) for kind in self.nodes.types), default=0), self.most_gpus)
         return Problem(
             node_gpus=np.array([self.nodes.node_gpus(kind) - taken.get(node, 0) for kind, node in names]),
             node_kind=np.array([number[kind] for kind, _ in names], dtype=np.int64),

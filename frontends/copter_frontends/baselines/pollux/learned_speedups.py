@@ -1,0 +1,89 @@
+"""Speedups of jobs as they have learned them of themselves, whatever GPU type they ran on (docs/baselines.md, B40)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.goodput.batch_kernel import best_batches
+from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.goodput.profiled import ProfiledApplication, ProfiledSteps
+from copter_frontends.vocabulary import Job
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class LearnedSpeedups:
+    """Goodput by GPUs, on one node and on several, from the hints that jobs report.
+
+    Parameters
+    ----------
+    profiles : mapping of str to ProfiledApplication
+        Only their batch limits are used, those of the first type in `order` for GPUs of all types.
+    order : tuple of GPU type
+        Types in the order in which one is taken to speak for all, where hints differ by type. Others follow.
+    growth : int or None
+        A job may have so many times the most GPUs that it has run on, 1 at first; None: no limit.
+    """
+
+    def __init__(
+        self, profiles: Mapping[str, ProfiledApplication], order: tuple[str, ...] = (), growth: int | None = 2
+    ) -> None:
+        self._profiles, self._order, self._growth = profiles, order, growth
+
+    def table(self, job: Job, hints: TrainingHints | None, gpus: int, base: int) -> Floats:
+        """Speedups over `base` GPUs of one node, (3, gpus + 1): on no node, one, or several; linear without hints."""
+        found = np.zeros((3, gpus + 1))
+        counts = np.arange(1, gpus + 1)
+        if hints is None:
+            found[1:, 1:] = counts / base
+            return found
+        ends = np.ones(1, dtype=np.int64)
+        nodes = np.concatenate([np.ones_like(counts), np.full_like(counts, 2), ends])
+        goodput = self._goodput(job, hints, nodes, np.concatenate([counts, counts, base * ends]))
+        if goodput[-1] > 0:
+            found[1:, 1:] = goodput[:-1].reshape(2, gpus) / goodput[-1]
+        return found
+
+    def most(self, job: Job, hints: TrainingHints | None) -> int:
+        """Most GPUs that a job may have next: the growth limit, and its largest batch over the smallest local one."""
+        known = self._profiles[job.application]
+        room = known.max_batch_size // self._limits(known).min_local
+        if self._growth is None:
+            return room
+        had = 0 if hints is None else max(hints.max_gpus.values(), default=0)
+        return min(max(self._growth * had, 1), room)
+
+    def runs(self, job: Job, gpu_type: str, gpus: int = 1) -> bool:
+        """Whether a job runs on a type at all, whatever the GPUs."""
+        return gpu_type in self._profiles[job.application].steps
+
+    def _limits(self, known: ProfiledApplication) -> ProfiledSteps:
+        return known.steps[next(kind for kind in (*self._order, *known.steps) if kind in known.steps)]
+
+    def _goodput(self, job: Job, hints: TrainingHints, nodes: Ints, gpus: Ints) -> Floats:
+        known = self._profiles[job.application]
+        limits, count = self._limits(known), len(gpus)
+        speaker = next(kind for kind in (*self._order, *hints.parameters) if kind in hints.parameters)
+        cap = known.max_batch_size if job.max_batch_size is None else min(job.max_batch_size, known.max_batch_size)
+        goodput, local, accumulation = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+        best_batches(
+            hints.parameters[speaker].as_array()[None, :],
+            np.array([[limits.min_local, limits.max_local]], dtype=np.int64),
+            nodes,
+            gpus,
+            np.zeros(count, dtype=np.int64),
+            known.init_batch_size,
+            cap,
+            True,
+            job.batch_size or 0,
+            np.ones(1),
+            np.array([hints.noise_scale]),
+            goodput,
+            local,
+            accumulation,
+        )
+        return goodput

@@ -1,0 +1,74 @@
+"""Nodes of different sizes presented as equal virtual ones (docs/baselines.md, B37)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.vocabulary import Allocation
+
+Ints = NDArray[np.int64]
+VirtualNode = tuple[str, int]
+"""(node id, number within the node)."""
+
+MOST_POWERFUL_FIRST = ("a100", "v100", "quad", "rtx", "t4")
+"""Which of two types a job keeps that has as many GPUs of both (thesis 3.4.3); others come after, as in the cluster."""
+
+
+class VirtualNodes:
+    """The nodes of an inventory as virtual nodes of one size, the largest that divides all of theirs.
+
+    Parameters
+    ----------
+    inventory : NodeInventory
+        As it is now.
+    """
+
+    def __init__(self, inventory: NodeInventory) -> None:
+        self.types = inventory.types
+        nodes = [(k, node) for k, kind in enumerate(self.types) for node in inventory.node_ids(kind)]
+        self.size = math.gcd(*(inventory.node_gpus(self.types[k]) for k, _ in nodes))
+        pieces = [
+            (k, (node, part)) for k, node in nodes for part in range(inventory.node_gpus(self.types[k]) // self.size)
+        ]
+        self.names: list[VirtualNode] = [name for _, name in pieces]
+        self.kind: Ints = np.array([k for k, _ in pieces], dtype=np.int64)
+        order = [kind for kind in MOST_POWERFUL_FIRST if kind in self.types]
+        order += [kind for kind in self.types if kind not in order]
+        self.rank: Ints = np.array([order.index(kind) for kind in self.types], dtype=np.int64)
+        self._columns: dict[str, list[int]] = {}
+        for column, (node, _) in enumerate(self.names):
+            self._columns.setdefault(node, []).append(column)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row(self, allocation: Allocation, like: Mapping[VirtualNode, int]) -> Ints:
+        """GPUs on each virtual node: as in `like` where that adds up to the allocation, else one after the other."""
+        found = np.zeros(len(self), dtype=np.int64)
+        for node, gpus in allocation.nodes:
+            columns = self._columns[node]
+            known = [like.get(self.names[c], 0) for c in columns]
+            for column, before in zip(columns, known, strict=True):
+                found[column] = before if sum(known) == gpus else min(gpus, self.size)
+                gpus -= 0 if sum(known) == gpus else int(found[column])
+        return found
+
+    def allocation(self, row: Ints) -> Allocation | None:
+        """The GPUs of a row on real nodes, which are of one type; None for a row without any."""
+        if not row.any():
+            return None
+        by_node: dict[str, int] = {}
+        for column in np.flatnonzero(row):
+            node = self.names[column][0]
+            by_node[node] = by_node.get(node, 0) + int(row[column])
+        kind = self.types[self.kind[np.flatnonzero(row)[0]]]
+        return Allocation(kind, int(row.sum()), tuple(sorted(by_node.items())))
+
+    def named(self, row: Ints) -> dict[VirtualNode, int]:
+        """A row by the names of its virtual nodes, which stay when others come and go."""
+        return {self.names[column]: int(row[column]) for column in np.flatnonzero(row)}
