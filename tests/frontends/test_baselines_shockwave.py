@@ -8,7 +8,7 @@ import pytest
 from copter.errors import SettingsError
 from copter_frontends.baselines import ThroughputTable
 from copter_frontends.baselines.shockwave import ShockwavePolicy, Window, WindowJob, plan_window
-from copter_frontends.baselines.shockwave.window import BASES, log_lines
+from copter_frontends.baselines.shockwave.window import BASES, in_turn, log_lines
 from copter_frontends.vocabulary import Cluster, Job
 
 
@@ -55,6 +55,49 @@ def test_where_not_all_can_be_fair_weights_decide():
     found = plan(job(2.0, most_delay=0.0, weight=1.0), job(2.0, most_delay=0.0, weight=1e4), k=0.0, rounds=1)
     assert not found.fair
     assert found.runs.sum(axis=1).tolist() == [0, 1]
+
+
+def test_weights_multiply_the_utilities_and_not_the_longest_time():
+    found = plan(job(2.0, progress=0.2, most_delay=-9.0, weight=100.0), rounds=1, k=1.0)
+    assert not found.fair
+    assert found.objective == pytest.approx(100.0 * np.log(0.6) - 1.0, abs=1e-3)
+
+
+def test_rounds_are_put_in_turn_by_weight_over_their_number():
+    jobs = [job(2.0, weight=2.0), job(1.0, weight=3.0), job(3.0, weight=9.0)]  # 1, 3 and 3 for each round
+    runs = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=bool)
+    found = in_turn(jobs, runs, 1)
+    assert found.astype(int).tolist() == [[0, 0, 0, 0, 1, 1], [1, 0, 0, 0, 0, 0], [0, 1, 1, 1, 0, 0]]
+    np.testing.assert_array_equal(runs.sum(axis=1), [2, 1, 3])  # what was given is as it was
+
+
+def test_rounds_that_no_longer_fit_are_left_out():
+    # Two GPUs in the middle round only are left by the job of one GPU that goes first.
+    jobs = [job(2.0, gpus=2, weight=1.0), job(2.0, weight=5.0)]
+    runs = np.array([[1, 1, 0], [0, 0, 1]], dtype=bool)
+    assert in_turn(jobs, runs, 2).astype(int).tolist() == [[0, 1, 1], [1, 0, 0]]
+    assert in_turn(jobs, runs[:, :2] | [[False], [True]], 2).astype(int).tolist() == [[0, 0], [1, 1]]
+
+
+def test_a_job_that_is_late_goes_before_one_that_is_not_where_not_all_can_be_fair():
+    policy = ShockwavePolicy(Cluster.of({"a": (1, 1)}), ThroughputTable({"x": {"a": 1.0}}), rounds=4, round_s=60.0)
+    for name in ("first", "late"):
+        policy.add_job(Job(name, "x", work_samples=120.0))
+    policy.plan(0.0)
+    policy.add_job(Job("new", "x", submit_s=600.0, work_samples=60.0))
+    for name in ("first", "late"):
+        policy.update_job(name, progress=0.5)
+    assert list(policy.plan(1200.0).allocations) != ["new"]
+    assert policy.rho(policy.jobs["late"], 1200.0) > 1.0
+
+
+def test_weights_of_any_power_are_finite():
+    policy = ShockwavePolicy(
+        Cluster.of({"a": (1, 1)}), ThroughputTable({"x": {"a": 1.0}}), rounds=2, round_s=60.0, fairness_power=1e4
+    )
+    for i in range(3):
+        policy.add_job(Job(f"j{i}", "x", work_samples=60.0))
+    assert len(policy.plan(1e5).allocations) == 1
 
 
 def test_a_job_gets_no_more_rounds_than_it_needs_and_they_come_early():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp, log
 from time import perf_counter
 from typing import Any
 
@@ -13,10 +14,11 @@ from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.vocabulary import Cluster, Job
 
 DEADLINE_SHARE = 0.8  # of a plan's deadline that the solver may use
+MOST_EXPONENT = 100.0  # so that weights stay finite
 
 
 class ShockwavePolicy(FairnessPolicy):
-    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21).
+    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21, B38).
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ class ShockwavePolicy(FairnessPolicy):
     k : float
         Weight of the longest remaining time, in windows, against the mean utility.
     fairness_power : float
-        lambda: where not every job can be fair, utilities are weighed by rho to this power.
+        lambda: where not every job can be fair, those beyond the limit weigh rho to this power, the others 1.
     rho_limit : float
         Largest finish-time fairness that the fairness rows allow.
     relative_gap, time_limit_s : float
@@ -130,11 +132,12 @@ class ShockwavePolicy(FairnessPolicy):
     def _window_job(self, job: Job, now_s: float) -> WindowJob:
         left_s = self.work_left(job) / self.best_rate(job)
         slack_s = self.rho_limit * self.fair_s(job) - max(now_s - job.submit_s, 0.0) - left_s
+        rho = self.rho(job, now_s)
         return WindowJob(
             gpus=requested_gpus(job),
             progress=self.service[job.id].progress,
             step=self.best_rate(job) * self.round_s / self.throughputs.work(job),
             rounds_left=left_s / self.round_s,
             most_delay=slack_s / self.round_s,
-            weight=min(max(self.rho(job, now_s), 1e-3), 10.0) ** self.fairness_power,
+            weight=exp(min(self.fairness_power * log(rho), MOST_EXPONENT)) if rho > self.rho_limit else 1.0,
         )
