@@ -8,8 +8,12 @@ import pytest
 from copter.errors import SettingsError
 from copter_frontends.baselines import ThroughputTable
 from copter_frontends.baselines.shockwave import ShockwavePolicy, Window, WindowJob, plan_window
+from copter_frontends.baselines.shockwave.blind import give_blindly
 from copter_frontends.baselines.shockwave.window import BASES, in_turn, log_lines
-from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.semantics import DEFAULT, SIA_ARTIFACT
+from copter_frontends.simulator.policies import POLICIES
+from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
 
 def job(rounds_left: float, gpus: int = 1, progress: float = 0.0, most_delay: float = 100.0, weight: float = 1.0):
@@ -122,6 +126,44 @@ def test_a_window_is_followed_until_the_jobs_change():
     assert policy.plan(180.0).objective == objective
     policy.remove_job(first[0])
     assert list(policy.plan(240.0).allocations) == [({"j", "k"} - {first[0]}).pop()]
+
+
+def test_blind_to_types_a_job_runs_where_most_of_its_gpus_would_be():
+    gpus = {"big": 6, "mid": 4, "small": 2, "more": 5}
+    room = {"a": 8, "b": 4}
+
+    def everywhere(job_id: str, kind: str) -> bool:
+        return True
+
+    # In line: big on a, a, a, a, a, a; mid on a, a, b, b, so on a, which has 2 left: nothing; small on b.
+    given = give_blindly(["small", "mid", "big", "more"], gpus, room, {}, everywhere)
+    assert given == {"big": ("a", 6), "small": ("b", 2)}
+    # What a job has it keeps; a type that could never run a job is not considered.
+    held = {"mid": Allocation("b", 4, (("b-0", 4),))}
+    given = give_blindly(["small", "mid", "big"], gpus, room, held, everywhere)
+    assert given == {"mid": ("b", 4), "big": ("a", 6), "small": ("a", 2)}
+    given = give_blindly(["small"], gpus, room, {}, lambda job_id, kind: kind == "b")
+    assert given == {"small": ("b", 2)}
+
+
+def test_blind_to_types_it_reckons_with_the_mean_time():
+    cluster = Cluster.of({"a": (1, 2), "b": (1, 2), "c": (1, 1)})
+    policy = ShockwavePolicy(cluster, ThroughputTable({"x": {"a": 1.0, "b": 4.0, "c": 9.0}}), type_blind=True)
+    policy.add_job(Job("j", "x", work_samples=100.0, requested_gpus=2))
+    assert policy.best_rate(policy.jobs["j"]) == pytest.approx(1 / ((1 / 1 + 1 / 4) / 2))  # c has too few
+    policy.remove_resources("b", 2)
+    assert policy.best_rate(policy.jobs["j"]) == pytest.approx(1.0)
+    assert policy.plan(0.0).allocations["j"].gpus == 2
+    policy.remove_resources("a", 2)
+    assert policy.best_rate(policy.jobs["j"]) == 0.0
+    assert policy.plan(360.0).allocations == {}
+
+
+def test_with_the_public_simulators_semantics_it_is_blind_to_types():
+    cluster = Cluster.of({"t4": (1, 4), "rtx": (1, 8)})
+    model = GoodputModel(configurations_of(cluster))
+    made = {s.name: POLICIES["shockwave"].build(cluster, model, semantics=s) for s in (DEFAULT, SIA_ARTIFACT)}
+    assert {name: policy.type_blind for name, policy in made.items()} == {"default": False, "sia-artifact": True}
 
 
 def test_parameters_are_checked():

@@ -119,6 +119,11 @@ def gavel_of_the_artifact(
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
 
 
+def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel) -> ShockwavePolicy:
+    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B39)."""
+    return ShockwavePolicy(cluster, _goodput(cluster, model), type_blind=True)
+
+
 OBJECTIVES = {
     "gavel": GavelObjective.MAX_SUM_THROUGHPUT,
     "gavel-max-min-fairness": GavelObjective.MAX_MIN_FAIRNESS,

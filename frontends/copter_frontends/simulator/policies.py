@@ -143,8 +143,15 @@ def _baseline(name: str) -> PolicyEntry:
         semantics: Semantics,
         profiles: Mapping[str, ProfiledApplication] | None,
     ) -> SchedulingPolicy:
-        from copter_frontends.baselines.registry import BASELINES, OBJECTIVES, gavel_of_the_artifact
+        from copter_frontends.baselines.registry import (
+            BASELINES,
+            OBJECTIVES,
+            gavel_of_the_artifact,
+            shockwave_of_the_artifact,
+        )
 
+        if name == "shockwave" and semantics.training == "agent":
+            return shockwave_of_the_artifact(cluster, goodput_model)
         if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
             return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
         return BASELINES[name](cluster, goodput_model, mode, threads)
