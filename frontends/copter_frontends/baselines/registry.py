@@ -120,7 +120,7 @@ def gavel_of_the_artifact(
 
 
 def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel) -> ShockwavePolicy:
-    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B39)."""
+    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B43)."""
     return ShockwavePolicy(cluster, _goodput(cluster, model), type_blind=True)
 
 

@@ -1,4 +1,4 @@
-"""GPUs given whatever their type, as to a cluster of one type, and what then runs (docs/baselines.md, B39)."""
+"""GPUs given whatever their type, as to a cluster of one type, and what then runs (docs/baselines.md, B43)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MOST_EXPONENT = 100.0  # so that weights stay finite
 
 
 class ShockwavePolicy(FairnessPolicy):
-    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21, B38, B39).
+    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21, B42, B43).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ShockwavePolicy(FairnessPolicy):
     round_s : float
     type_blind : bool
         Whether it plans with the mean time over GPU types and gives GPUs whatever their type, as the port in Sia's
-        public simulator does (B39).
+        public simulator does (B43).
 
     Raises
     ------

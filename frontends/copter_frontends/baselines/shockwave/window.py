@@ -1,4 +1,4 @@
-"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/baselines.md, B18-B20, B38)."""
+"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/baselines.md, B18-B20, B42)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def plan_window(
 
 
 def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> NDArray[np.bool_]:
-    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B38).
+    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B42).
 
     Of rounds that then fit nowhere there are none in the window any more.
     """
