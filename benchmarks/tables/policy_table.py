@@ -6,14 +6,17 @@ import argparse
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show
 
+from copter_frontends.clusters import cluster_from
+from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator.policies import POLICIES
+from copter_frontends.simulator.tuned_jobs import JobTuner
 
 NAN = float("nan")
 
@@ -35,7 +38,8 @@ HEADS = {
 class PaperTable:
     """A table of the paper: its title, cluster, traces and figures, by (trace, policy).
 
-    A figure is a name of the summary, or a path into it (``ftf.thesis.worst``).
+    A figure is a name of the summary, or a path into it (``ftf.thesis.worst``). With `tuned_gpus` rigid policies
+    have jobs that are tuned for the cluster, to so many GPUs at most, and not those of the workload file.
     """
 
     title: str
@@ -43,6 +47,7 @@ class PaperTable:
     traces: tuple[str, ...]
     figures: tuple[str, ...]
     values: Mapping[tuple[str, str], tuple[float, ...]]
+    tuned_gpus: int | None = None
 
 
 def main(paper: PaperTable, description: str | None) -> int:
@@ -55,6 +60,13 @@ def main(paper: PaperTable, description: str | None) -> int:
     parser.add_argument("--semantics", choices=list(PRESETS), default="sia-artifact")
     parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    if paper.tuned_gpus is not None:
+        parser.add_argument(
+            "--tuned",
+            action=argparse.BooleanOptionalAction,
+            default=True,
+            help="tune the jobs of rigid policies for this cluster (B41), and do not take the workload's requests",
+        )
     asked = parser.parse_args()
     unknown = [name for name in asked.policies.split(",") if name not in POLICIES]
     if unknown:
@@ -111,12 +123,23 @@ def average(
 ) -> dict[str, float]:
     """Mean of the figures over workloads; of a worst one, the worst."""
     rows = []
+    tuner = tuner_of(paper, paths) if getattr(asked, "tuned", False) and POLICIES[policy].rigid else None
+    what = "" if tuner is None else f"tuned to {paper.tuned_gpus} GPUs"
     for path in paths:
         setting = Setting(policy, paper.cluster, path, PRESETS[asked.semantics], jobs=asked.jobs)
-        figures = store.figures(run_name(setting), lambda setting=setting: figures_of(setting))  # type: ignore[misc]
+        if tuner is not None:
+            setting = replace(setting, change=tuner.tune)
+        figures = store.figures(run_name(setting, what), lambda setting=setting: figures_of(setting))  # type: ignore[misc]
         rows.append({figure: at_path(figures, figure) for figure in paper.figures})
     worst = [name for name in paper.figures if name.endswith(".worst")]
     return {name: max(row[name] for row in rows) if name in worst else mean(rows, name) for name in paper.figures}
+
+
+def tuner_of(paper: PaperTable, paths: list[Path]) -> JobTuner:
+    """Tunes jobs for the table's cluster by the measured profiles, or by the fitted constants where there are none."""
+    found = find_profiles(*paths)
+    profiles = read_profiles(found) if found else None
+    return JobTuner(cluster_from(paper.cluster), most_gpus=paper.tuned_gpus or 1, profiles=profiles)
 
 
 def at_path(figures: Mapping[str, Any], path: str) -> float:

@@ -30,6 +30,21 @@ def test_a_few_jobs_run_to_their_end(
     assert ("line 4: time is 'soon', not a number" in err) == bool(broken)
 
 
+def test_rigid_policies_jobs_are_tuned_where_asked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "workload.csv"
+    path.write_text(TWO)
+    asked = ("--cluster", "sia-hom", "--trace", str(path))
+    code, found, err = run(capsys, "compare", "--policies", "fifo,sia", *asked, "--tuned", "t4")
+    assert code == 0, err
+    _, plain, _ = run(capsys, "compare", "--policies", "fifo,sia", *asked)
+    fifo, sia = zip(found["policies"], plain["policies"], strict=True)
+    assert fifo[0]["avg_jct_h"] < fifo[1]["avg_jct_h"]  # one GPU and small batches before
+    assert sia[0]["avg_jct_h"] == sia[1]["avg_jct_h"]
+    code, _, err = run(capsys, "simulate", "fifo", *asked, "--tuned", "rtx")
+    assert code == 2
+    assert "unknown GPU type 'rtx'; the cluster has: t4" in err
+
+
 WRONG = {
     "no usable line": ["--cluster", "sia-het", "--trace", "empty.csv"],
     "the file is empty": ["--cluster", "sia-het", "--trace", "nothing.csv"],

@@ -131,6 +131,11 @@ def pollux_of_the_artifact(
     return TypeBlindPollux(cluster, speedups, most_gpus=min((gpus for gpus in most if gpus), default=None))
 
 
+def shockwave_of_the_artifact(cluster: Cluster, model: GoodputModel) -> ShockwavePolicy:
+    """Shockwave as ported into Sia's public simulator, which does not tell it of GPU types (B43)."""
+    return ShockwavePolicy(cluster, _goodput(cluster, model), type_blind=True)
+
+
 OBJECTIVES = {
     "gavel": GavelObjective.MAX_SUM_THROUGHPUT,
     "gavel-max-min-fairness": GavelObjective.MAX_MIN_FAIRNESS,

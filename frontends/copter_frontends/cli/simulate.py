@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -61,6 +61,7 @@ class SimulateOptions:
     as_json: bool
     threads: int | None
     throughputs: str | None = None
+    tuned: str | None = None
     events: str | None = None
     save: str | None = None
     save_every: int | None = None
@@ -125,6 +126,7 @@ class SimulateOptions:
     type=click.Path(),
     help="File of steps per second, for Gavel's traces  [default: found beside the data]",
 )
+@click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
 @click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(
     "--warmup-rounds",
@@ -255,6 +257,8 @@ def _prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         entry = POLICIES[asked.policy]
         semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked)
         workload = _workload(asked, cluster, semantics)
+        if asked.tuned is not None and entry.rigid:
+            workload = _tuned(asked, workload, cluster, profiles)
         policy = entry.build(cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights)
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
         simulation = Simulation(
@@ -297,6 +301,16 @@ def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics) ->
     return make_workload(
         asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap, asked.throughputs
     )
+
+
+def _tuned(
+    asked: SimulateOptions, workload: Workload, cluster: Cluster, profiles: Mapping[str, ProfiledApplication] | None
+) -> Workload:
+    """The workload with the GPUs and batches that jobs are tuned to."""
+    from copter_frontends.simulator.tuned_jobs import tuned_jobs
+
+    jobs = tuned_jobs(workload.jobs, cluster, asked.tuned, seed=asked.seed, profiles=profiles)
+    return replace(workload, jobs=jobs)
 
 
 def _profiles(asked: SimulateOptions) -> Mapping[str, ProfiledApplication] | None:

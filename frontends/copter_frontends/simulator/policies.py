@@ -157,10 +157,13 @@ def _baseline(name: str) -> PolicyEntry:
             OBJECTIVES,
             gavel_of_the_artifact,
             pollux_of_the_artifact,
+            shockwave_of_the_artifact,
         )
 
         if name == "pollux" and semantics.training == "agent":
             return pollux_of_the_artifact(cluster, semantics, profiles)
+        if name == "shockwave" and semantics.training == "agent":
+            return shockwave_of_the_artifact(cluster, goodput_model)
         if name in OBJECTIVES and semantics.training == "agent" and profiles is not None:
             return gavel_of_the_artifact(cluster, profiles, OBJECTIVES[name], threads)
         return BASELINES[name](cluster, goodput_model, mode, threads)

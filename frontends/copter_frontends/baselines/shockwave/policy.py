@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import exp, log
 from time import perf_counter
 from typing import Any
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import Choice, requested_gpus
+from copter_frontends.baselines.base import Choice, Wanted, requested_gpus
 from copter_frontends.baselines.fair_share import FairnessPolicy
+from copter_frontends.baselines.shockwave.blind import give_blindly
 from copter_frontends.baselines.shockwave.window import Window, WindowJob, plan_window
 from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.vocabulary import Cluster, Job
 
 DEADLINE_SHARE = 0.8  # of a plan's deadline that the solver may use
+MOST_EXPONENT = 100.0  # so that weights stay finite
 
 
 class ShockwavePolicy(FairnessPolicy):
-    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21).
+    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21, B42, B43).
 
     Parameters
     ----------
@@ -28,12 +32,15 @@ class ShockwavePolicy(FairnessPolicy):
     k : float
         Weight of the longest remaining time, in windows, against the mean utility.
     fairness_power : float
-        lambda: where not every job can be fair, utilities are weighed by rho to this power.
+        lambda: where not every job can be fair, those beyond the limit weigh rho to this power, the others 1.
     rho_limit : float
         Largest finish-time fairness that the fairness rows allow.
     relative_gap, time_limit_s : float
         When HiGHS may stop.
     round_s : float
+    type_blind : bool
+        Whether it plans with the mean time over GPU types and gives GPUs whatever their type, as the port in Sia's
+        public simulator does (B43).
 
     Raises
     ------
@@ -52,6 +59,7 @@ class ShockwavePolicy(FairnessPolicy):
         relative_gap: float = 1e-3,
         time_limit_s: float = 15.0,
         round_s: float = 360.0,
+        type_blind: bool = False,
     ) -> None:
         super().__init__(cluster, throughputs, round_s)
         for name, value in (("rounds", rounds), ("rho_limit", rho_limit), ("time_limit_s", time_limit_s)):
@@ -62,6 +70,7 @@ class ShockwavePolicy(FairnessPolicy):
                 raise SettingsError(f"{name} is {value}, must be >= 0")
         self.rounds, self.k, self.fairness_power, self.rho_limit = rounds, k, fairness_power, rho_limit
         self.relative_gap, self.time_limit_s = relative_gap, time_limit_s
+        self.type_blind = type_blind
         self._window: Window | None = None
         self._rows: dict[str, int] = {}
         self._window_s: float | None = None  # when it was planned
@@ -85,6 +94,27 @@ class ShockwavePolicy(FairnessPolicy):
         """As :meth:`.BaselinePolicy.remove_resources`; the window is planned anew."""
         super().remove_resources(gpu_type, count, nodes)
         self._window_s = None
+
+    def best_rate(self, job: Job) -> float:
+        """As :meth:`.SpeedAwarePolicy.best_rate`; blind to types, by the mean time over those that run the job."""
+        if not self.type_blind:
+            return super().best_rate(job)
+        gpus = requested_gpus(job)
+        rates = [self.rate(job, kind) for kind in self.nodes.types if gpus <= self.nodes.capacity(kind)]
+        times = [1.0 / rate for rate in rates if rate > 0]
+        return len(times) / sum(times) if times else 0.0
+
+    def down_the_list(self, ranking: Iterable[str]) -> Wanted:
+        """As :meth:`.PriorityPolicy.down_the_list`, blind to types where the policy is."""
+        if not self.type_blind:
+            return super().down_the_list(ranking)
+        waiting = [job_id for job_id in ranking if job_id not in self.pins]
+        gpus = {job_id: requested_gpus(self.jobs[job_id]) for job_id in waiting}
+        return give_blindly(waiting, gpus, self.room(), self.held, self._runs_on)
+
+    def _runs_on(self, job_id: str, kind: str) -> bool:
+        job = self.jobs[job_id]
+        return self.fits_empty(job, kind, requested_gpus(job))
 
     def ranking(self, now_s: float) -> list[str]:
         """Jobs by rho, the worst treated first."""
@@ -130,11 +160,12 @@ class ShockwavePolicy(FairnessPolicy):
     def _window_job(self, job: Job, now_s: float) -> WindowJob:
         left_s = self.work_left(job) / self.best_rate(job)
         slack_s = self.rho_limit * self.fair_s(job) - max(now_s - job.submit_s, 0.0) - left_s
+        rho = self.rho(job, now_s)
         return WindowJob(
             gpus=requested_gpus(job),
             progress=self.service[job.id].progress,
             step=self.best_rate(job) * self.round_s / self.throughputs.work(job),
             rounds_left=left_s / self.round_s,
             most_delay=slack_s / self.round_s,
-            weight=min(max(self.rho(job, now_s), 1e-3), 10.0) ** self.fairness_power,
+            weight=exp(min(self.fairness_power * log(rho), MOST_EXPONENT)) if rho > self.rho_limit else 1.0,
         )

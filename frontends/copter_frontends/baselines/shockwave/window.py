@@ -1,9 +1,9 @@
-"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/baselines.md, B18-B20)."""
+"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/baselines.md, B18-B20, B42)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # of the piecewise-linear logarithm
 LEAST = 1e-6  # log 0 is log of this
 EARLIER = 1e-6  # worth of running a round earlier, so that idle rounds come last
+MOST_WEIGHT = 1e9  # beyond, what other jobs are worth is far below a solver's tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class WindowJob:
     most_delay : float
         Rounds that it can wait in the window and still finish fairly.
     weight : float
-        Of its utility where the fairness rows have to be left out.
+        Of its utility, and of its turn, where the fairness rows have to be left out.
     """
 
     gpus: int
@@ -76,7 +77,24 @@ def plan_window(
         found = _solve(jobs, gpus, rounds, k, True, relative_gap, time_limit_s / 2)
         if found is not None:
             return found
-    return _solve(jobs, gpus, rounds, k, False, relative_gap, time_limit_s / 2)
+    found = _solve(jobs, gpus, rounds, k, False, relative_gap, time_limit_s / 2)
+    return found if found is None else replace(found, runs=in_turn(jobs, found.runs, gpus))
+
+
+def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> NDArray[np.bool_]:
+    """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B42).
+
+    Of rounds that then fit nowhere there are none in the window any more.
+    """
+    counts = runs.sum(axis=1)
+    turn = np.array([job.weight for job in jobs]) / np.maximum(counts, 1)
+    left = np.full(runs.shape[1], gpus)
+    ordered = np.zeros_like(runs)
+    for row in np.argsort(-turn, kind="stable").tolist():
+        at = np.flatnonzero(left >= jobs[row].gpus)[: counts[row]]
+        ordered[row, at] = True
+        left[at] -= jobs[row].gpus
+    return ordered
 
 
 def log_lines() -> tuple[Floats, Floats]:
@@ -103,11 +121,12 @@ def _solve(
     n = len(jobs)
     cells = n * rounds
     columns = cells + n + 1
-    weights = np.ones(n) if fair else np.array([job.weight for job in jobs])
+    weights = np.ones(n) if fair else np.minimum([job.weight for job in jobs], MOST_WEIGHT)
+    scale = weights.max()  # of the whole objective, so that its largest coefficients are the same for all weights
     cost = np.zeros(columns)
     cost[:cells] = np.tile(EARLIER * np.arange(rounds) / cells, n)
-    cost[cells : cells + n] = -weights / (weights.max() * n * rounds)
-    cost[-1] = k
+    cost[cells : cells + n] = -weights / (scale * n * rounds)
+    cost[-1] = k / scale
     rows, lower, upper = _rows(jobs, gpus, rounds, fair)
     integrality = np.zeros(columns)
     integrality[:cells] = 1
@@ -126,7 +145,8 @@ def _solve(
         return None
     bound = -float(found.mip_dual_bound) if found.mip_dual_bound is not None else -float(found.fun)
     runs = found.x[:cells].reshape(n, rounds) > 0.5
-    return Window(runs, -float(found.fun), max(bound, -float(found.fun)), fair)
+    value, bound = -float(found.fun) * scale, bound * scale
+    return Window(runs, value, max(bound, value), fair)
 
 
 def _rows(jobs: Sequence[WindowJob], gpus: int, rounds: int, fair: bool) -> tuple[sparse.csr_array, Floats, Floats]:

@@ -1,0 +1,58 @@
+"""GPUs given whatever their type, as to a cluster of one type, and what then runs (docs/baselines.md, B43)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from copter_frontends.baselines.base import Wanted
+from copter_frontends.vocabulary import Allocation
+
+
+def give_blindly(
+    ranking: Sequence[str],
+    gpus: Mapping[str, int],
+    room: Mapping[str, int],
+    held: Mapping[str, Allocation],
+    runs_on: Callable[[str, str], bool],
+) -> Wanted:
+    """Give GPUs to jobs as if all were of one type; each then runs on the type that most of its GPUs are of.
+
+    Parameters
+    ----------
+    ranking : sequence of job id
+        Best first; those are chosen that fit all types' GPUs together.
+    gpus : mapping of job id to int
+        What each asks for.
+    room : mapping of GPU type to int
+        GPUs that are free, in the cluster's order.
+    held : mapping of job id to Allocation
+        What jobs have; those that are chosen keep it.
+    runs_on : callable (job id, GPU type) -> bool
+        Whether a job would run there if nothing else did; others are not considered.
+
+    Returns
+    -------
+    dict of job id to (GPU type, GPUs)
+        Of the jobs that fit on their type; the others have nothing in this round, and their GPUs idle.
+    """
+    total, chosen = sum(room.values()), []
+    for job_id in ranking:
+        if gpus[job_id] <= total:
+            total -= gpus[job_id]
+            chosen.append(job_id)
+    left = dict(room)
+    given: Wanted = {}
+    for job_id in chosen:
+        had = held.get(job_id)
+        if had is not None and had.gpus == gpus[job_id] <= left[had.gpu_type]:
+            left[had.gpu_type] -= had.gpus
+            given[job_id] = (had.gpu_type, had.gpus)
+    line = [kind for kind, count in left.items() for _ in range(count)]
+    for job_id in sorted((j for j in chosen if j not in given), key=lambda j: -gpus[j]):
+        mine, line = line[: gpus[job_id]], line[gpus[job_id] :]
+        could = [kind for kind in left if runs_on(job_id, kind)]
+        kind = max(could, key=mine.count, default=None)
+        if kind is not None and gpus[job_id] <= left[kind]:
+            left[kind] -= gpus[job_id]
+            given[job_id] = (kind, gpus[job_id])
+    return given
