@@ -1,0 +1,74 @@
+"""Thesis 3.5.4 (Figure 3.1, right): every job rigid, heterogeneous, 64 GPUs: Sia against Gavel, paper and measured.
+
+python benchmarks/tables/rigid_only.py [--workloads 5] [--keep FILE] [--json]
+
+Jobs have the batch and GPUs of the workload file. The thesis has Sia's average JCT "about 25%" below Gavel's, because it
+is then "a max-sum-goodput policy": p = 1. Its usual p = -0.5 and p = 1 are both run, with what the public simulator
+knows of a job before it has run (nothing) and with its throughputs known, as Gavel has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
+from sweeps import ORACLE_GROWTH, limited
+
+from copter_frontends.semantics import SIA_ARTIFACT
+
+CLUSTER = "sia-het"
+THESIS = 0.75
+FIGURES = ("avg_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job", "contention", "restarts_per_job")
+KNOWN = replace(SIA_ARTIFACT, profiling="oracle", growth=ORACLE_GROWTH)
+ROWS = {
+    "sia, p = -0.5": (SIA_ARTIFACT, -0.5),
+    "sia, p = 1": (SIA_ARTIFACT, 1.0),
+    "sia, p = -0.5, throughputs known": (KNOWN, -0.5),
+    "sia, p = 1, throughputs known": (KNOWN, 1.0),
+}
+
+
+def run(row: str, path: Path, store: RunStore) -> dict[str, Any]:
+    """One row on one workload."""
+    if row == "gavel":
+        setting = Setting("gavel", CLUSTER, path)
+        return store.figures(run_name(setting), lambda: figures_of(setting))
+    semantics, power = ROWS[row]
+    setting = Setting("sia", CLUSTER, path, semantics, change=limited("rigid"))
+    return store.figures(
+        run_name(setting, f"rigid, {row}"), lambda: figures_of(setting, sia_policy(setting, power=power))
+    )
+
+
+def main() -> int:
+    """Run Gavel and Sia's rows, and print them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", type=int, default=5, help="philly workloads to average over (default 5)")
+    parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
+    parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    asked = parser.parse_args()
+    paths = sorted((data_directory() / "traces" / "sia" / "philly").glob("workload-*.csv"))[: asked.workloads]
+    store = RunStore(asked.keep)
+    rows = {}
+    for row in ("gavel", *ROWS):
+        found = [run(row, path, store) for path in paths]
+        rows[row] = {name: mean(found, name) for name in FIGURES}
+    base = rows["gavel"]["avg_jct_h"]
+    table = [
+        [row, *found.values(), f"{1.0 if row == 'gavel' else THESIS:g} / {found['avg_jct_h'] / base:.2f}"]
+        for row, found in rows.items()
+    ]
+    show(f"Thesis 3.5.4: rigid jobs, {len(paths)} workloads", ["policy", *FIGURES, "JCT ratio, paper / here"], table)
+    if asked.json:
+        print(json.dumps({"rows": rows}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
