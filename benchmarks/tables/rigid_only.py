@@ -2,7 +2,7 @@
 
 python benchmarks/tables/rigid_only.py [--workloads 5] [--keep FILE] [--json]
 
-Jobs have the batch and GPUs of the workload file. The thesis has Sia's average JCT "about 25%" below Gavel's, because it
+Jobs have the batch and GPUs of the workload file. The thesis has Sia's average JCT "about 25%" below Gavel's, as it
 is then "a max-sum-goodput policy": p = 1. Its usual p = -0.5 and p = 1 are both run, with what the public simulator
 knows of a job before it has run (nothing) and with its throughputs known, as Gavel has them.
 """
