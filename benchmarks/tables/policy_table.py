@@ -128,7 +128,7 @@ def average(
     for path in paths:
         setting = Setting(policy, paper.cluster, path, PRESETS[asked.semantics], jobs=asked.jobs)
         if tuner is not None:
-            setting = replace(setting, change=tuner.tune)
+            setting = replace(setting, change=tuner.tune_all)
         figures = store.figures(run_name(setting, what), lambda setting=setting: figures_of(setting))  # type: ignore[misc]
         rows.append({figure: at_path(figures, figure) for figure in paper.figures})
     worst = [name for name in paper.figures if name.endswith(".worst")]

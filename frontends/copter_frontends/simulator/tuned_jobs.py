@@ -120,6 +120,10 @@ class JobTuner:
         fits = [t for t in self._known[key][1:] if job.min_gpus <= t.gpus <= (job.max_gpus or t.gpus)]
         return tuple(fits) or self._known[key][:1]
 
+    def tune_all(self, jobs: Iterable[Job]) -> list[Job]:
+        """Each of the jobs, tuned."""
+        return [self.tune(job) for job in jobs]
+
     def tune(self, job: Job) -> Job:
         """The job with `requested_gpus` and `batch_size` of one of its combinations, in place of any that it had."""
         choices = self.choices(job)
@@ -191,8 +195,7 @@ def tuned_jobs(
 
     Parameters and errors are those of :class:`JobTuner` and :meth:`JobTuner.choices`.
     """
-    tuner = JobTuner(cluster, gpu_type, most_gpus, seed, profiles)
-    return [tuner.tune(job) for job in jobs]
+    return JobTuner(cluster, gpu_type, most_gpus, seed, profiles).tune_all(jobs)
 
 
 def _only_type(cluster: Cluster) -> str:
