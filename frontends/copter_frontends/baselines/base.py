@@ -283,6 +283,15 @@ class BaselinePolicy(ABC):
 
     # Inside -------------------------------------------------------------------------------------------------------
 
+    def settle_as(self, chosen: Mapping[str, Allocation]) -> None:
+        """Give jobs the very nodes that were chosen; jobs that are neither chosen so nor pinned lose their GPUs."""
+        for job_id, held in list(self.held.items()):
+            if job_id not in self.pins and chosen.get(job_id) != held:
+                self.release(job_id)
+        for job_id, allocation in chosen.items():
+            if job_id not in self.held:
+                self.hold(job_id, allocation)
+
     def job(self, job_id: str) -> Job:
         """A job by its id; UnknownJobError."""
         try:

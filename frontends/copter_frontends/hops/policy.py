@@ -214,12 +214,7 @@ class HopsPolicy(BaselinePolicy):
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Carry out the servers that were chosen."""
-        for job_id, held in list(self.held.items()):
-            if job_id not in self.pins and self._chosen.get(job_id) != held:
-                self.release(job_id)
-        for job_id, allocation in self._chosen.items():
-            if job_id not in self.held:
-                self.hold(job_id, allocation)
+        self.settle_as(self._chosen)
 
     # Inside -------------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.goodput.batch_kernel import best_batches
 from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.goodput.learned import learned_goodput
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.semantics import Semantics
 from copter_frontends.vocabulary import Configuration, Job
@@ -110,23 +110,7 @@ class HintedGoodput:
         self, job: Job, hints: TrainingHints, kind: str, mine: NDArray[np.int64], nodes: NDArray[np.int64]
     ) -> Floats:
         known = self.profiles[job.application]
-        limits, count = known.steps[kind], len(mine)
-        cap = known.max_batch_size if job.max_batch_size is None else min(job.max_batch_size, known.max_batch_size)
-        goodput, local, accumulation = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
-        best_batches(
-            hints.parameters[kind].as_array()[None, :],
-            np.array([[limits.min_local, limits.max_local]], dtype=np.int64),
-            nodes[mine],
-            self.gpus[mine] if job.gpus is None else np.full(count, job.gpus),
-            np.zeros(count, dtype=np.int64),
-            known.init_batch_size,
-            cap,
-            True,
-            job.batch_size or 0,
-            np.ones(1),
-            np.array([hints.noise_scale]),
-            goodput,
-            local,
-            accumulation,
+        gpus = self.gpus[mine] if job.gpus is None else np.full(len(mine), job.gpus)
+        return learned_goodput(
+            job, known, known.steps[kind], hints.parameters[kind], hints.noise_scale, nodes[mine], gpus
         )
-        return goodput

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.goodput.batch_kernel import best_batches
 from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.goodput.learned import learned_goodput
 from copter_frontends.goodput.profiled import ProfiledApplication, ProfiledSteps
 from copter_frontends.vocabulary import Job
 
@@ -66,24 +66,7 @@ class LearnedSpeedups:
 
     def _goodput(self, job: Job, hints: TrainingHints, nodes: Ints, gpus: Ints) -> Floats:
         known = self._profiles[job.application]
-        limits, count = self._limits(known), len(gpus)
         speaker = next(kind for kind in (*self._order, *hints.parameters) if kind in hints.parameters)
-        cap = known.max_batch_size if job.max_batch_size is None else min(job.max_batch_size, known.max_batch_size)
-        goodput, local, accumulation = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
-        best_batches(
-            hints.parameters[speaker].as_array()[None, :],
-            np.array([[limits.min_local, limits.max_local]], dtype=np.int64),
-            nodes,
-            gpus,
-            np.zeros(count, dtype=np.int64),
-            known.init_batch_size,
-            cap,
-            True,
-            job.batch_size or 0,
-            np.ones(1),
-            np.array([hints.noise_scale]),
-            goodput,
-            local,
-            accumulation,
+        return learned_goodput(
+            job, known, self._limits(known), hints.parameters[speaker], hints.noise_scale, nodes, gpus
         )
-        return goodput

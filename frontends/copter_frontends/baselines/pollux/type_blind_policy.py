@@ -122,12 +122,7 @@ class TypeBlindPollux(BaselinePolicy):
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Give the jobs the nodes that the search chose; jobs that are neither wanted nor pinned lose their GPUs."""
-        for job_id, held in list(self.held.items()):
-            if job_id not in self.pins and self._chosen.get(job_id) != held:
-                self.release(job_id)
-        for job_id, allocation in self._chosen.items():
-            if job_id not in self.held:
-                self.hold(job_id, allocation)
+        self.settle_as(self._chosen)
 
     def _problem(self, ids: list[str], nodes: VirtualNodes, now_s: float) -> TypeBlindProblem:
         jobs = [self.jobs[job_id] for job_id in ids]
