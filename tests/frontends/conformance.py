@@ -19,6 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from copter_frontends.goodput.applications import APPLICATIONS
+from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -34,6 +36,12 @@ from copter_frontends.vocabulary import (
 )
 
 CLUSTER = {"t4": (3, 4), "a100": (2, 8)}
+
+
+def hints_of(cluster: Cluster) -> TrainingHints:
+    """What a job might tell of itself: one model for every type."""
+    seen = APPLICATIONS["bert"].gpus["t4"].parameters
+    return TrainingHints(dict.fromkeys(cluster.types, seen), dict.fromkeys(cluster.types, 2), 1000.0)
 
 
 class PolicyConformance(ABC):
@@ -108,6 +116,12 @@ class PolicyConformance(ABC):
         for call in calls:
             with pytest.raises(UnknownJobError, match="nobody"):
                 call()
+        assert list(self.plan(policy).allocations) == ["job-0"]
+
+    def test_an_unknown_fact_is_refused_by_name(self) -> None:
+        policy = self.with_jobs(1)
+        with pytest.raises(TypeError, match="lunch"):
+            policy.update_job("job-0", lunch=True)
         assert list(self.plan(policy).allocations) == ["job-0"]
 
     def test_a_removed_id_is_unknown_and_can_come_again(self) -> None:
@@ -227,7 +241,8 @@ class PolicyConformance(ABC):
                     alive.remove(job_id)
                     before.pop(job_id, None)
                 for job_id in list(before)[:2]:
-                    policy.update_job(job_id, progress=min(0.9, 0.1 * round_number), restarts=round_number)
+                    done = min(0.9, 0.1 * round_number)
+                    policy.update_job(job_id, progress=done, restarts=round_number, hints=hints_of(cluster))
                 plan = self.plan(policy, 60.0 * round_number)
                 check_plan(plan, cluster)
                 assert set(plan.allocations) <= set(alive)

@@ -11,6 +11,7 @@ from typing import Any
 from copter_frontends.baselines.node_inventory import NodeInventory
 from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.vocabulary import (
+    FACTS,
     Allocation,
     Cluster,
     DuplicateJobError,
@@ -23,7 +24,6 @@ from copter_frontends.vocabulary import (
 
 CanRun = Callable[[Job, str, int], bool]
 Wanted = dict[str, tuple[str, int]]
-FACTS = frozenset({"progress", "restarts", "max_profiled_gpus", "hints"})
 
 
 @dataclass(slots=True)

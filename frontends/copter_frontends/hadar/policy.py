@@ -22,6 +22,7 @@ from copter_frontends.hadar.servers import Servers
 from copter_frontends.hadar.shim import Draft, HadarShim
 from copter_frontends.hadar.utility import AverageJct, Utility, positive
 from copter_frontends.vocabulary import (
+    FACTS,
     Allocation,
     Cluster,
     InvalidClusterError,
@@ -33,7 +34,7 @@ from copter_frontends.vocabulary import (
 )
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
-FACTS = frozenset({"progress", "restarts", "rates", "max_profiled_gpus"})
+OWN_FACTS = FACTS | {"rates"}
 Mode = Literal["lp", "online", "lp_posted"]
 
 
@@ -153,9 +154,9 @@ class HadarPolicy:
         """Take in ``progress`` (fraction done) and ``rates`` ({type: measured units per second of the whole job})."""
         begun = time.perf_counter()
         row = self.book.row(job_id)
-        unknown = sorted(set(what_changed) - FACTS)
+        unknown = sorted(set(what_changed) - OWN_FACTS)
         if unknown:
-            known = ", ".join(sorted(FACTS))
+            known = ", ".join(sorted(OWN_FACTS))
             raise TypeError(f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {known}")
         progress = what_changed.get("progress")
         if progress is not None and not 0 <= progress <= 1:

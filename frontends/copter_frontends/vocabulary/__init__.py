@@ -14,9 +14,10 @@ from copter_frontends.vocabulary.errors import (
 )
 from copter_frontends.vocabulary.job import Job
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
-from copter_frontends.vocabulary.policy import SchedulingPolicy
+from copter_frontends.vocabulary.policy import FACTS, SchedulingPolicy
 
 __all__ = [
+    "FACTS",
     "Allocation",
     "CapacityInUseError",
     "Cluster",

@@ -8,6 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 from copter_frontends.vocabulary.job import Job
 from copter_frontends.vocabulary.plan import Allocation, Plan
 
+FACTS = frozenset({"progress", "restarts", "hints"})
+"""What every policy may be told of a job; those that have no use for one take it all the same."""
+
 
 @runtime_checkable
 class SchedulingPolicy(Protocol):
@@ -22,7 +25,10 @@ class SchedulingPolicy(Protocol):
         """Start to consider a job. DuplicateJobError if the id is known, InvalidJobError if it fits nowhere."""
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Say what changed: ``progress`` (fraction done, 0 to 1), ``restarts`` (count), ``max_profiled_gpus``."""
+        """Say what changed: ``progress`` (fraction done, 0 to 1), ``restarts`` (count), ``hints`` (TrainingHints).
+
+        UnknownJobError if the id is not known, TypeError for a fact that neither these nor the policy's own are.
+        """
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job (finished or cancelled). UnknownJobError if the id is not known."""
