@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from copter.errors import InvalidDataError
 from copter_frontends.goodput.applications import APPLICATIONS
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.vocabulary import (
@@ -122,6 +123,21 @@ class PolicyConformance(ABC):
         policy = self.with_jobs(1)
         with pytest.raises(TypeError, match="lunch"):
             policy.update_job("job-0", lunch=True)
+        assert list(self.plan(policy).allocations) == ["job-0"]
+
+    def test_impossible_facts_are_refused_and_none_of_them_is_taken_in(self) -> None:
+        policy = self.with_jobs(1)
+        wrong: list[dict[str, object]] = [
+            {"restarts": 3, "progress": float("nan")},
+            {"restarts": 3, "progress": 1.5},
+            {"progress": 0.5, "restarts": -1},
+            {"progress": 0.5, "hints": 3},
+        ]
+        before = self.state(policy)
+        for facts in wrong:
+            with pytest.raises(InvalidDataError, match="job-0"):
+                policy.update_job("job-0", **facts)
+        assert self.state(policy) == before
         assert list(self.plan(policy).allocations) == ["job-0"]
 
     def test_a_removed_id_is_unknown_and_can_come_again(self) -> None:

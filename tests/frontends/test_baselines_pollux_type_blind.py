@@ -29,7 +29,7 @@ from copter_frontends.semantics import DEFAULT, SIA_ARTIFACT
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.simulator.saved_run import load_run, save_run
-from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
+from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, configurations_of
 
 FITTED = fitted_profiles()
 HET = Cluster.of({"t4": (1, 4), "rtx": (1, 8), "a100": (1, 8)})  # virtual nodes: t4, rtx, rtx, a100, a100
@@ -300,3 +300,10 @@ def test_the_registry_has_it_under_the_public_simulators_semantics():
 def test_a_type_blind_job_needs_an_agent():
     with pytest.raises(SettingsError, match="type_blind"):
         type(DEFAULT)(type_blind=True)
+
+
+def test_a_job_without_a_profile_is_refused_by_name() -> None:
+    policy = pollux_of_the_artifact(HET, SIA_ARTIFACT)
+    with pytest.raises(InvalidJobError, match=r"'x': no profile of 'lunch'; there are bert"):
+        policy.add_job(Job("x", "lunch", 0.0))
+    assert policy.jobs == {}

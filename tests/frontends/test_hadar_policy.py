@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conformance import check_plan
 
-from copter.errors import SettingsError
+from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator, Unmeasured
 from copter_frontends.hadar.estimator import Measuring
@@ -133,7 +133,7 @@ def test_impossible_settings_are_refused(options: dict[str, object]) -> None:
 def test_an_impossible_progress_is_refused_and_changes_nothing() -> None:
     policy = policy_of(table(a=FAST_AND_SLOW))
     policy.add_job(Job("a", "any"))
-    with pytest.raises(InvalidJobError, match="must be from 0 to 1"):
+    with pytest.raises(InvalidDataError, match="a fraction from 0 to 1"):
         policy.update_job("a", progress=1.5)
     with pytest.raises(InvalidJobError, match="GPU type 'odd'"):
         policy.update_job("a", rates={"odd": 1.0})

@@ -10,8 +10,8 @@ from typing import Any
 
 from copter_frontends.baselines.node_inventory import NodeInventory
 from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.vocabulary import (
-    FACTS,
     Allocation,
     Cluster,
     DuplicateJobError,
@@ -169,14 +169,10 @@ class BaselinePolicy(ABC):
         self._arrivals += 1
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in ``progress``; check the id and the names of what else changed."""
+        """Take in ``progress``; check the id and what else changed (:func:`.check_facts`)."""
         self.job(job_id)
-        unknown = sorted(set(what_changed) - FACTS)
-        if unknown:
-            raise TypeError(
-                f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(FACTS))}"
-            )
-        if "progress" in what_changed:
+        check_facts(job_id, what_changed)
+        if what_changed.get("progress") is not None:
             self.service[job_id].progress = float(what_changed["progress"])
 
     def remove_job(self, job_id: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.batch_kernel import EPSILON
-from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.goodput.profiled import ProfiledApplication, profile_of
 from copter_frontends.vocabulary import Cluster, Job
 
 UNMEASURED = 0.1  # iterations per second on a type where the job's size was not measured
@@ -37,14 +37,15 @@ class MeasuredThroughputs:
 
     def work(self, job: Job) -> float:
         """Scale-invariant iterations at the initial batch size, as if every iteration counted one."""
-        application = self._profiles[job.application]
+        application = profile_of(self._profiles, job)
         if job.work_samples is not None:
             return job.work_samples / application.init_batch_size
         return float(application.epoch_ends[-1])
 
     def _batch(self, job: Job) -> int:
+        profile = profile_of(self._profiles, job)
         known = job.batch_size if job.batch_size is not None else job.max_batch_size
-        return self._profiles[job.application].init_batch_size if known is None else known
+        return profile.init_batch_size if known is None else known
 
     def _measured(self, name: str, batch: int, gpu_type: str, gpus: int) -> float:
         application = self._profiles[name]

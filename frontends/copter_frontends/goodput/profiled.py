@@ -13,6 +13,7 @@ from copter_frontends.goodput.applications import APPLICATIONS, Application, Gpu
 from copter_frontends.goodput.fitted_constants import EPOCHS
 from copter_frontends.goodput.refitting import Observation
 from copter_frontends.goodput.throughput import compute_time_s, step_time_s
+from copter_frontends.vocabulary import InvalidJobError, Job
 
 PROFILED_SHARES = 6  # local batches that a profiler of fitted steps tries, in geometric progression
 
@@ -128,4 +129,13 @@ def fitted_profiles(applications: Mapping[str, Application] = APPLICATIONS) -> d
         gradients = np.stack([np.ones_like(variance), variance], axis=2)
         steps = {kind: FittedSteps(profile) for kind, profile in application.gpus.items()}
         found[name] = ProfiledApplication(application, ends, middles[0][0], gradients, steps)
+    return found
+
+
+def profile_of(profiles: Mapping[str, ProfiledApplication], job: Job) -> ProfiledApplication:
+    """The profile of a job's application; InvalidJobError where there is none."""
+    found = profiles.get(job.application)
+    if found is None:
+        known = ", ".join(sorted(profiles))
+        raise InvalidJobError(f"job {job.id!r}: no profile of {job.application!r}; there are {known}")
     return found

@@ -12,6 +12,7 @@ from copter import Settings, Solution, Status
 from copter.errors import SettingsError
 from copter_frontends.baselines.base import requested_gpus
 from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
+from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.hadar.estimator import ThroughputEstimator
 from copter_frontends.hadar.formulation import HadarFormulation
 from copter_frontends.hadar.job_book import Floats
@@ -22,7 +23,6 @@ from copter_frontends.hadar.servers import Servers
 from copter_frontends.hadar.shim import Draft, HadarShim
 from copter_frontends.hadar.utility import AverageJct, Utility, positive
 from copter_frontends.vocabulary import (
-    FACTS,
     Allocation,
     Cluster,
     InvalidClusterError,
@@ -34,7 +34,7 @@ from copter_frontends.vocabulary import (
 )
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
-OWN_FACTS = FACTS | {"rates"}
+OWN_FACTS = frozenset({"rates"})
 Mode = Literal["lp", "online", "lp_posted"]
 
 
@@ -154,13 +154,8 @@ class HadarPolicy:
         """Take in ``progress`` (fraction done) and ``rates`` ({type: measured units per second of the whole job})."""
         begun = time.perf_counter()
         row = self.book.row(job_id)
-        unknown = sorted(set(what_changed) - OWN_FACTS)
-        if unknown:
-            known = ", ".join(sorted(OWN_FACTS))
-            raise TypeError(f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {known}")
+        check_facts(job_id, what_changed, OWN_FACTS)
         progress = what_changed.get("progress")
-        if progress is not None and not 0 <= progress <= 1:
-            raise InvalidJobError(f"job {job_id!r}: progress is {progress}, must be from 0 to 1")
         if "rates" in what_changed:
             self.book.set_rates(job_id, dict(what_changed["rates"]))
         if progress is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from copter.errors import InvalidDataError
 
@@ -15,10 +14,3 @@ def checked_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
         if not (math.isfinite(weight) and weight > 0):
             raise InvalidDataError(f"job {job_id!r}: its weight is {weight}, must be finite and > 0")
     return dict(weights or {})
-
-
-def check_progress(job_id: str, what_changed: Mapping[str, Any]) -> None:
-    """InvalidDataError for a ``progress`` that is no fraction from 0 to 1."""
-    progress = what_changed.get("progress", 0.0)
-    if not 0 <= progress <= 1:
-        raise InvalidDataError(f"job {job_id!r}: progress is {progress}, must be a fraction from 0 to 1")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from copter_frontends.baselines.base import BaselinePolicy
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.hare.facts import check_progress, checked_weights
+from copter_frontends.hare.facts import checked_weights
 from copter_frontends.hare.speeds import Speeds
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job
 
@@ -45,11 +44,6 @@ class GangPolicy(BaselinePolicy):
         super().__init__(cluster, round_s, self._runs)
         self.weights = checked_weights(weights)
         self.speeds = Speeds(cluster, goodput.applications if goodput else None)
-
-    def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As the baselines; InvalidDataError for a progress that is no fraction from 0 to 1."""
-        check_progress(job_id, what_changed)
-        super().update_job(job_id, **what_changed)
 
     def capacity(self) -> dict[str, int]:
         """GPUs of each type."""

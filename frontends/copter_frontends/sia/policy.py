@@ -10,6 +10,7 @@ from typing import Any, Literal
 from copter import Settings, Solution, Status
 from copter.errors import SettingsError
 from copter_frontends.goodput import ALL_APPLICATIONS, Application, GoodputModel
+from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.placement import PlacementError, Placer
 from copter_frontends.semantics import DEFAULT, Semantics
@@ -129,6 +130,8 @@ class SiaPolicy:
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in ``progress`` (fraction of training done), ``restarts`` (count), ``hints`` (TrainingHints)."""
         with self._timed():
+            self.formulation.state(job_id)
+            check_facts(job_id, what_changed)
             self.formulation.update_job(job_id, **what_changed)
 
     def remove_job(self, job_id: str) -> None:

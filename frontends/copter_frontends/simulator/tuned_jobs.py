@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from copter.errors import InvalidDataError, SettingsError
-from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
+from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles, profile_of
 from copter_frontends.semantics import SIA_ARTIFACT
 from copter_frontends.simulator.agent_training import AgentTraining
 from copter_frontends.simulator.job_table import JobTable
@@ -171,10 +171,7 @@ class JobTuner:
         return max(float(table.completion_s[0]), 1.0)
 
     def _application(self, job: Job) -> ProfiledApplication:
-        found = self._profiles.get(job.application)
-        if found is None:
-            known = ", ".join(sorted(self._profiles))
-            raise InvalidJobError(f"job {job.id!r}: no profile of {job.application!r} to tune it by; there are {known}")
+        found = profile_of(self._profiles, job)
         if self.gpu_type not in found.steps:
             known = ", ".join(found.steps)
             raise InvalidJobError(

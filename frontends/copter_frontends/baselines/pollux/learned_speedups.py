@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.learned import learned_goodput
-from copter_frontends.goodput.profiled import ProfiledApplication, ProfiledSteps
+from copter_frontends.goodput.profiled import ProfiledApplication, ProfiledSteps, profile_of
 from copter_frontends.vocabulary import Job
 
 Floats = NDArray[np.float64]
@@ -58,8 +58,8 @@ class LearnedSpeedups:
         return min(max(self._growth * had, 1), room)
 
     def runs(self, job: Job, gpu_type: str, gpus: int = 1) -> bool:
-        """Whether a job runs on a type at all, whatever the GPUs."""
-        return gpu_type in self._profiles[job.application].steps
+        """Whether a job runs on a type at all, whatever the GPUs; InvalidJobError without a profile of it."""
+        return gpu_type in profile_of(self._profiles, job).steps
 
     def _limits(self, known: ProfiledApplication) -> ProfiledSteps:
         return known.steps[next(kind for kind in (*self._order, *known.steps) if kind in known.steps)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -85,6 +85,23 @@ class TypeBlindProblem:
         return found
 
 
+class _Parts(NamedTuple):
+    """A :class:`TypeBlindProblem` as the kernels take it."""
+
+    base: NDArray[np.int16]
+    room: Ints
+    size: int
+    speedup: Floats
+    factor: Floats
+    power: float
+    least: Ints
+    most: Ints
+    kind: Ints
+    rank: Ints
+    runs: NDArray[np.bool_]
+    mixing: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ParetoSearch:
     """How the search goes (NSGA-II).
@@ -110,15 +127,17 @@ class ParetoSearch:
         started = time.perf_counter()
         p = problem
         base = p.base.astype(np.int16)
-        parts = (base, p.room, p.size, p.speedup, p.factor, p.power, p.least, p.most, p.kind, p.rank, p.runs)
+        parts = _Parts(
+            base, p.room, p.size, p.speedup, p.factor, p.power, p.least, p.most, p.kind, p.rank, p.runs, p.mixing
+        )
         dice = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        crowd, values = _first(first.astype(np.int16), *parts, p.mixing, dice)
+        crowd, values = _first(first.astype(np.int16), parts, dice)
         kept, front, spread = survivors(values, self.population)
         crowd, values = crowd[kept], values[kept]
         for _ in range(self.generations - 1):
             if time.perf_counter() - started > time_limit_s:
                 break
-            crowd, values = _bred(crowd, values, spread, self.population, *parts, p.mixing, dice)
+            crowd, values = _bred(crowd, values, spread, self.population, parts, dice)
             kept, front, spread = survivors(values, self.population)
             crowd, values = crowd[kept], values[kept]
         best = np.flatnonzero(front == 0)
@@ -149,18 +168,7 @@ def _known(marks: Ints, at: int) -> bool:
 @_compile
 def _first(
     states: Ints,
-    base: Ints,
-    room: Ints,
-    size: int,
-    speedup: Floats,
-    factor: Floats,
-    power: float,
-    least: Ints,
-    most: Ints,
-    kind: Ints,
-    rank: Ints,
-    runs: NDArray[np.bool_],
-    mixing: bool,
+    p: _Parts,
     dice: Dice,
 ) -> tuple[Ints, Floats]:
     """The individuals made feasible, without those that are there twice, and their values."""
@@ -168,12 +176,12 @@ def _first(
     marks, count = np.empty(len(states), np.int64), 0
     for i in range(len(states)):
         crowd[count] = states[i]
-        if not mixing:
-            keep_one_type(crowd[count], kind, rank, runs)
-        repair(crowd[count], room, least, most, dice)
+        if not p.mixing:
+            keep_one_type(crowd[count], p.kind, p.rank, p.runs)
+        repair(crowd[count], p.room, p.least, p.most, dice)
         marks[count] = mark(crowd[count])
         if not _known(marks, count):
-            values[count] = evaluate(crowd[count], base, room, size, speedup, factor, power)
+            values[count] = evaluate(crowd[count], p.base, p.room, p.size, p.speedup, p.factor, p.power)
             count += 1
     return crowd[:count], values[:count]
 
@@ -184,18 +192,7 @@ def _bred(
     parent_values: Floats,
     spread: Floats,
     children: int,
-    base: Ints,
-    room: Ints,
-    size: int,
-    speedup: Floats,
-    factor: Floats,
-    power: float,
-    least: Ints,
-    most: Ints,
-    kind: Ints,
-    rank: Ints,
-    runs: NDArray[np.bool_],
-    mixing: bool,
+    p: _Parts,
     dice: Dice,
 ) -> tuple[Ints, Floats]:
     """The parents and their children, all of them different, and their values."""
@@ -211,15 +208,15 @@ def _bred(
             break
         mate(parents, parent_values, spread, pair[0], pair[1], dice)
         for child in pair:
-            mutate(child, base, room, dice)
-            if not mixing:
-                keep_one_type(child, kind, rank, runs)
-            repair(child, room, least, most, dice)
+            mutate(child, p.base, p.room, dice)
+            if not p.mixing:
+                keep_one_type(child, p.kind, p.rank, p.runs)
+            repair(child, p.room, p.least, p.most, dice)
             if count == n + children:
                 break
             marks[count] = mark(child)
             if not _known(marks, count):
                 crowd[count] = child
-                values[count] = evaluate(child, base, room, size, speedup, factor, power)
+                values[count] = evaluate(child, p.base, p.room, p.size, p.speedup, p.factor, p.power)
                 count += 1
     return crowd[:count], values[:count]

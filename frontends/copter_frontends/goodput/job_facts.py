@@ -1,0 +1,41 @@
+"""The facts that a policy is told of a job, checked before any of them is taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from copter.errors import InvalidDataError
+from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.vocabulary import FACTS
+
+
+def check_facts(job_id: str, told: Mapping[str, Any], own: frozenset[str] = frozenset()) -> None:
+    """Refuse what no policy could take in.
+
+    Parameters
+    ----------
+    job_id : str
+    told : mapping of fact to value
+        What :meth:`.SchedulingPolicy.update_job` was given. None says nothing.
+    own : frozenset of str
+        Facts that the policy knows beside those that all do.
+
+    Raises
+    ------
+    TypeError
+        For a fact that is not known.
+    InvalidDataError
+        For a progress that is no fraction from 0 to 1, restarts below 0, or hints that are no TrainingHints.
+    """
+    known = FACTS | own
+    unknown = sorted(set(told) - known)
+    if unknown:
+        raise TypeError(f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(known))}")
+    progress, restarts, hints = (told.get(name) for name in ("progress", "restarts", "hints"))
+    if progress is not None and not 0 <= progress <= 1:
+        raise InvalidDataError(f"job {job_id!r}: progress is {progress}, must be a fraction from 0 to 1")
+    if restarts is not None and not restarts >= 0:
+        raise InvalidDataError(f"job {job_id!r}: restarts is {restarts}, must be 0 or more")
+    if hints is not None and not isinstance(hints, TrainingHints):
+        raise InvalidDataError(f"job {job_id!r}: hints is a {type(hints).__name__}, must be TrainingHints")
