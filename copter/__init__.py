@@ -22,12 +22,12 @@ from copter.errors import (
     StaleSolutionError,
     UnknownHandleError,
 )
-from copter.linear_program import LinearProgram
-from copter.model import Model
-from copter.session import Session
+from copter.model.model import Model
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Residuals, Solution, Status
+from copter.session.session import Session
 from copter.settings import Settings
-from copter.solution import Residuals, Solution, Status
-from copter.solving import solve
+from copter.solving.solve import solve
 
 if TYPE_CHECKING:
     from copter.integer.solution import IntegerSolution, IntegerStatus

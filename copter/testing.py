@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
 
 if TYPE_CHECKING:
-    from copter.model import Model
-    from copter.solution import Solution
+    from copter.model.model import Model
+    from copter.problem.solution import Solution
 
 Floats = NDArray[np.float64]
 
@@ -220,7 +220,7 @@ def sia_like_model(jobs: int, gpus_per_type: int = 64, types: int = 3, seed: int
     Configurations are powers of two within a node of 8, then whole nodes (up to 64 GPUs when capped); values are
     1.1 - G^(-1/2) with a concave, saturating G of the job's own.
     """
-    from copter.model import Model
+    from copter.model.model import Model
 
     rng = np.random.default_rng(seed)
     most = min(gpus_per_type, 64) if capped else gpus_per_type

@@ -96,7 +96,7 @@ def end_with_parent(source: Any) -> None:
 def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
     """Branch and bound by highspy, which takes a start and reports every better point when it is found."""
     from copter.interop.highs_lp import highs_lp
-    from copter.linear_program import LinearProgram
+    from copter.problem.linear_program import LinearProgram
 
     highspy: Any = import_module("highspy")
     program = LinearProgram(

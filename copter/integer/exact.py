@@ -10,7 +10,7 @@ from copter.errors import CopterError
 from copter.integer.clock import Clock
 from copter.integer.solution import IntegerSolution, IntegerStatus
 from copter.interop.highs_lp import highs_lp, require_highspy
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from copter.integer.clock import Clock
 from copter.kernels.propagate import Propagator
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

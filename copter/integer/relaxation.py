@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.integer.problem import Domain, IntegerProblem, room
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status
 from copter.settings import Settings
-from copter.solution import Status
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class Relaxation:
         )
 
     def _solve(self, x: Floats, free: NDArray[np.bool_], reduced: LinearProgram, share: float, guide: bool) -> Relaxed:
-        from copter.solving import solve
+        from copter.solving.solve import solve
 
         left = self.problem.clock.left_s
         if left <= 0.0:

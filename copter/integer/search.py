@@ -20,9 +20,9 @@ from copter.integer.pump import pump
 from copter.integer.relaxation import Relaxation
 from copter.integer.repair import Repair
 from copter.integer.solution import IntegerSolution, IntegerStatus
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
 from copter.settings import Settings
-from copter.solution import Solution, Status
 
 Floats = NDArray[np.float64]
 
@@ -180,7 +180,7 @@ class IntegerSearch:
             self.repair.run(x, self.rng, BLIND_SHARE, REPAIR_STEPS // 4)
 
     def _solve_root(self) -> None:
-        from copter.solving import solve
+        from copter.solving.solve import solve
 
         left = self.clock.left_s
         if left <= 0.0:

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.solution import Solution
+from copter.problem.solution import Solution
 
 Floats = NDArray[np.float64]
 

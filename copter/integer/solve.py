@@ -9,9 +9,9 @@ from copter.integer.clock import Clock
 from copter.integer.exact import solve_exactly
 from copter.integer.search import IntegerSearch
 from copter.integer.solution import IntegerSolution
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
-from copter.solving import checked
+from copter.solving.solve import checked
 
 ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
 SHIMS = ("rounding", "dive", "exact")

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import norm
 from copter.interior.sparse_lu import SparseLU
 from copter.interior.stopping import Stopped
+from copter.numerics.sums import norm
 
 Floats = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import inner, norm
 from copter.interior.normal_equations import NormalEquations
 from copter.interior.standard_form import StandardForm
+from copter.numerics.sums import inner, norm
 
 Floats = NDArray[np.float64]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.algorithm.sums import inner
 from copter.interior.point import Point
 from copter.interior.standard_form import StandardForm
+from copter.numerics.sums import inner
 
 CLEAR = 1e-9  # share of the prices below which a reduced cost does not speak against the ray
 VALUE = 1e-6  # share of its terms' absolute values that the ray's value must exceed

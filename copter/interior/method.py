@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.algorithm.scaling import equilibrate
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
@@ -21,11 +20,12 @@ from copter.interior.standard_form import StandardForm, standard_form
 from copter.interior.stopping import Stopped
 from copter.interior.verdicts import elastic, recession
 from copter.interior.vertex import vertices
-from copter.linear_program import LinearProgram
+from copter.numerics.scaling import equilibrate
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Residuals, Solution, Status
+from copter.runtime.watch import Watch
 from copter.settings import Settings
-from copter.solution import Residuals, Solution, Status
 from copter.testing import Judged, check, is_improving_ray, is_infeasibility_ray
-from copter.watch import Watch
 
 Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]

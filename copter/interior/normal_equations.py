@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import inner, norm
 from copter.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
 from copter.interior.ordering import minimum_degree, postordered
 from copter.interior.room import require_room
 from copter.interior.stopping import Stopped, unless_stopped
+from copter.numerics.sums import inner, norm
 
 Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import inner, norm
 from copter.interior.standard_form import StandardForm
+from copter.numerics.sums import inner, norm
 
 Floats = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.algorithm.sums import inner
 from copter.interior.divergence import is_farkas
 from copter.interior.normal_equations import NormalEquations
 from copter.interior.point import Direction, Misfit, Point, misfit_of
 from copter.interior.standard_form import StandardForm
 from copter.interior.stopping import Stopped
+from copter.numerics.sums import inner
 
 Floats = NDArray[np.float64]
 

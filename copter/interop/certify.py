@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError, DimensionError
 from copter.interop.highs_lp import highs_lp, require_highspy
-from copter.linear_program import LinearProgram
-from copter.solution import Solution, Status
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
 
 Floats = NDArray[np.float64]
 

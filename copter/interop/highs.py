@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.model import Model
-from copter.solution import Solution
+from copter.model.model import Model
+from copter.problem.solution import Solution
 
 try:
     import highspy

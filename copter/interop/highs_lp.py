@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from copter.errors import CopterError
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
 
 
 def require_highspy(what: str) -> Any:

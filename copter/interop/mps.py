@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from copter.files import PathLike
 from copter.interop.mps_fields import Layout, MpsError
 from copter.interop.mps_reader import program_of
 from copter.interop.mps_text import read_text
 from copter.interop.mps_writer import write_mps
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
+from copter.storage.files import PathLike
 
 __all__ = ["MpsError", "read_mps", "write_mps"]
 

@@ -23,7 +23,7 @@ from copter.interop.mps_fields import (
     vector_record,
 )
 from copter.interop.mps_text import MpsText, Section
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,8 +8,8 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from copter.files import PathLike
 from copter.interop.mps_fields import MpsError
+from copter.storage.files import PathLike
 
 GZIP = b"\x1f\x8b"
 SECTIONS = ("NAME", "OBJSENSE", "OBJNAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")

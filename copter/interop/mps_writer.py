@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
-from copter.files import PathLike, write_atomically
 from copter.interop.mps_reader import INFINITE
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
+from copter.storage.files import PathLike, write_atomically
 
 Floats = NDArray[np.float64]
 Line = Callable[..., str]

@@ -11,7 +11,7 @@ from copter.kernels.price cimport price_block, price_pattern
 from copter.matrix.list_of_lists cimport ListOfLists, Slab
 from copter.matrix.template cimport Template
 
-from copter import threads as _threads
+from copter.runtime import threads as _threads
 
 
 cdef class BlockMatrix(ListOfLists):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter.errors import DimensionError
-from copter.linear_program import Floats, LinearProgram
 from copter.presolve.rays import is_farkas, is_improving
 from copter.presolve.restoration import Indices
 from copter.presolve.work import Work
-from copter.solution import Status
+from copter.problem.linear_program import Floats, LinearProgram
+from copter.problem.solution import Status
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 

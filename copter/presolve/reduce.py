@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from copter.linear_program import LinearProgram
 from copter.presolve.costless_columns import reduce_costless_columns
 from copter.presolve.dominated_columns import reduce_dominated_columns
 from copter.presolve.dual_fixing import reduce_dual_fixing
@@ -23,7 +22,8 @@ from copter.presolve.singleton_rows import reduce_singleton_rows
 from copter.presolve.slack_columns import reduce_slack_columns
 from copter.presolve.tolerances import Tolerances
 from copter.presolve.work import Work
-from copter.solution import Status
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status
 
 Reduction = Callable[[Work], bool]
 

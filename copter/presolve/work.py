@@ -6,12 +6,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.linear_program import LinearProgram
 from copter.presolve.activity import Activity
 from copter.presolve.rays import is_improving
 from copter.presolve.restoration import Entries, Floats, Indices, Record, Restoration
 from copter.presolve.tolerances import Tolerances
 from copter.presolve.totals import totals
+from copter.problem.linear_program import LinearProgram
 
 Mask = NDArray[np.bool_]
 

@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
-from copter.linear_program import LinearProgram
-from copter.model import Model
+from copter.model.model import Model
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution
 from copter.settings import Settings
 from copter.shims.plan import IDLE, IntegerPlan, Shim
 from copter.shims.rounding import Draft, RoundingShim
-from copter.solution import Solution
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from copter.errors import EditNotAllowedError
 from copter.matrix import BlockMatrix
-from copter.model import Model
+from copter.model.model import Model
+from copter.problem.solution import Solution
 from copter.shims.plan import IDLE, IntegerPlan
-from copter.solution import Solution
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from copter import CopterError, InvalidDataError, Model, Session, Settings, SettingsError, SnapshotError, Status
-from copter.encoding import Reader, encode
-from copter.journal import HEADER as JOURNAL_HEADER
-from copter.journal import Journal, read_journal
-from copter.snapshot import DIGEST, HEADER, sealed
+from copter.session.snapshot import DIGEST, HEADER, sealed
+from copter.storage.encoding import Reader, encode
+from copter.storage.journal import HEADER as JOURNAL_HEADER
+from copter.storage.journal import Journal, read_journal
 from copter.testing import sia_like_model
 from tests.copter.plain import Player, bits, innards, played
 

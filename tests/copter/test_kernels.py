@@ -12,9 +12,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from copter.algorithm.newton import Rows
-from copter.algorithm.purification import purify
-from copter.algorithm.working_set import WorkingSet
 from copter.kernels.accumulate import (
     activities,
     block_violation,
@@ -27,6 +24,9 @@ from copter.kernels.project import block_minimum, jacobian_product, newton_matri
 from copter.kernels.settle import settled_radius
 from copter.kernels.sweep import refresh_prices, sweep
 from copter.matrix import BlockMatrix
+from copter.proximal.newton import Rows
+from copter.proximal.purification import purify
+from copter.proximal.working_set import WorkingSet
 from tests.copter.twins import Flat, Floats, Group, augmented_lagrangian, flat, projected
 
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])

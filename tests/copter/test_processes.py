@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from copter import EditNotAllowedError, Model, Session, Settings, Status, threads
-from copter.algorithm import newton, pricing
+from copter import EditNotAllowedError, Model, Session, Settings, Status
+from copter.proximal import newton, pricing
+from copter.runtime import threads
 from copter.testing import sia_like_model
 from tests.copter.plain import innards
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from copter import Model, Residuals, Session, Solution, Status
 from copter.errors import SettingsError
-from copter.solution import SparseValues
+from copter.problem.solution import SparseValues
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, Plan
 

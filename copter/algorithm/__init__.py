@@ -1,1 +1,0 @@
-"""How one solve goes; read solve.py beside docs/algorithm.md."""

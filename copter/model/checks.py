@@ -1,0 +1,155 @@
+"""Checks of what a caller gives an edit: each error names the request and the place."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
+from copter.matrix.patterns import all_finite
+from copter.problem.linear_program import as_floats, checked_vector, require_ordered
+
+Floats = NDArray[np.float64]
+Costs = NDArray[np.float64] | NDArray[np.float32]
+Bound = Floats | float
+
+
+def finite(what: str, value: Any) -> float:
+    """The value as a float; InvalidDataError unless it is finite."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidDataError(f"{what} is {value!r}, must be a finite number") from None
+    if not np.isfinite(number):
+        raise InvalidDataError(f"{what} is {number}, must be finite")
+    return number
+
+
+def hashable(what: str, handle: Hashable) -> None:
+    """InvalidDataError unless an id can be one."""
+    try:
+        hash(handle)
+    except TypeError:
+        raise InvalidDataError(f"{what} {handle!r} is not hashable: ids must be (a tuple is, a list is not)") from None
+
+
+def listed(what: str, values: Any) -> list[Any]:
+    """A sequence as a list; InvalidDataError for what is none, or is a string, whose letters are not meant."""
+    if isinstance(values, (str, bytes)):
+        raise InvalidDataError(f"{what} is {values!r}: give a list, even of one")
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidDataError(f"{what} is {values!r}, must be a list") from None
+
+
+def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:
+    """A list of one value a request."""
+    found = listed(what, values)
+    if len(found) != len(requests):
+        raise DimensionError(f"{len(requests)} requests, but {what} of {len(found)}")
+    return found
+
+
+def different(requests: list[Hashable]) -> None:
+    """DuplicateHandleError unless no id is given twice."""
+    if len(set(requests)) != len(requests):
+        raise DuplicateHandleError("the requests of a batch must have different ids")
+
+
+def flag(what: str, value: Any) -> bool:
+    """True or False; InvalidDataError for what is neither."""
+    if isinstance(value, (bool, np.bool_, int, float, np.number)) and value in (0, 1):
+        return bool(value)
+    raise InvalidDataError(f"{what} is {value!r}, must be True or False")
+
+
+def whole_numbers(what: str, values: Any, size: int) -> NDArray[np.int32]:
+    """A copy of integers (size,) as int32."""
+    try:
+        array = np.array(values)
+    except ValueError:
+        array = np.array(None)
+    if array.dtype.kind not in "iu" and array.size:
+        raise InvalidDataError(f"{what} is {values!r}, must be whole numbers")
+    if array.shape != (size,):
+        raise DimensionError(f"{what} has shape {array.shape}, must be ({size},)")
+    if array.size and (array.max() >= 2**31 or array.min() < -(2**31)):
+        raise InvalidDataError(f"{what} is {values!r}: a number is beyond 2^31")
+    return array.astype(np.int32)
+
+
+def cost_type(dtype: DTypeLike) -> np.dtype[Any]:
+    """float64 or float32 as a dtype; InvalidDataError for others."""
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError):
+        kind = np.dtype(object)
+    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise InvalidDataError(f"cost_dtype is {dtype!r}, must be float64 or float32")
+    return kind
+
+
+def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
+    """A copy of a request's costs, (n,)."""
+    array = as_floats(f"request {request!r}: cost", cost)
+    if array.shape != (n,):
+        raise DimensionError(f"request {request!r}: cost has shape {array.shape}, must be ({n},)")
+    if not all_finite(array):
+        at = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise InvalidDataError(f"request {request!r}: cost of column {at} is {array[at]}, must be finite")
+    return array
+
+
+def stored_cost(request: Hashable, cost: Floats, kind: np.dtype[Any]) -> tuple[Costs, float]:
+    """(costs as they are stored, largest error that storing them makes)."""
+    if kind == np.float64:
+        return cost, 0.0
+    with np.errstate(over="ignore"):
+        narrow = cost.astype(np.float32)
+    if not np.isfinite(narrow).all():
+        at = int(np.flatnonzero(~np.isfinite(narrow))[0])
+        raise InvalidDataError(f"request {request!r}: cost of column {at} is {cost[at]}, too large for float32")
+    return narrow, float(np.abs(narrow - cost).max(initial=0.0))
+
+
+def checked_limit(request: Hashable, limit: Any) -> float:
+    """A limit: zero or more, inf for none."""
+    try:
+        number = float(limit)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if not number >= 0:
+        raise InvalidDataError(f"request {request!r}: limit is {limit!r}, must be >= 0 (inf for none)")
+    return number
+
+
+def checked_bounds(request: Hashable, lower: ArrayLike, upper: ArrayLike, limit: float, n: int) -> tuple[Bound, Bound]:
+    """Lower and upper bounds that some point within the limit satisfies; a float where all columns have the same."""
+    if type(lower) is float and type(upper) is float and 0.0 <= lower <= upper and lower * n <= limit < np.inf:
+        return lower, upper
+    low = checked_vector(f"request {request!r}: lower", lower, n, 0.0, -1)
+    high = checked_vector(f"request {request!r}: upper", upper, n, 1.0, 1)
+    require_ordered(f"request {request!r}, column", low, high)
+    if np.isfinite(limit) and not np.isfinite(low).all():
+        raise InvalidDataError(f"request {request!r}: a limit needs finite lower bounds; give limit=inf or bounds")
+    if low.sum() > limit:
+        raise InvalidDataError(f"request {request!r}: lower bounds sum to {low.sum():g}, above the limit {limit:g}")
+    plain_low = float(low[0]) if (low == low[0]).all() else low
+    plain_high = float(high[0]) if (high == high[0]).all() else high
+    return plain_low, plain_high
+
+
+def checked_column(request: Hashable, n: int, column: Any) -> int:
+    """A column's number, 0 to n - 1."""
+    try:
+        index = operator.index(column)
+    except TypeError:
+        index = -1
+    if not 0 <= index < n:
+        raise DimensionError(f"request {request!r} has columns 0 to {n - 1}, not {column!r}")
+    return index

@@ -1,0 +1,91 @@
+"""What requests use of which resources, as the caller gives it, brought into columns over row slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
+from copter.matrix.patterns import all_finite, from_entries, from_vectors
+from copter.model.checks import listed
+from copter.problem.linear_program import as_floats
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Usage = Mapping[Hashable, ArrayLike] | Any  # {resource: one coefficient a column}, or a sparse matrix with `resources`
+Pattern = tuple[Ints, Ints, Floats]  # column starts, row slots (ascending in a column), coefficients
+
+
+def pattern_of(usage: Usage, resources: Sequence[Hashable] | None, row: Callable[[Hashable], int]) -> Pattern:
+    """The usage by columns.
+
+    Parameters
+    ----------
+    usage : mapping of resource to array_like (n,), or sparse matrix (len(resources), n)
+    resources : sequence, optional
+        Ids of a sparse matrix's rows.
+    row : callable
+        Row slot of a resource.
+
+    Raises
+    ------
+    DimensionError, InvalidDataError, UnknownHandleError
+    """
+    if isinstance(usage, Mapping):
+        pattern = dense_pattern(usage, row)
+    elif sp.issparse(usage):
+        pattern = sparse_pattern(usage, resources, row)
+    else:
+        raise InvalidDataError(
+            f"usage is a {type(usage).__name__}: give {{resource: units of each column}}, or a sparse matrix "
+            "with the ids of its rows in `resources`"
+        )
+    if len(pattern[0]) == 1:
+        raise DimensionError("usage has no columns: a request needs at least one")
+    if not all_finite(pattern[2]):
+        raise InvalidDataError("usage has an entry that is NaN or infinite")
+    return pattern
+
+
+def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable], int]) -> Pattern:
+    """A usage given by resource; zeros are left out."""
+    vectors: dict[int, Floats] = {}
+    lengths = set()
+    for resource, units in usage.items():
+        vector = as_floats(f"usage of resource {resource!r}", units)
+        if vector.ndim != 1:
+            vector = np.atleast_1d(vector)
+            if vector.ndim != 1:
+                raise DimensionError(f"usage of resource {resource!r} has shape {vector.shape}: one figure a column")
+        vectors[row(resource)] = vector
+        lengths.add(len(vector))
+    if len(lengths) > 1:
+        raise DimensionError(f"usage gives {sorted(lengths)} columns for different resources: must be equal")
+    rows = sorted(vectors)
+    return from_vectors([vectors[r] for r in rows], np.array(rows, dtype=np.int32))
+
+
+def sparse_pattern(usage: Any, resources: Sequence[Hashable] | None, row: Callable[[Hashable], int]) -> Pattern:
+    """A usage given as a sparse matrix; duplicates are summed."""
+    if usage.ndim != 2:
+        raise DimensionError(f"usage has shape {usage.shape}: must be resources by columns")
+    height, n = usage.shape
+    names = [] if resources is None else listed("resources", resources)
+    if len(names) != height:
+        raise DimensionError(f"usage has {height} rows: give the ids of as many resources")
+    rows = np.array([row(resource) for resource in names], dtype=np.int32)
+    if len(set(names)) < height:
+        raise DuplicateHandleError("resources names one resource twice: add its rows of the usage up first")
+    layout = usage.format
+    if layout not in ("csc", "csr"):
+        usage, layout = usage.tocoo(), "coo"
+    major, minor = (usage.col, usage.row) if layout == "coo" else (usage.indptr, usage.indices)
+    major, minor = (np.ascontiguousarray(each, dtype=np.int32) for each in (major, minor))
+    try:
+        return from_entries(major, minor, as_floats("usage", usage.data), rows, n, layout)
+    except ValueError as error:
+        raise InvalidDataError(f"usage is not a valid sparse matrix: {error}") from None

@@ -1,0 +1,1 @@
+"""Scaling, and sums in a fixed order."""

@@ -1,0 +1,53 @@
+"""Equilibration of a general LP, so that rows, columns and costs are of one size (Ruiz, then one pass of norms)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.problem.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
+
+RUIZ_PASSES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """x = column * x_scaled, y = cost * row * y_scaled; A_scaled = row A column, c_scaled = c column / cost."""
+
+    row: Floats
+    column: Floats
+    cost: float
+
+
+def powers_of_two(values: Floats) -> Floats:
+    """Round to powers of two, so that scaling is exact."""
+    return np.asarray(np.exp2(np.round(np.log2(values))))
+
+
+def equilibrate(lp: LinearProgram, columns: bool = True) -> tuple[Scaling, sp.csc_array]:
+    """Scaling factors, all powers of two, and the scaled matrix; columns are left as they are if so wanted.
+
+    A column of tiny coefficients is scaled up, and its bounds and cost go down with it. Where those are what matters,
+    scaled rows alone do better.
+    """
+    row, column = np.ones(lp.shape[0]), np.ones(lp.shape[1])
+    row_of, column_of = lp.A.indices, np.repeat(np.arange(lp.shape[1], dtype=np.int32), np.diff(lp.A.indptr))
+    magnitude = np.abs(lp.A.data)
+    for _ in range(RUIZ_PASSES):
+        row_max, column_max = np.zeros(len(row)), np.zeros(len(column))
+        scaled = magnitude * row[row_of] * column[column_of]
+        np.maximum.at(row_max, row_of, scaled)
+        np.maximum.at(column_max, column_of, scaled)
+        row /= np.sqrt(np.where(row_max > 0, row_max, 1.0))
+        if columns:
+            column /= np.sqrt(np.where(column_max > 0, column_max, 1.0))
+    row, column = powers_of_two(row), powers_of_two(column)
+    size = float(np.abs(lp.c * column).max(initial=0.0))
+    cost = float(powers_of_two(np.array([size]))[0]) if size > 0 else 1.0
+    matrix = sp.csc_array((lp.A.data * row[row_of] * column[column_of], row_of, lp.A.indptr), lp.shape, copy=True)
+    return Scaling(row, column, cost), matrix

@@ -1,0 +1,1 @@
+"""How one warm solve goes; read solve.py beside docs/algorithm.md."""

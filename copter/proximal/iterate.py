@@ -1,0 +1,73 @@
+"""The primal and dual state of a solve, kept from one round to the next by one owner."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError
+from copter.kernels.accumulate import idle_columns
+from copter.matrix import BlockMatrix
+from copter.proximal.newton import Rows
+from copter.proximal.working_set import WorkingSet
+
+Floats = NDArray[np.float64]
+
+
+class Iterate:
+    """Row prices y, the working set with its x, and the proximal parameter; it follows every edit of the matrix."""
+
+    def __init__(self, sigma: float) -> None:
+        self.ws = WorkingSet()
+        self.y: Floats = np.zeros(0)
+        self.row_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.sigma = sigma
+        self.cold = True
+
+    def refresh(self, matrix: BlockMatrix) -> None:
+        """Take the edits in: duals of surviving rows and values of surviving columns stay.
+
+        New columns that have to be in the working set start at a bound chosen by their price; the rest is at rest.
+        """
+        y = np.zeros(matrix.n_rows)
+        generation = matrix.row_generation[: matrix.n_rows].copy()
+        known = len(self.y)
+        same = self.row_generation == generation[:known]
+        y[:known][same] = self.y[same]
+        self.y, self.row_generation = y, generation
+        self.ws.refresh(matrix, None if self.cold else y)
+
+    @staticmethod
+    def rows(matrix: BlockMatrix) -> Rows:
+        """The matrix's rows as the solver sees them (views)."""
+        m = matrix.n_rows
+        return Rows(matrix.row_lower[:m], matrix.row_upper[:m], matrix.row_scale[:m])
+
+    def shrink(self, matrix: BlockMatrix, keep_slack: float) -> None:
+        """Let columns at rest go whose reduced cost, against their block's best, is above keep_slack * |cost|."""
+        ws = self.ws
+        if ws.size == 0:
+            return
+        idle = np.empty(ws.size, dtype=np.uint8)
+        idle_columns(ws.start, ws.reduced_costs(self.y), ws.cost, ws.lower, ws.upper, ws.x, keep_slack, idle)
+        if not idle.any():
+            return
+        resident = matrix.resident_mask()[ws.slots]
+        keep = idle == 0
+        if resident.any():
+            keep |= np.repeat(resident, np.diff(ws.start))
+        if not keep.all():
+            ws.keep(keep)
+
+    def check_consistent(self, matrix: BlockMatrix) -> None:
+        """Raise CopterError unless x is within bounds and limits, keys ascend and every column is alive."""
+        ws = self.ws
+        inside = bool(np.all((ws.x >= ws.lower) & (ws.x <= ws.upper)))
+        ascending = bool(np.all(np.diff(ws.key) > 0))
+        alive = bool(np.all(ws.generation == matrix.generation[ws.slot_of_column])) if ws.size else True
+        total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
+        limited = bool(np.all(total <= ws.limit * (1 + 1e-9) + 1e-12))
+        if not (inside and ascending and alive and limited and len(self.y) == matrix.n_rows):
+            raise CopterError(
+                f"inconsistent iterate: in bounds {inside}, ascending {ascending}, alive {alive}, limits {limited}"
+            )

@@ -1,0 +1,247 @@
+"""The main loop: price everything, stop or take columns in, solve the working set, and again (docs/algorithm.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.matrix import BlockMatrix
+from copter.numerics.sums import inner
+from copter.problem.solution import Residuals, Status
+from copter.proximal.certificates import farkas, improving_ray
+from copter.proximal.descent import descend
+from copter.proximal.iterate import Iterate
+from copter.proximal.newton import Rows
+from copter.proximal.pricing import Priced, price_all
+from copter.proximal.proximal_point import Progress, solve_working_set
+from copter.proximal.purification import purify
+from copter.proximal.residuals import PrimalSide, primal_side, residuals_of
+from copter.proximal.termination import status_of
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+
+FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
+SHARE = 0.3  # of the tolerance that the working set's own gap may take up
+ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
+STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
+HELD = 3  # times a solve that prices are taken back to their reach
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a solve ended; x lies in the iterate."""
+
+    status: Status
+    priced: Priced
+    residuals: Residuals
+    objective: float
+    newton_steps: int
+    proximal_steps: int
+    passes: int
+    elapsed_s: float
+    ray: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What another method made of a stalled solve: a status with its ray, or whether it has moved the iterate."""
+
+    status: Status | None = None
+    ray: Floats | None = None
+    moved: bool = False
+
+
+class Restarter(Protocol):
+    """Another method, tried once a solve: at once where `comes_first`, otherwise where this one stalls."""
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether not to try the proximal method before."""
+
+    def __call__(self) -> Start:
+        """Solve, and move the iterate."""
+
+
+class Solve:
+    """One solve of the matrix from the iterate's present state."""
+
+    def __init__(
+        self,
+        matrix: BlockMatrix,
+        iterate: Iterate,
+        settings: Settings,
+        callback: Callable[[int, float, float], bool | None] | None = None,
+        offset: float = 0.0,
+        watch: Watch | None = None,
+        restarter: Restarter | None = None,
+    ) -> None:
+        self.restarter = restarter
+        self.watch = watch or Watch(settings.time_limit_s)
+        self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
+        self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
+        self.rows: Rows = iterate.rows(matrix)
+        self.passes = self.newton_steps = self.proximal_steps = self.fruitless = self.strayed = 0
+        self.best: Priced | None = None
+        self.ray: Floats | None = None
+
+    def run(self) -> Outcome:
+        """Solve, and leave the iterate ready for the next round."""
+        self.iterate.refresh(self.matrix)
+        self.rows = self.iterate.rows(self.matrix)
+        self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
+        while True:
+            side, self.best = self.price()
+            residuals = residuals_of(side, self.best, self.offset)
+            self.ask_callback(residuals)
+            status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
+            if status is Status.OPTIMAL:
+                residuals = self.finish(residuals)
+            if status is None:
+                status = self.improve(residuals)
+                if status is None:
+                    continue
+                residuals = self.residuals(self.best)
+            return self.outcome(status, residuals)
+
+    # The steps of the loop ----------------------------------------------------------------------------------------
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the solve began."""
+        return self.watch.elapsed_s
+
+    def price(self) -> tuple[PrimalSide, Priced]:
+        """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
+        iterate = self.iterate
+        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
+        self.passes += 1
+        guide = None if iterate.cold else priced.y
+        self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if len(priced.slot) else 0
+        side = primal_side(iterate.ws, self.rows)
+        if self.best is None or self.merit(side, priced) <= self.merit(side, self.best):
+            return side, priced
+        return side, self.best
+
+    def residuals(self, priced: Priced) -> Residuals:
+        """Residuals of the present point, judged by the prices of a pass."""
+        return residuals_of(primal_side(self.iterate.ws, self.rows), priced, self.offset)
+
+    def merit(self, side: PrimalSide, priced: Priced) -> float:
+        """How far prices are from proving the present point optimal: relative gap or dual residual, the larger."""
+        residuals = residuals_of(side, priced, self.offset)
+        return max(residuals.gap, residuals.dual)
+
+    def ask_callback(self, residuals: Residuals) -> None:
+        """Tell the callback how far the solve is; True from it ends the solve."""
+        if self.callback is not None and self.callback(self.passes, residuals.gap, residuals.primal_absolute):
+            self.watch.interrupted = True
+
+    def improve(self, residuals: Residuals) -> Status | None:
+        """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
+        iterate, settings = self.iterate, self.settings
+        if self.restarter is not None and self.restarter.comes_first:
+            return self.start_elsewhere()
+        if iterate.cold and residuals.gap > FAR and settings.descent_sweeps and self.grown and self.passes < STALLS:
+            iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
+            return None
+        goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
+        goal = max(goal, SHARE * settings.tolerance)
+        progress = solve_working_set(
+            iterate.ws,
+            self.rows,
+            iterate.y,
+            iterate.sigma,
+            goal,
+            self.row_tolerance(),
+            settings,
+            self.must_stop,
+            self.offset,
+            settings.price_reach if not iterate.cold and self.strayed < HELD else np.inf,
+        )
+        self.newton_steps += progress.newton_steps
+        self.proximal_steps += progress.proximal_steps
+        iterate.y, iterate.sigma = progress.y, progress.sigma
+        self.strayed += progress.strayed
+        if progress.converged or progress.strayed:
+            self.fruitless = 0
+            return None
+        return self.look_for_certificates(progress)
+
+    def must_stop(self) -> bool:
+        """Whether the time is up, or the caller has had enough."""
+        return self.watch()
+
+    def row_tolerance(self) -> Floats:
+        """Residual that every row may keep, absolute."""
+        bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
+        bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
+        return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
+
+    def look_for_certificates(self, progress: Progress) -> Status | None:
+        """A working set that does not converge: infeasible, unbounded, or short of steps."""
+        if self.must_stop():
+            return None
+        iterate = self.iterate
+        ray = improving_ray(iterate.ws, self.rows, progress.displacement)
+        if ray is not None:
+            self.ray = ray
+            return Status.DUAL_INFEASIBLE
+        proven, priced = farkas(self.matrix, iterate.ws, self.rows, progress.y, self.settings.n_threads)
+        if proven:
+            self.ray = priced.y
+            return Status.PRIMAL_INFEASIBLE
+        if iterate.ws.grow(self.matrix, priced.slot, priced.column):
+            return None
+        self.fruitless += progress.proximal_steps
+        if self.restarter is not None and self.fruitless >= self.settings.max_proximal_steps:
+            return self.start_elsewhere()
+        return Status.NUMERICAL_ERROR if self.fruitless >= STALLS * self.settings.max_proximal_steps else None
+
+    def start_elsewhere(self) -> Status | None:
+        """Let the other method have its one try; a status where it proves that there is no optimum."""
+        restarter, self.restarter = self.restarter, None
+        assert restarter is not None
+        start = restarter()
+        if start.moved:
+            self.best = None
+        self.ray = start.ray
+        return start.status
+
+    # The end ------------------------------------------------------------------------------------------------------
+
+    def finish(self, residuals: Residuals) -> Residuals:
+        """Move to a vertex if that keeps the point optimal; let idle columns go."""
+        iterate, best = self.iterate, self.best
+        assert best is not None
+        if self.settings.purify:
+            before = iterate.ws.x.copy()
+            purify(iterate.ws, self.rows, self.settings.purify_rows, self.must_stop)
+            after = self.residuals(best)
+            if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
+                residuals = after
+            else:
+                iterate.ws.x[:] = before
+        iterate.cold = False
+        iterate.shrink(self.matrix, self.settings.keep_slack)
+        return residuals
+
+    def outcome(self, status: Status, residuals: Residuals) -> Outcome:
+        """Everything that the solution is made of."""
+        assert self.best is not None
+        return Outcome(
+            status=status,
+            priced=self.best,
+            residuals=residuals,
+            objective=inner(self.iterate.ws.cost, self.iterate.ws.x),
+            newton_steps=self.newton_steps,
+            proximal_steps=self.proximal_steps,
+            passes=self.passes,
+            elapsed_s=self.elapsed_s,
+            ray=self.ray,
+        )

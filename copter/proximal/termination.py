@@ -1,0 +1,21 @@
+"""When to stop, as pure predicates."""
+
+from __future__ import annotations
+
+from copter.problem.solution import Residuals, Status
+from copter.settings import Settings
+
+
+def status_of(
+    residuals: Residuals, settings: Settings, passes: int, elapsed_s: float, interrupted: bool
+) -> Status | None:
+    """Status to end with, or None to go on."""
+    if residuals.within(settings.tolerance, settings.absolute_tolerance):
+        return Status.OPTIMAL
+    if interrupted:
+        return Status.INTERRUPTED
+    if elapsed_s >= settings.time_limit_s:
+        return Status.TIME_LIMIT
+    if passes >= settings.max_pricing_passes:
+        return Status.ITERATION_LIMIT
+    return None

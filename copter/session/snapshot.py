@@ -1,0 +1,189 @@
+"""A session in one file: versioned, checksummed, written whole or not at all; read with its journal."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import asdict
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from copter.errors import CopterError, SnapshotError
+from copter.model.model import Model
+from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
+from copter.settings import Settings
+from copter.storage.encoding import Buffers, Reader, encode
+from copter.storage.files import PathLike, read_file, write_atomically
+from copter.storage.journal import MAGIC as JOURNAL_MAGIC
+from copter.storage.journal import Contents, History, Journal, Sync, operations_of
+
+if TYPE_CHECKING:
+    from copter.session.session import Session
+
+MAGIC = b"\x89COPTERS"
+FORMAT = 1
+HEADER = struct.Struct("<8sHHQ")  # magic, format, zero, length of the payload; then its digest
+DIGEST = 32
+
+
+def session_state(session: Session, path: PathLike | None = None) -> Plain:
+    """All of a session as plain values; `path` is where they will be, so that the journal is found from there."""
+    journal = session.model._journal
+    history: Plain | None = None
+    if journal is not None and path is not None:
+        folder = os.path.dirname(os.path.abspath(path))
+        place = journal.history
+        history = {
+            "lineage": place.lineage,
+            "edits": place.edits,
+            "chain": place.chain,
+            "journal": os.path.relpath(journal.path, folder),
+        }
+    return {
+        "model": model_state(session.model),
+        "iterate": iterate_state(session._iterate),
+        "settings": asdict(session.settings),
+        "restart": session._restart,
+        "plan": plan_state(session._plan),
+        "history": history,
+    }
+
+
+def save(session: Session, path: PathLike) -> None:
+    """Write a snapshot."""
+    write_atomically(path, sealed(encode(session_state(session, path))))
+
+
+def sealed(payload: Buffers) -> Buffers:
+    """A payload behind its header and checksum."""
+    front = HEADER.pack(MAGIC, FORMAT, 0, sum(len(part) for part in payload))
+    state = blake2b(front, digest_size=DIGEST)
+    for part in payload:
+        state.update(part)
+    return [front, state.digest(), *payload]
+
+
+def unsealed(data: bytes, where: str) -> memoryview:
+    """The payload of a snapshot file; SnapshotError if it is not one, is newer, cut short or damaged."""
+    view = memoryview(data)
+    if bytes(view[: len(MAGIC)]) != MAGIC:
+        raise SnapshotError(f"{where} is not a copter snapshot" if data else f"{where} is empty")
+    begin = HEADER.size + DIGEST
+    if len(view) < begin:
+        raise SnapshotError(f"{where} is cut short: {len(view)} bytes, its head alone has {begin}")
+    _, version, _, length = HEADER.unpack(view[: HEADER.size])
+    if version > FORMAT:
+        raise SnapshotError(f"{where} has format {version}, this copter reads up to {FORMAT}: use a newer copter")
+    if len(view) != begin + length:
+        raise SnapshotError(f"{where} is cut short or damaged: {len(view)} bytes, its head says {begin + length}")
+    state = blake2b(view[: HEADER.size], digest_size=DIGEST)
+    state.update(view[begin:])
+    if state.digest() != bytes(view[HEADER.size : begin]):
+        raise SnapshotError(f"{where} is damaged: its checksum does not hold")
+    return view[begin:]
+
+
+def load(
+    kind: type[Session], path: PathLike, settings: Settings | None, journal: PathLike | None, find: bool, sync: Sync
+) -> Session:
+    """A session from a snapshot or from a journal that holds its model; `find`: use the journal that the file names."""
+    data, where = read_file(path), os.fspath(path)
+    if data[: len(JOURNAL_MAGIC)] == JOURNAL_MAGIC:
+        return _from_journal(kind, path, settings, sync)
+    state = read_state(unsealed(data, where), where)
+    del data
+    session = session_from(kind, state, settings, where)
+    history = state["history"]
+    if find and history is not None:
+        journal = Path(path).absolute().parent / str(history["journal"])
+        if not os.path.exists(journal):
+            raise SnapshotError(
+                f"{where} has a journal, {journal}, which is not there: give its path, or journal=None for the model "
+                "as it was when the snapshot was taken"
+            )
+    if journal is None:
+        return session
+    if history is None:
+        raise SnapshotError(f"{where} was saved without a journal, so {os.fspath(journal)} cannot be its own")
+    _follow(session, journal, History(history["lineage"], history["edits"], history["chain"]), where, sync)
+    return session
+
+
+def read_state(payload: memoryview, where: str) -> Plain:
+    """The values of a session; SnapshotError if they are not those of one."""
+    state = Reader(payload, where).whole()
+    keys = {"model", "iterate", "settings", "restart", "plan", "history"}
+    if not isinstance(state, dict) or set(state) != keys:
+        raise SnapshotError(f"{where} does not hold a session")
+    return state
+
+
+def session_from(kind: type[Session], state: Plain, settings: Settings | None, where: str) -> Session:
+    """A session from its values."""
+    try:
+        model = model_from(state["model"])
+        session = kind(model, settings or Settings(**state["settings"]))
+        session._iterate = iterate_from(state["iterate"], model)
+        session._restart = state["restart"]
+        session._plan = plan_from(state["plan"])
+    except (CopterError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        raise SnapshotError(f"{where} does not hold a session that can be restored: {error}") from error
+    return session
+
+
+def _from_journal(kind: type[Session], path: PathLike, settings: Settings | None, sync: Sync) -> Session:
+    """A session from a journal that starts with a model."""
+    journal, contents = Journal.resume(path, sync)
+    try:
+        if contents.base is None:
+            raise SnapshotError(f"{os.fspath(path)} is a journal that goes on from a snapshot: load the snapshot")
+        where = f"the journal {os.fspath(path)}"
+        session = session_from(kind, read_state(contents.base, where), settings, where)
+        replay(session.model, contents, contents.first.edits, where)
+    except BaseException:
+        journal.close()
+        raise
+    session.model._journal = journal
+    return session
+
+
+def _follow(session: Session, path: PathLike, history: History, where: str, sync: Sync) -> None:
+    """Do the edits of a journal that a snapshot does not hold yet, and go on writing it."""
+    journal, contents = Journal.resume(path, sync)
+    try:
+        name = f"the journal {os.fspath(path)}"
+        places = {contents.first.edits: contents.first} | {place.edits: place for place, _, _ in contents.records}
+        if contents.first.lineage != history.lineage:
+            raise SnapshotError(f"{name} is not that of {where}")
+        if contents.first.edits > history.edits:
+            raise SnapshotError(
+                f"{name} begins at edit {contents.first.edits}, {where} ends at {history.edits}: the snapshot is "
+                "older than the one that the journal goes on from"
+            )
+        if contents.last.edits >= history.edits and places[history.edits].chain != history.chain:
+            raise SnapshotError(f"{name} and {where} do not hold the same edits")
+        replay(session.model, contents, history.edits, name)
+        if contents.last.edits < history.edits:
+            journal.history = history
+            journal.restart()
+    except BaseException:
+        journal.close()
+        raise
+    session.model._journal = journal
+
+
+def replay(model: Model, contents: Contents, first: int, where: str) -> None:
+    """Do the recorded edits from a number on."""
+    for place, offset, payload in contents.records:
+        if place.edits <= first:
+            continue
+        try:
+            operations: list[tuple[str, tuple[Any, ...]]] = operations_of(payload, where)
+            with model.batch():
+                for name, arguments in operations:
+                    model._apply(name, *arguments)
+        except (CopterError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+            raise SnapshotError(
+                f"{where} cannot be replayed: edit {place.edits - 1} at byte {offset}: {error}"
+            ) from error

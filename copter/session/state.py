@@ -1,0 +1,182 @@
+"""A model and an iterate as plain values, and back: what a snapshot holds."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SnapshotError
+from copter.matrix import Template
+from copter.model.ledger import Ledger
+from copter.model.model import Model
+from copter.proximal.iterate import Iterate
+from copter.shims import IntegerPlan
+
+Plain = dict[str, Any]
+
+
+def model_state(model: Ledger) -> Plain:
+    """All of a model, slots and generations included."""
+    matrix, rows = model._matrix, model._matrix.n_rows
+    templates = list(matrix.templates)
+    number = {template: at for at, template in enumerate(templates)}
+    slots = list(model._slot_of.values())
+    slabs = [matrix.slabs[slot] for slot in slots]
+    exceptions = [matrix.exceptions_of(slot) for slot in slots]
+    return {
+        "sense": model.sense,
+        "offset": model.offset,
+        "version": model.version,
+        "single_precision": model.cost_dtype == np.float32,
+        "resources": list(model._row_of),
+        "row": np.array(list(model._row_of.values()), dtype=np.int32),
+        "rows": [a[:rows] for a in (matrix.row_lower, matrix.row_upper, matrix.row_scale)],
+        "row_ages": [matrix.row_generation[:rows], matrix.row_serial[:rows]],
+        "free_rows": np.array(matrix.free_rows, dtype=np.int32),
+        "next": [matrix.next_row, matrix.next_serial],
+        "templates": [list(template.contents()) for template in templates],
+        "serials": [template.serial for template in templates],
+        "shared": [bool(template.shared) for template in templates],
+        "requests": list(model._slot_of),
+        "added_at": list(model._added_at.values()),
+        "slot": np.array(slots, dtype=np.int32),
+        "template": np.array([number[slab.template] for slab in slabs], dtype=np.int32),
+        "limit": np.array([matrix.limit_of(slot) for slot in slots]),
+        "upper": np.array([matrix.upper_of(slot) for slot in slots]),
+        "scale": np.array([matrix.scale_of(slot) for slot in slots]).reshape(len(slots), 2),
+        "fixed": np.array([matrix.fixed_of(slot) for slot in slots], dtype=np.int32),
+        "integer": np.array([slab.integer for slab in slabs], dtype=bool),
+        "rounding": np.array([slab.rounding for slab in slabs], dtype=np.float64),
+        "cost": [slab.cost for slab in slabs],
+        "lower_each": {at: slab.lower_each for at, slab in enumerate(slabs) if slab.lower_each is not None},
+        "upper_each": {at: slab.upper_each for at, slab in enumerate(slabs) if slab.upper_each is not None},
+        "exceptions": {at: list(pair) for at, pair in enumerate(exceptions) if len(pair[0])},
+        "generation": matrix.generation[: matrix.n_slots],
+        "free_slots": np.array(matrix.free_slots, dtype=np.int32),
+    }
+
+
+def model_from(state: Plain) -> Model:
+    """The model, to the last bit; SnapshotError where the values cannot be one."""
+    model = Model(state["sense"], state["offset"], np.float32 if state["single_precision"] else np.float64)
+    matrix = model._matrix
+    lower, upper, scale, generation, serial = (np.array(each) for each in (*state["rows"], *state["row_ages"]))
+    scales = scale.copy()
+    matrix.restore_rows(lower, upper, scale, generation, serial, state["free_rows"])
+    matrix.next_row, matrix.next_serial = state["next"]
+    model._row_of.update(zip(state["resources"], state["row"].tolist(), strict=True))
+    require_all_slots([*model._row_of.values(), *matrix.free_rows], matrix.n_rows, "rows")
+    templates = []
+    for contents, serial, shared in zip(state["templates"], state["serials"], state["shared"], strict=True):
+        template = Template(contents[0], contents[1], contents[2], shared)
+        matrix.require_rows(template.rows)
+        template.serial = serial
+        matrix.hang_template(template)
+        templates.append(template)
+    matrix.restore_slots(len(state["generation"]), state["free_slots"], state["generation"])
+    _hang(model, state, templates)
+    require_all_slots([*model._slot_of.values(), *matrix.free_slots], matrix.n_slots, "slots")
+    matrix.row_scale[: len(scales)] = scales
+    model._added_at.update(zip(state["requests"], state["added_at"], strict=True))
+    model.version = state["version"]
+    return model
+
+
+def _hang(model: Model, state: Plain, templates: list[Template]) -> None:
+    """Hang all slabs into their slots."""
+    matrix = model._matrix
+    columns = [state[name].tolist() for name in ("slot", "template", "limit", "upper", "scale", "fixed", "integer")]
+    rows = zip(state["requests"], state["cost"], state["rounding"].tolist(), *columns, strict=True)
+    for at, (request, cost, rounding, slot, number, limit, upper, scale, fixed, integer) in enumerate(rows):
+        lower, own_upper = state["lower_each"].get(at, 0.0), state["upper_each"].get(at, upper)
+        factor, offset = scale
+        template = templates[number]
+        matrix.place_slab(slot, template, cost, limit, lower, own_upper, factor, offset, integer, rounding)
+        if at in state["exceptions"]:
+            matrix.set_exceptions(slot, *state["exceptions"][at])
+        matrix.set_fixed(slot, fixed)
+        model._slot_of[request] = slot
+
+
+def require_all_slots(slots: list[int], count: int, what: str) -> None:
+    """SnapshotError unless every slot is named once."""
+    if sorted(slots) != list(range(count)):
+        raise SnapshotError(f"the {what} in use and the free ones are not all there are")
+
+
+def copied(model: Model) -> tuple[Callable[[Plain], Model], tuple[Plain]]:
+    """How pickle and copy take a model: its state, without the journal, which stays with the original."""
+    with model._guard.held("being copied"):
+        return model_from, (model_state(model),)
+
+
+copyreg.pickle(Model, copied)
+
+
+def iterate_state(iterate: Iterate) -> Plain:
+    """Prices, working set and proximal parameter."""
+    return {
+        "key": iterate.ws.key,
+        "x": iterate.ws.x,
+        "generation": iterate.ws.generation,
+        "y": iterate.y,
+        "row_generation": iterate.row_generation,
+        "sigma": float(iterate.sigma),
+        "cold": bool(iterate.cold),
+    }
+
+
+def iterate_from(state: Plain, model: Model) -> Iterate:
+    """The iterate; its working set takes costs and bounds in at the next solve."""
+    iterate, matrix = Iterate(float(state["sigma"])), model._matrix
+    key, x, generation = (np.array(state[name]) for name in ("key", "x", "generation"))
+    require_columns(key, len(matrix.generation), x, generation)
+    slots, columns = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int64)
+    alive = (slots < matrix.n_slots) & (generation == matrix.generation[slots])
+    if bool(np.any(columns[alive] >= matrix.sizes_of(slots[alive]))):
+        raise SnapshotError("a working column is outside its request")
+    ws = iterate.ws
+    ws.key, ws.x, ws.generation = key, x, generation
+    ws.allocate()
+    iterate.y, iterate.row_generation = np.array(state["y"]), np.array(state["row_generation"])
+    iterate.cold = bool(state["cold"])
+    if iterate.y.shape != iterate.row_generation.shape or len(iterate.y) > matrix.n_rows:
+        raise SnapshotError("there are more prices than rows")
+    return iterate
+
+
+def require_columns(key: NDArray[np.int64], slots: int, *others: NDArray[Any]) -> None:
+    """SnapshotError unless keys ascend within the slots and the other arrays are as long."""
+    if key.ndim != 1 or any(other.shape != key.shape for other in others):
+        raise SnapshotError("the working set's arrays differ in length")
+    if len(key) and (bool(np.any(np.diff(key) <= 0)) or key[0] < 0 or key[-1] >> 32 >= slots):
+        raise SnapshotError("the working set's columns are not in order")
+
+
+def plan_state(plan: IntegerPlan | None) -> Plain | None:
+    """The last integer plan, which the next one is compared with."""
+    if plan is None:
+        return None
+    return {
+        "figures": [plan.objective, plan.bound, plan.gap, plan.fractional_requests, plan.kept_previous],
+        "column": plan.column_of_slot,
+        "generation": plan.generation,
+        "requests": list(plan.slot_of),
+        "slot": np.array(list(plan.slot_of.values()), dtype=np.int32),
+    }
+
+
+def plan_from(state: Plain | None) -> IntegerPlan | None:
+    """The plan."""
+    if state is None:
+        return None
+    column, generation = np.asarray(state["column"], dtype=np.int32), state["generation"]
+    slots: dict[Hashable, int] = dict(zip(state["requests"], state["slot"].tolist(), strict=True))
+    if column.shape != generation.shape or any(not 0 <= slot < len(column) for slot in slots.values()):
+        raise SnapshotError("the plan names a slot that is not there")
+    objective, bound, gap, fractional, kept = state["figures"]
+    return IntegerPlan(objective, bound, gap, fractional, kept, column, generation, slots)

@@ -1,0 +1,1 @@
+"""Files: the journal of edits, the encoding of plain values, atomic writes."""

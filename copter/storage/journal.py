@@ -1,0 +1,305 @@
+"""The journal: every acknowledged edit appended to a file, so that a killed process loses none."""
+
+from __future__ import annotations
+
+import os
+import struct
+import weakref
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal, get_args
+
+from copter.errors import EditNotAllowedError, SettingsError, SnapshotError
+from copter.matrix import Template
+from copter.storage.encoding import COUNT, Buffers, Reader, encode
+from copter.storage.files import PathLike, read_file, write_atomically
+
+try:
+    import fcntl
+except ImportError:  # a system without: nothing warns of two processes that write one journal
+    fcntl = None  # type: ignore[assignment]
+
+Sync = Literal["always", "batch", "never"]
+
+MAGIC = b"\x89COPTERJ"
+FORMAT = 1
+HEADER = struct.Struct("<8sHHQ16s16s")  # magic, format, whether a base follows, first edit, lineage, chain before it
+RECORD = struct.Struct("<4sQQ")  # mark, number of the edit, length; then a CRC-32 of these and the chain
+MARK = b"EDIT"
+DIGEST = 16
+CRC = 4
+JOINED = 1 << 20  # bytes; shorter records go out in one write
+
+
+@dataclass(frozen=True)
+class History:
+    """A place in a line of edits: which line, how many edits, and the digest of them all."""
+
+    lineage: bytes = field(default_factory=lambda: os.urandom(DIGEST))
+    edits: int = 0
+    chain: bytes = bytes(DIGEST)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a journal file holds: from where on, the model that it starts with (if it holds one), and the records."""
+
+    first: History
+    base: memoryview | None
+    records: list[tuple[History, int, memoryview]]  # (place after it, offset, payload)
+    length: int  # of the file without a torn last record
+
+    @property
+    def last(self) -> History:
+        """The place after the last record."""
+        return self.records[-1][0] if self.records else self.first
+
+
+def digest(*parts: bytes | memoryview) -> bytes:
+    """Checksum of bytes in a row."""
+    state = blake2b(digest_size=DIGEST)
+    for part in parts:
+        state.update(part)
+    return state.digest()
+
+
+def checked_sync(sync: str) -> Sync:
+    """SettingsError unless it is a policy."""
+    for policy in get_args(Sync):
+        if sync == policy:
+            return policy  # type: ignore[no-any-return]
+    raise SettingsError(f"sync is {sync!r}, must be one of {', '.join(get_args(Sync))}")
+
+
+class Journal:
+    """A journal that is open for appending; one process at a time has it.
+
+    Parameters
+    ----------
+    path : path
+        An existing journal; :meth:`create` makes one.
+    history : History
+        The place after its last record.
+    sync : {"always", "batch", "never"}
+        When to wait until the disk has it: after every edit, after batches and snapshots, or never. Whatever it is,
+        the operating system has every acknowledged edit, so that killing the process loses none.
+    """
+
+    def __init__(self, path: PathLike, history: History, sync: Sync = "batch") -> None:
+        self.path = os.path.abspath(path)
+        self.history, self.sync = history, sync
+        self._broken: str | None = None
+        self._file = -1
+        self._open()
+        OPEN.add(self)
+
+    @classmethod
+    def create(cls, path: PathLike, history: History, base: Buffers | None, sync: Sync = "batch") -> Journal:
+        """Write a new journal, atomically, over whatever is there, and open it."""
+        write_atomically(path, head(history, base))
+        return cls(path, history, sync)
+
+    @classmethod
+    def resume(cls, path: PathLike, sync: Sync = "batch") -> tuple[Journal, Contents]:
+        """Open a journal after what it holds, a torn last record cut off, and give that back."""
+        journal = cls(path, History(), sync)
+        try:
+            contents = read_journal(path)
+            journal.history = contents.last
+            if journal._length > contents.length:
+                os.ftruncate(journal._file, contents.length)
+                journal._length = contents.length
+        except OSError as error:
+            journal.close()
+            raise SnapshotError(f"the journal {journal.path} cannot be mended: {error.strerror}") from error
+        except BaseException:
+            journal.close()
+            raise
+        return journal, contents
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            if fcntl is not None:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._length = os.fstat(self._file).st_size
+        except BlockingIOError:
+            self.close()
+            raise SnapshotError(f"the journal {self.path} is in use by another session or process") from None
+        except OSError as error:
+            self.close()
+            raise SnapshotError(f"the journal {self.path} cannot be opened: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    __del__ = close
+
+    def orphan(self) -> None:
+        """Give the journal up in a forked process: it is the parent's."""
+        self.close()
+        self._broken = "it belongs to the process that this one was forked from; give this session one of its own"
+
+    def restart(self) -> None:
+        """Begin anew after a snapshot that holds all edits so far."""
+        write_atomically(self.path, head(self.history, None))
+        self.close()
+        self._open()
+
+    @staticmethod
+    def encode(name: str, arguments: Sequence[Any]) -> Buffers:
+        """An operation as bytes; templates go by their serial numbers."""
+        plain = tuple(each.serial if isinstance(each, Template) else each for each in arguments)
+        return encode((name, plain))
+
+    def append(self, operations: list[Buffers], batch: bool = False) -> None:
+        """Append operations as one record.
+
+        Raises
+        ------
+        SnapshotError
+            If it cannot be written: the journal is as it was before.
+        """
+        if self._broken is not None:
+            raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._broken}")
+        payload: Buffers = [b"[" + COUNT.pack(len(operations)), *(part for each in operations for part in each)]
+        front = RECORD.pack(MARK, self.history.edits, sum(len(part) for part in payload))
+        front += zlib.crc32(self.history.chain + front).to_bytes(CRC, "little")
+        chain = digest(self.history.chain, front, *payload)
+        try:
+            written = self._write([front, *payload, chain])
+            if self.sync == "always" or (self.sync == "batch" and batch):
+                os.fsync(self._file)
+        except OSError as error:
+            self._take_back()
+            raise SnapshotError(f"the journal {self.path} cannot be written: {error.strerror}") from error
+        except BaseException:
+            self._take_back()
+            raise
+        self._length += written
+        self.history = History(self.history.lineage, self.history.edits + 1, chain)
+
+    def _write(self, parts: Buffers) -> int:
+        """Append parts; return how many bytes they are."""
+        total = sum(len(part) for part in parts)
+        for part in [b"".join(parts)] if total <= JOINED else parts:
+            left = memoryview(part)
+            while len(left):
+                left = left[os.write(self._file, left) :]
+        return total
+
+    def _take_back(self) -> None:
+        """Cut off what a failed append has left."""
+        try:
+            os.ftruncate(self._file, self._length)
+        except OSError as error:
+            self._broken = f"a failed write could not be taken back ({error.strerror}); save the session elsewhere"
+
+
+OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+def _orphan_all() -> None:
+    for journal in list(OPEN):
+        journal.orphan()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_orphan_all)
+
+
+def head(history: History, base: Buffers | None) -> Buffers:
+    """The beginning of a journal file."""
+    front = HEADER.pack(MAGIC, FORMAT, base is not None, history.edits, history.lineage, history.chain)
+    parts: Buffers = [front, digest(front)]
+    if base is not None:
+        length = COUNT.pack(sum(len(part) for part in base))
+        parts += [length, *base, digest(front, length, *base)]
+    return parts
+
+
+def read_journal(path: PathLike) -> Contents:
+    """Read a journal whole; a torn last record is left out.
+
+    Raises
+    ------
+    SnapshotError
+        If it is not a journal, is newer than this copter, or is damaged; the error says at which byte.
+    """
+    data, where = memoryview(read_file(path)), f"the journal {os.fspath(path)}"
+    if bytes(data[: len(MAGIC)]) != MAGIC:
+        raise SnapshotError(f"{where} is not a copter journal")
+    at = HEADER.size + DIGEST
+    if len(data) < at:
+        raise SnapshotError(f"{where} is cut short: {len(data)} bytes, its head alone has {at}")
+    _, version, has_base, edits, lineage, chain = HEADER.unpack(data[: HEADER.size])
+    if digest(data[: HEADER.size]) != bytes(data[HEADER.size : at]):
+        newer = f", or from a newer copter (format {version}, this one reads {FORMAT})" if version > FORMAT else ""
+        raise SnapshotError(f"{where} is damaged in its head{newer}")
+    if version > FORMAT:
+        raise SnapshotError(f"{where} has format {version}, this copter reads up to {FORMAT}: use a newer copter")
+    base = None
+    if has_base:
+        base, at = _read_base(data, at, where)
+    first = History(lineage, edits, chain)
+    records: list[tuple[History, int, memoryview]] = []
+    for place, begin, payload, end in _records(data, at, first, where):
+        records.append((place, begin, payload))
+        at = end
+    return Contents(first, base, records, at)
+
+
+def _read_base(data: memoryview, at: int, where: str) -> tuple[memoryview, int]:
+    """The model that a journal starts with, and where its records begin."""
+    if len(data) < at + COUNT.size:
+        raise SnapshotError(f"{where} is cut short at byte {at}")
+    begin = at + COUNT.size
+    end = begin + COUNT.unpack(data[at:begin])[0]
+    if end + DIGEST > len(data):
+        raise SnapshotError(f"{where} is cut short or damaged: the model that it starts with would end at byte {end}")
+    if digest(data[: HEADER.size], data[at:begin], data[begin:end]) != bytes(data[end : end + DIGEST]):
+        raise SnapshotError(f"{where} is damaged in the model that it starts with (bytes {begin} to {end})")
+    return data[begin:end], end + DIGEST
+
+
+def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[tuple[History, int, memoryview, int]]:
+    """(place after it, offset, payload, end) of every whole record.
+
+    A record that the file ends in the middle of is torn, and so are zeros up to the end, which a loss of power can
+    leave; anything else that is not as it was written is damage.
+    """
+    while at < len(data):
+        body = at + RECORD.size + CRC
+        if body > len(data) or not any(data[at:]):
+            return
+        mark, edits, length = RECORD.unpack(data[at : at + RECORD.size])
+        front = bytes(data[at : at + RECORD.size])
+        if zlib.crc32(place.chain + front) != int.from_bytes(data[at + RECORD.size : body], "little"):
+            raise SnapshotError(f"{where} is damaged at byte {at}, in the head of edit {place.edits}")
+        if mark != MARK or edits != place.edits:
+            raise SnapshotError(f"{where} is damaged at byte {at}: edit {edits} where {place.edits} should be")
+        end = body + length + DIGEST
+        if end > len(data) or (end == len(data) and not any(data[end - DIGEST : end])):
+            return
+        chain = bytes(data[end - DIGEST : end])
+        if digest(place.chain, data[at:body], data[body : end - DIGEST]) != chain:
+            raise SnapshotError(f"{where} is damaged in edit {edits}, bytes {at} to {end}")
+        place = History(place.lineage, place.edits + 1, chain)
+        yield place, at, data[body : end - DIGEST], end
+        at = end
+
+
+def operations_of(payload: memoryview, where: str) -> list[tuple[str, tuple[Any, ...]]]:
+    """The operations of a record."""
+    found = Reader(payload, where).whole()
+    if not isinstance(found, list) or not all(
+        isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and isinstance(each[1], tuple)
+        for each in found
+    ):
+        raise SnapshotError(f"{where} does not hold operations")
+    return found
