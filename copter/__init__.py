@@ -24,7 +24,8 @@ from copter.errors import (
 )
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Residuals, Solution, Status
+from copter.problem.residuals import Residuals
+from copter.problem.solution import Solution, Status
 from copter.session.session import Session
 from copter.settings import Settings
 from copter.solving.solve import solve

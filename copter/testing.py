@@ -1,108 +1,32 @@
-"""The independent checker and seeded generators: NumPy and SciPy only, no code shared with the engine.
+"""For tests of programs that use copter: seeded generators, and assertions on top of :mod:`copter.problem.checker`.
 
-The checker recomputes everything from the original data, so that tests and benchmarks need not believe the solver.
+The checker recomputes every figure from the linear program as given. It is the one that the engine decides OPTIMAL
+with: it catches a solution that does not belong to a program, not an error in the definitions of the figures.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.model.model import Model
+from copter.problem.checker import Judged, check, integer_violation, is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution
 
-if TYPE_CHECKING:
-    from copter.model.model import Model
-    from copter.problem.solution import Solution
+__all__ = [
+    "Judged",
+    "assert_optimal",
+    "check",
+    "faults",
+    "integer_violation",
+    "is_improving_ray",
+    "is_infeasibility_ray",
+    "sia_like_model",
+    "sia_like_value",
+]
 
 Floats = NDArray[np.float64]
-
-ROUNDING = 1e-14  # of a sum, as a share of the sum of its terms' absolute values
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What the checker finds; the figures are defined in docs/formulation.md (F4, F6-F9).
-
-    `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
-    bound that it stands for, over 1 + |P| + |D|.
-    """
-
-    objective: float
-    bound: float
-    bound_is_certified: bool
-    primal: float
-    dual: float
-    gap: float
-    primal_absolute: float
-    dual_absolute: float
-    gap_absolute: float
-    complementarity: float
-
-
-def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
-    """Judge a primal point and row duals of an LP (HiGHS's signs) from the original data.
-
-    Parameters
-    ----------
-    lp : LinearProgram
-    x : ndarray (n,)
-    y : ndarray (m,)
-        Rows' duals. A sign that no bound of the row supports counts as dual violation, as does a reduced cost that no
-        bound of its column supports.
-
-    Returns
-    -------
-    Judged
-        The bound leaves unsupported parts out; it is certified when there are none.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):  # infinite or NaN figures are no figures within tolerance
-        return _judged(lp, x, y)
-
-
-def _judged(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
-    sign = 1.0 if lp.sense == "min" else -1.0
-    c, price = sign * lp.c, sign * np.asarray(y)
-    activity = lp.A @ x
-    violation = np.concatenate(
-        (
-            np.maximum(lp.row_lower - activity, 0.0),
-            np.maximum(activity - lp.row_upper, 0.0),
-            np.maximum(lp.col_lower - x, 0.0),
-            np.maximum(x - lp.col_upper, 0.0),
-        )
-    )
-    reduced = c - lp.A.T @ price
-    dual_value, wrong, product = 0.0, [], 0.0
-    for value, lower, upper, place in (
-        (price, lp.row_lower, lp.row_upper, activity),
-        (reduced, lp.col_lower, lp.col_upper, x),
-    ):
-        unsupported = ((value > 0) & np.isneginf(lower)) | ((value < 0) & np.isposinf(upper))
-        wrong.append(np.where(unsupported, value, 0.0))
-        supported = np.where(unsupported, 0.0, value)
-        at = np.where(supported > 0, lower, upper)
-        dual_value += float(np.sum(supported * np.where(supported == 0.0, 0.0, at)))
-        distance = np.where(supported == 0.0, 0.0, place - np.where(supported == 0.0, 0.0, at))
-        product = max(product, float(np.abs(supported * distance).max(initial=0.0)))
-    dual_violation = np.concatenate(wrong)
-    finite = np.concatenate((lp.row_lower[np.isfinite(lp.row_lower)], lp.row_upper[np.isfinite(lp.row_upper)]))
-    primal_value = float(c @ x)
-    objective, bound = sign * primal_value + lp.offset, sign * dual_value + lp.offset
-    return Judged(
-        objective=objective,
-        bound=bound,
-        bound_is_certified=not dual_violation.any(),
-        primal=float(np.linalg.norm(violation) / (1.0 + np.linalg.norm(finite))),
-        dual=float(np.linalg.norm(dual_violation) / (1.0 + np.linalg.norm(c))),
-        gap=abs(objective - bound) / (1.0 + abs(objective) + abs(bound)),
-        primal_absolute=float(violation.max(initial=0.0)),
-        dual_absolute=float(np.abs(dual_violation).max(initial=0.0)),
-        gap_absolute=abs(objective - bound),
-        complementarity=product / (1.0 + abs(objective) + abs(bound)),
-    )
 
 
 def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1e-6) -> Judged:
@@ -117,12 +41,6 @@ def assert_optimal(lp: LinearProgram, x: Floats, y: Floats, tolerance: float = 1
         if not value <= 10 * tolerance:
             raise AssertionError(f"{name} violation {value:.3e} is above {10 * tolerance:.1e}: {judged}")
     return judged
-
-
-def integer_violation(lp: LinearProgram, x: Floats) -> float:
-    """Largest distance of an integer column's value from a whole number."""
-    values = np.asarray(x)[lp.integrality]
-    return float(np.abs(values - np.round(values)).max(initial=0.0))
 
 
 def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> list[str]:
@@ -160,68 +78,12 @@ def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> li
     return found
 
 
-def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
-    """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive.
-
-    The ray is taken with its largest entry 1. Its value must be above what rounding leaves in it, and a multiplier that
-    no bound supports must be below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
-    values below 1 / tolerance is feasible then.
-    """
-    size = np.abs(ray).max(initial=0.0)
-    if not 0.0 < size < np.inf:
-        return False
-    price = ray / size
-    reduced = -(lp.A.T @ price)
-    terms = abs(lp.A).T @ np.abs(price)
-    value, margin, unsupported = 0.0, 0.0, 0.0
-    for multiplier, lower, upper, magnitude in (
-        (price, lp.row_lower, lp.row_upper, np.abs(price)),
-        (reduced, lp.col_lower, lp.col_upper, terms),
-    ):
-        bound = np.where(multiplier > 0, lower, upper)
-        none = (multiplier == 0) | np.isinf(bound)
-        unsupported = max(unsupported, float(np.abs(multiplier[none]).max(initial=0.0)))
-        bound = np.where(none, 0.0, bound)
-        value += float((multiplier * bound).sum())
-        margin += float((np.abs(bound) * magnitude).sum())
-    proven = np.isfinite(value) and value > ROUNDING * margin
-    return bool(proven and unsupported <= tolerance * min(1.0, value))
-
-
-def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
-    """Whether the LP improves for ever along a direction in x.
-
-    The ray is taken with its largest entry 1. A row or bound may move the wrong way by `tolerance`, and by no more than
-    `tolerance` times the slope, in units of the largest cost that takes part.
-    """
-    size = np.abs(ray).max(initial=0.0)
-    if not 0.0 < size < np.inf:
-        return False
-    direction = ray / size
-    slope = float(lp.c @ direction) * (1.0 if lp.sense == "min" else -1.0)
-    parts = np.abs(lp.c * direction)
-    if not slope < -ROUNDING * float(parts.sum()):
-        return False
-    dearest = float(np.abs(lp.c[np.abs(direction) > tolerance]).max(initial=0.0))
-    tolerance *= min(1.0, -slope / dearest) if dearest > 0 else 1.0
-    change = lp.A @ direction
-    blocked = (
-        (np.isfinite(lp.row_upper) & (change > tolerance)).any()
-        or (np.isfinite(lp.row_lower) & (change < -tolerance)).any()
-        or (np.isfinite(lp.col_upper) & (direction > tolerance)).any()
-        or (np.isfinite(lp.col_lower) & (direction < -tolerance)).any()
-    )
-    return not bool(blocked)
-
-
 def sia_like_model(jobs: int, gpus_per_type: int = 64, types: int = 3, seed: int = 0, capped: bool = False) -> Model:
-    """A seeded model with the shape of Sia's LP: one request a job, one resource a GPU type.
+    """A seeded model with the shape of Sia's LP: one request per job, one resource per GPU type.
 
     Configurations are powers of two within a node of 8, then whole nodes (up to 64 GPUs when capped); values are
     1.1 - G^(-1/2) with a concave, saturating G of the job's own.
     """
-    from copter.model.model import Model
-
     rng = np.random.default_rng(seed)
     most = min(gpus_per_type, 64) if capped else gpus_per_type
     sizes = np.array([n for n in (1, 2, 4) if n <= most] + list(range(8, most + 1, 8)), dtype=np.float64)

@@ -21,6 +21,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from copter.interop.highs_lp import highs_lp
+from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
@@ -95,9 +99,6 @@ def end_with_parent(source: Any) -> None:
 
 def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
     """Branch and bound by highspy, which takes a start and reports every better point when it is found."""
-    from copter.interop.highs_lp import highs_lp
-    from copter.problem.linear_program import LinearProgram
-
     highspy: Any = import_module("highspy")
     program = LinearProgram(
         task.cost,
@@ -143,8 +144,6 @@ def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
 
 def by_scipy(task: Task, tell: Callable[[Report], None]) -> None:
     """Branch and bound by SciPy's HiGHS: the start is a row that cuts off what is no better, the answer comes last."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     rows = [LinearConstraint(task.matrix, task.row_lower, task.row_upper)] if len(task.row_lower) else []
     if np.isfinite(task.cutoff):
         rows.append(LinearConstraint(sp.csc_array(task.cost.reshape(1, -1)), -np.inf, task.cutoff))

@@ -12,6 +12,7 @@ from copter.integer.problem import Domain, IntegerProblem, room
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Status
 from copter.settings import Settings
+from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
 
@@ -86,8 +87,6 @@ class Relaxation:
         )
 
     def _solve(self, x: Floats, free: NDArray[np.bool_], reduced: LinearProgram, share: float, guide: bool) -> Relaxed:
-        from copter.solving.solve import solve
-
         left = self.problem.clock.left_s
         if left <= 0.0:
             return Relaxed(None, False, False)

@@ -23,6 +23,7 @@ from copter.integer.solution import IntegerSolution, IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.settings import Settings
+from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
 
@@ -180,8 +181,6 @@ class IntegerSearch:
             self.repair.run(x, self.rng, BLIND_SHARE, REPAIR_STEPS // 4)
 
     def _solve_root(self) -> None:
-        from copter.solving.solve import solve
-
         left = self.clock.left_s
         if left <= 0.0:
             return

@@ -21,11 +21,11 @@ from copter.interior.stopping import Stopped
 from copter.interior.verdicts import elastic, recession
 from copter.interior.vertex import vertices
 from copter.numerics.scaling import equilibrate
+from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Residuals, Solution, Status
+from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Watch
 from copter.settings import Settings
-from copter.testing import Judged, check, is_improving_ray, is_infeasibility_ray
 
 Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
@@ -115,7 +115,7 @@ class InteriorSolve:
 
     def optimal(self, answer: Answer) -> bool:
         """Whether the checker finds the answer within tolerance."""
-        within = residuals_of(answer.judged).within(self.settings.tolerance, self.settings.absolute_tolerance)
+        within = answer.judged.residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
         return within and answer.judged.complementarity <= self.settings.tolerance
 
     # Points -------------------------------------------------------------------------------------------------------
@@ -295,18 +295,16 @@ class InteriorSolve:
 
     def solution(self, answer: Answer, status: Status, ray: Floats | None) -> Solution:
         """The answer as a Solution."""
-        lp, judged = self.lp, answer.judged
-        return Solution(
-            status=status,
-            objective=judged.objective,
-            bound=judged.bound,
-            bound_is_certified=judged.bound_is_certified,
-            residuals=residuals_of(judged),
-            iterations=self.iterations,
+        return Solution.of_program(
+            self.lp,
+            status,
+            answer.x,
+            answer.y,
+            answer.judged,
+            ray,
             solve_time_s=self.watch.elapsed_s,
-            working_columns=lp.shape[1],
-            _ray=None if ray is None else (lambda: ray),
-            _dense=lambda: (answer.x, answer.y, lp.c - lp.A.T @ answer.y),
+            iterations=self.iterations,
+            working_columns=self.lp.shape[1],
         )
 
 
@@ -323,16 +321,8 @@ def cleaned(ray: Floats) -> Floats | None:
     return np.where(np.abs(ray) <= RAY_CLEANING * size, 0.0, ray / size)
 
 
-def residuals_of(judged: Judged) -> Residuals:
-    """What the checker found, as a solution reports it."""
-    return Residuals(
-        judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute, judged.gap_absolute
-    )
-
-
 def demerit(judged: Judged) -> float:
     """How far a point is from optimal: the worst of all residuals."""
-    residuals = residuals_of(judged)
-    relative = max(residuals.primal, residuals.dual, residuals.gap, judged.complementarity)
-    worst = max(relative, residuals.primal_absolute, residuals.dual_absolute)
+    relative = max(judged.primal, judged.dual, judged.gap, judged.complementarity)
+    worst = max(relative, judged.primal_absolute, judged.dual_absolute)
     return worst if np.isfinite(worst) else np.inf

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from copter.interior.method import Answer, Callback, InteriorSolve
 from copter.interior.stopping import Stopped, unless_stopped
 from copter.presolve import Presolved, presolve
+from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Watch
 from copter.settings import Settings
-from copter.testing import check
 
 Floats = NDArray[np.float64]
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError
+from copter.model.inventory import Inventory
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import SparseValues, Status
-
-if TYPE_CHECKING:
-    from copter.model.inventory import Inventory
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -60,6 +57,35 @@ def limit_rows(limits: Floats, counts: Ints) -> sp.csr_array:
     entries = np.flatnonzero(np.repeat(finite, counts))
     start = np.concatenate(([0], np.cumsum(counts[finite]))).astype(np.int64)
     return sp.csr_array((np.ones(len(entries)), entries, start), shape=(int(finite.sum()), int(counts.sum())))
+
+
+def sparse_values(model: Inventory, key: Ints, x: Floats, y: Floats) -> SparseValues:
+    """Values of a solution of the model as it now stands.
+
+    Parameters
+    ----------
+    key : ndarray (k,) int64
+        slot << 32 | column of the columns that may be off their lower bounds, ascending.
+    x : ndarray (k,)
+    y : ndarray (rows,)
+        Prices by row slot, in the signs of the model's sense.
+    """
+    version = model.version
+
+    def lower_of(request: Hashable) -> Floats:
+        model.require_unchanged(request, version)
+        return model.bounds(request)[0]
+
+    values = SparseValues(
+        key=key,
+        x=x,
+        y=y,
+        slot_of=dict(model._slot_of),
+        row_of=dict(model._row_of),
+        lower_of=lower_of,
+        dense=lambda: dense_solution(model, values, version),
+    )
+    return values
 
 
 def dense_solution(model: Inventory, sparse: SparseValues, version: int) -> tuple[Floats, Floats, Floats]:

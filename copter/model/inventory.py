@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import CopterError, DimensionError, DuplicateHandleError, StaleSolutionError, UnknownHandleError
 from copter.matrix import Template
-from copter.model.assembly import assemble
 from copter.model.checks import Costs, checked_cost, finite, hashable, stored_cost
 from copter.model.ledger import Ledger
 from copter.model.usage import Pattern, Usage, pattern_of
-from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
@@ -79,10 +77,6 @@ class Inventory(Ledger):
         """Objective coefficients of a request's columns, (n,), a new array."""
         return self._sign * np.asarray(self._matrix.costs_of(self._slot(request))) + 0.0
 
-    def to_linear_program(self) -> LinearProgram:
-        """The model as one LP: columns by request in the order added; rows are resources, then finite limits."""
-        return assemble(self)
-
     def __contains__(self, request: Hashable) -> bool:
         return request in self._slot_of
 
@@ -133,13 +127,10 @@ class Inventory(Ledger):
                 f"{what} has {n} columns, the usage {len(pattern[0]) - 1}: to change their number, remove and add again"
             )
 
-    def _require_unchanged(self, request: Hashable, version: int) -> None:
+    def require_unchanged(self, request: Hashable, version: int) -> None:
+        """Raise StaleSolutionError if a request has been removed since a version of the model."""
         if self._added_at.get(request, version + 1) > version:
             raise StaleSolutionError(f"request {request!r} has been removed since this solution was found")
-
-    def _lower_of(self, request: Hashable) -> Floats:
-        """Lower bounds of a request's columns, whether it is fixed or not."""
-        return self.bounds(request)[0]
 
     def _signed(self, request: Hashable, scale: float, offset: float) -> tuple[float, float]:
         """Scale and offset of costs as minimised."""

@@ -132,15 +132,23 @@ class Ledger:
 
     def _op_count(self, resource: Hashable, count: float) -> None:
         """A resource has so many units; its row is made when it is new."""
+        row = self._row_of.get(resource)
+        self._set_row(resource, -np.inf if row is None else float(self._matrix.row_lower[row]), count)
+
+    def _op_rows(self, resources: list[Hashable], lower: Floats, upper: Floats) -> None:
+        """The sums of usage of these resources lie between bounds; rows are made for those that are new."""
+        for resource, low, high in zip(resources, lower.tolist(), upper.tolist(), strict=True):
+            self._set_row(resource, low, high)
+
+    def _set_row(self, resource: Hashable, lower: float, upper: float) -> None:
         matrix = self._matrix
         if resource in self._row_of:
             row = self._row_of[resource]
-            lower, upper = float(matrix.row_lower[row]), float(matrix.row_upper[row])
-            matrix.set_row_bounds(row, lower, count)
-            self._note(matrix.set_row_bounds, row, lower, upper)
+            self._note(matrix.set_row_bounds, row, float(matrix.row_lower[row]), float(matrix.row_upper[row]))
+            matrix.set_row_bounds(row, lower, upper)
         else:
             reused = bool(matrix.free_rows)
-            row = matrix.add_row(-np.inf, count)
+            row = matrix.add_row(lower, upper)
             self._note(matrix.retract_row, row, reused)
             self._row_of[resource] = row
             self._note(self._row_of.__delitem__, resource)

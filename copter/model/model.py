@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from copter.errors import EditNotAllowedError, InvalidDataError
 from copter.matrix import Template
+from copter.model.assembly import assemble
 from copter.model.checks import (
     checked_bounds,
     checked_column,
@@ -25,7 +26,7 @@ from copter.model.checks import (
 from copter.model.cost_edits import CostEdits
 from copter.model.resource_edits import ResourceEdits
 from copter.model.usage import Pattern, Usage
-from copter.problem.linear_program import checked_vector
+from copter.problem.linear_program import LinearProgram, checked_vector
 
 
 class Model(ResourceEdits, CostEdits):
@@ -50,6 +51,10 @@ class Model(ResourceEdits, CostEdits):
         self, sense: Literal["max", "min"] = "max", offset: float = 0.0, cost_dtype: DTypeLike = np.float64
     ) -> None:
         super().__init__(sense, offset, cost_dtype)
+
+    def to_linear_program(self) -> LinearProgram:
+        """The model as one LP: columns by request in the order added; rows are resources, then finite limits."""
+        return assemble(self)
 
     # Requests -----------------------------------------------------------------------------------------------------
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import StaleSolutionError, UnknownHandleError
-
-if TYPE_CHECKING:
-    from copter.model.model import Model
+from copter.errors import UnknownHandleError
+from copter.problem.checker import Judged
+from copter.problem.linear_program import LinearProgram
+from copter.problem.residuals import Residuals
 
 Floats = NDArray[np.float64]
 
@@ -31,46 +30,39 @@ class Status(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Residuals:
-    """How far a point is from optimal, on the problem as given (docs/formulation.md, F6-F9).
+class SparseValues:
+    """A model's working columns and prices when the solution was made; every other column was at its lower bound.
 
     Attributes
     ----------
-    primal, dual, gap : float
-        Relative: ||row and bound violation|| / (1 + ||b||), ||reduced-cost violation|| / (1 + ||c||),
-        |P - D| / (1 + |P| + |D|).
-    primal_absolute, dual_absolute, gap_absolute : float
-        Largest violation of a row or bound, largest violation of a reduced cost's sign, |P - D|.
+    key : ndarray (k,) int64
+        slot << 32 | column of every working column, ascending.
+    x : ndarray (k,)
+        Their values.
+    y : ndarray (rows,)
+        Prices by row slot, in the signs of the model's sense.
+    slot_of, row_of : dict
+        Slot of every request and row of every resource then.
+    lower_of : callable
+        Lower bounds of a request's columns, a new array; StaleSolutionError if it has been removed since.
+    dense : callable
+        (x, y, reduced costs) in the order of ``Model.to_linear_program``; StaleSolutionError after any edit.
     """
-
-    primal: float
-    dual: float
-    gap: float
-    primal_absolute: float
-    dual_absolute: float
-    gap_absolute: float
-
-    def within(self, tolerance: float, absolute_tolerance: float) -> bool:
-        """Whether the relative triple and the absolute violations are within tolerance (NaN is not)."""
-        relative = self.primal <= tolerance and self.dual <= tolerance and self.gap <= tolerance
-        return relative and self.primal_absolute <= absolute_tolerance and self.dual_absolute <= absolute_tolerance
-
-
-@dataclass(frozen=True, slots=True)
-class SparseValues:
-    """Values of a model's working columns as they were when the solution was found."""
 
     key: NDArray[np.int64]
     x: Floats
     y: Floats
     slot_of: dict[Hashable, int]
     row_of: dict[Hashable, int]
-    model: Model
+    lower_of: Callable[[Hashable], Floats]
+    dense: Callable[[], tuple[Floats, Floats, Floats]]
 
 
 @dataclass(frozen=True)
 class Solution:
     """An answer, frozen and stamped with the version of the model that it belongs to.
+
+    Solves make it by :meth:`of_program` and :meth:`of_model`.
 
     Signs are those of HiGHS: y is the change of the optimal objective per unit of right-hand side, and
     reduced_costs = c - A'y, for minimisation and maximisation alike.
@@ -102,6 +94,7 @@ class Solution:
     bound: float
     bound_is_certified: bool
     residuals: Residuals
+    _dense: Callable[[], tuple[Floats, Floats, Floats]] = field(repr=False)
     iterations: int = 0
     pricing_passes: int = 0
     proximal_steps: int = 0
@@ -109,10 +102,79 @@ class Solution:
     model_version: int = 0
     restart_reason: str | None = None
     working_columns: int = 0
-    _ray: Callable[[], Floats] | None = field(default=None, repr=False)
-    _dense: Callable[[], tuple[Floats, Floats, Floats]] | None = field(default=None, repr=False)
     _sparse: SparseValues | None = field(default=None, repr=False)
+    _ray: Callable[[], Floats] | None = field(default=None, repr=False)
     _cache: dict[str, tuple[Floats, Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_program(
+        cls,
+        lp: LinearProgram,
+        status: Status,
+        x: Floats,
+        y: Floats,
+        judged: Judged,
+        ray: Floats | None = None,
+        *,
+        solve_time_s: float,
+        iterations: int = 0,
+        pricing_passes: int = 0,
+        proximal_steps: int = 0,
+        working_columns: int = 0,
+    ) -> Solution:
+        """A linear program's solution: the point (x, y), and what the checker says of it."""
+        reduced_costs = lp.c - lp.A.T @ y
+        return cls(
+            status=status,
+            objective=judged.objective,
+            bound=judged.bound,
+            bound_is_certified=judged.bound_is_certified,
+            residuals=judged.residuals,
+            iterations=iterations,
+            pricing_passes=pricing_passes,
+            proximal_steps=proximal_steps,
+            solve_time_s=solve_time_s,
+            working_columns=working_columns,
+            _dense=lambda: (x, y, reduced_costs),
+            _ray=None if ray is None else (lambda: ray),
+        )
+
+    @classmethod
+    def of_model(
+        cls,
+        status: Status,
+        objective: float,
+        bound: float,
+        bound_is_certified: bool,
+        residuals: Residuals,
+        values: SparseValues,
+        ray: Callable[[], Floats] | None = None,
+        *,
+        solve_time_s: float,
+        model_version: int,
+        iterations: int = 0,
+        pricing_passes: int = 0,
+        proximal_steps: int = 0,
+        restart_reason: str | None = None,
+    ) -> Solution:
+        """A model's solution: its working columns and prices; dense arrays and the ray are made when asked for."""
+        return cls(
+            status=status,
+            objective=objective,
+            bound=bound,
+            bound_is_certified=bound_is_certified,
+            residuals=residuals,
+            iterations=iterations,
+            pricing_passes=pricing_passes,
+            proximal_steps=proximal_steps,
+            solve_time_s=solve_time_s,
+            model_version=model_version,
+            restart_reason=restart_reason,
+            working_columns=len(values.key),
+            _dense=values.dense,
+            _sparse=values,
+            _ray=ray,
+        )
 
     @property
     def gap(self) -> float:
@@ -141,17 +203,13 @@ class Solution:
 
     def _arrays(self) -> tuple[Floats, Floats, Floats]:
         if "dense" not in self._cache:
-            if self._dense is None:
-                raise StaleSolutionError("this solution holds no dense values")
             self._cache["dense"] = self._dense()
         return self._cache["dense"]
 
     def of(self, request: Hashable) -> Floats:
         """Values of one request's columns, (n,)."""
         columns, values = self.columns_of(request)
-        sparse = self._require_sparse()
-        sparse.model._require_unchanged(request, self.model_version)
-        dense = sparse.model._lower_of(request)
+        dense = self._require_sparse().lower_of(request)
         dense[columns] = values
         return dense
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from copter.kernels.accumulate import block_violation
 from copter.numerics.sums import inner, norm
-from copter.problem.solution import Residuals
+from copter.problem.residuals import Residuals, relative_gap
 from copter.proximal.newton import Rows
 from copter.proximal.pricing import Priced
 from copter.proximal.working_set import WorkingSet
@@ -20,11 +20,6 @@ def norm_of_bounds(rows: Rows) -> float:
     low = np.where(np.isfinite(rows.lower), np.abs(rows.lower), 0.0)
     high = np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0)
     return norm(np.maximum(low, high))
-
-
-def relative_gap(primal: float, dual: float) -> float:
-    """|P - D| / (1 + |P| + |D|), equation F8."""
-    return abs(primal - dual) / (1.0 + abs(primal) + abs(dual))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from copter.matrix import BlockMatrix
 from copter.numerics.sums import inner
-from copter.problem.solution import Residuals, Status
+from copter.problem.residuals import Residuals
+from copter.problem.solution import Status
 from copter.proximal.certificates import farkas, improving_ray
 from copter.proximal.descent import descend
 from copter.proximal.iterate import Iterate

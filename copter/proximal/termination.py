@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from copter.problem.solution import Residuals, Status
+from copter.problem.residuals import Residuals
+from copter.problem.solution import Status
 from copter.settings import Settings
 
 

@@ -6,25 +6,23 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter import shims
 from copter.errors import SnapshotError
-from copter.model.assembly import dense_ray, dense_solution
 from copter.model.model import Model
-from copter.problem.solution import Residuals, Solution, SparseValues, Status
+from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
-from copter.proximal.solve import Outcome, Solve
 from copter.runtime.guard import Guard
 from copter.runtime.watch import Watch
-from copter.session import snapshot
+from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
 from copter.settings import Settings
-from copter.shims import IntegerPlan, RoundingShim, Shim, shim_by_name
+from copter.shims import IntegerPlan, RoundingShim, Shim
 from copter.shims.plan import IDLE
-from copter.solving.interior_start import InteriorStart
+from copter.solving.warm import Callback, warm_solve
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync
@@ -73,9 +71,7 @@ class Session:
         if journal is not None:
             self.journal(journal, sync)
 
-    def solve(
-        self, deadline_s: float | None = None, callback: Callable[[int, float, float], bool | None] | None = None
-    ) -> Solution:
+    def solve(self, deadline_s: float | None = None, callback: Callback | None = None) -> Solution:
         """Solve the model as it now stands, from the state that the last solve left.
 
         Parameters
@@ -96,18 +92,10 @@ class Session:
             if reason is not None:
                 self._iterate = Iterate(self.settings.sigma)
             with Watch(settings.time_limit_s) as watch:
-                outcome = Solve(
-                    self.model._matrix,
-                    self._iterate,
-                    settings,
-                    callback,
-                    self.model._sign * self.model.offset,
-                    watch,
-                    InteriorStart(self.model, self._iterate, settings, watch),
-                ).run()
-            if outcome.status in DIVERGED:
-                self._restart = f"the last solve ended {outcome.status.value}"
-            return self._solution(outcome, reason, watch.elapsed_s)
+                solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
+            if solution.status in DIVERGED:
+                self._restart = f"the last solve ended {solution.status.value}"
+            return solution
 
     def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
         """Solve the LP, then make a whole plan of it.
@@ -136,13 +124,13 @@ class Session:
         self._settings_by(deadline_s)
         searches = isinstance(shim, str) and shim != "rounding"
         if isinstance(shim, str):
-            shim_by_name(shim, 0.0)
+            shims.shim_by_name(shim, 0.0)
         limit = deadline_s if deadline_s is None or not searches else LP_SHARE * deadline_s
         solution = self.solve(deadline_s=limit)
         self.last_solution = solution
         if isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
-            shim = shim_by_name(shim, left)
+            shim = shims.shim_by_name(shim, left)
         self._plan = (shim or RoundingShim())(self.model, solution, self._plan)
         return self._plan
 
@@ -194,7 +182,17 @@ class Session:
     def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
         """How pickle and copy take a session: model, iterate, settings, plan; the journal stays with the original."""
         with self._guard.held("being copied"), self.model._guard.held("being copied"):
-            return snapshot.session_from, (type(self), snapshot.session_state(self), None, "a copied session")
+            return restored, (type(self), plain(self._state()))
+
+    def _state(self) -> SessionState:
+        """What a snapshot holds."""
+        return SessionState(self.model, self.settings, self._iterate, self._restart, self._plan)
+
+    @classmethod
+    def _from_state(cls, state: SessionState) -> Session:
+        session = cls(state.model, state.settings)
+        session._iterate, session._restart, session._plan = state.iterate, state.restart, state.plan
+        return session
 
     # Durability ---------------------------------------------------------------------------------------------------
 
@@ -219,7 +217,7 @@ class Session:
             If an id is not a str, int, float, bool, None, bytes or a tuple of these.
         """
         with self._guard.held("being saved"), self.model._guard.held("being saved"):
-            snapshot.save(self, path)
+            save_state(self._state(), path)
             if self.model._journal is not None and restart_journal:
                 self.model._journal.restart()
 
@@ -251,7 +249,7 @@ class Session:
             the process was killed while writing it, is left out: it was not acknowledged.
         """
         find = journal is NAMED
-        return snapshot.load(cls, path, settings, None if find else journal, find, checked_sync(sync))
+        return cls._from_state(load_state(path, settings, None if find else journal, find, checked_sync(sync)))
 
     def journal(self, path: PathLike | None, sync: str = "batch") -> None:
         """Append every edit of the model to a file from now on; None ends that.
@@ -282,40 +280,10 @@ class Session:
                 self.model._journal.close()
                 self.model._journal = None
             if path is not None:
-                base = encode(snapshot.session_state(self))
+                base = encode(plain(self._state()))
                 self.model._journal = Journal.create(path, History(), base, policy)
 
-    def _solution(self, outcome: Outcome, reason: str | None, seconds: float) -> Solution:
-        model, sign = self.model, self.model._sign
-        ws = self._iterate.ws
-        objective = sign * outcome.objective + model.offset
-        rounding = model._matrix.rounding_bound()
-        certified = outcome.priced.certified and isfinite(rounding)
-        bound = sign * (outcome.priced.bound - (rounding if isfinite(rounding) else 0.0)) + model.offset
-        raw = outcome.residuals
-        gap = abs(objective - bound)
-        residuals = Residuals(
-            raw.primal, raw.dual, gap / (1.0 + abs(objective) + abs(bound)), raw.primal_absolute, raw.dual_absolute, gap
-        )
-        sparse = SparseValues(
-            ws.key, ws.x.copy(), sign * outcome.priced.y, dict(model._slot_of), dict(model._row_of), model
-        )
-        version = model.version
-        status, ray = outcome.status, outcome.ray
-        return Solution(
-            status=status,
-            objective=objective,
-            bound=bound,
-            bound_is_certified=certified,
-            residuals=residuals,
-            iterations=outcome.newton_steps,
-            pricing_passes=outcome.passes,
-            proximal_steps=outcome.proximal_steps,
-            solve_time_s=seconds,
-            model_version=version,
-            restart_reason=reason,
-            working_columns=ws.size,
-            _ray=None if ray is None else (lambda: dense_ray(model, sparse, status, ray, version)),
-            _dense=lambda: dense_solution(model, sparse, version),
-            _sparse=sparse,
-        )
+
+def restored(kind: type[Session], values: dict[str, Any]) -> Session:
+    """A session of this class from the values of a pickle or a copy."""
+    return kind._from_state(state_from(values, None, "a copied session"))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from copter.errors import CopterError, SnapshotError
 from copter.model.model import Model
+from copter.proximal.iterate import Iterate
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
 from copter.settings import Settings
+from copter.shims.plan import IntegerPlan
 from copter.storage.encoding import Buffers, Reader, encode
 from copter.storage.files import PathLike, read_file, write_atomically
 from copter.storage.journal import MAGIC as JOURNAL_MAGIC
 from copter.storage.journal import Contents, History, Journal, Sync, operations_of
-
-if TYPE_CHECKING:
-    from copter.session.session import Session
 
 MAGIC = b"\x89COPTERS"
 FORMAT = 1
@@ -27,9 +26,32 @@ HEADER = struct.Struct("<8sHHQ")  # magic, format, zero, length of the payload; 
 DIGEST = 32
 
 
-def session_state(session: Session, path: PathLike | None = None) -> Plain:
+@dataclass(frozen=True)
+class SessionState:
+    """What a session is made of: what a snapshot holds, and what :meth:`copter.Session.load` builds a session from.
+
+    Attributes
+    ----------
+    model : Model
+        With its journal, if it is to write one.
+    settings : Settings
+    iterate : Iterate
+    restart : str or None
+        Why the next solve starts cold; None where it does not.
+    plan : IntegerPlan or None
+        The last one, which the next one is compared with.
+    """
+
+    model: Model
+    settings: Settings
+    iterate: Iterate
+    restart: str | None
+    plan: IntegerPlan | None
+
+
+def plain(state: SessionState, path: PathLike | None = None) -> Plain:
     """All of a session as plain values; `path` is where they will be, so that the journal is found from there."""
-    journal = session.model._journal
+    journal = state.model._journal
     history: Plain | None = None
     if journal is not None and path is not None:
         folder = os.path.dirname(os.path.abspath(path))
@@ -41,27 +63,27 @@ def session_state(session: Session, path: PathLike | None = None) -> Plain:
             "journal": os.path.relpath(journal.path, folder),
         }
     return {
-        "model": model_state(session.model),
-        "iterate": iterate_state(session._iterate),
-        "settings": asdict(session.settings),
-        "restart": session._restart,
-        "plan": plan_state(session._plan),
+        "model": model_state(state.model),
+        "iterate": iterate_state(state.iterate),
+        "settings": asdict(state.settings),
+        "restart": state.restart,
+        "plan": plan_state(state.plan),
         "history": history,
     }
 
 
-def save(session: Session, path: PathLike) -> None:
+def save_state(state: SessionState, path: PathLike) -> None:
     """Write a snapshot."""
-    write_atomically(path, sealed(encode(session_state(session, path))))
+    write_atomically(path, sealed(encode(plain(state, path))))
 
 
 def sealed(payload: Buffers) -> Buffers:
     """A payload behind its header and checksum."""
     front = HEADER.pack(MAGIC, FORMAT, 0, sum(len(part) for part in payload))
-    state = blake2b(front, digest_size=DIGEST)
+    checksum = blake2b(front, digest_size=DIGEST)
     for part in payload:
-        state.update(part)
-    return [front, state.digest(), *payload]
+        checksum.update(part)
+    return [front, checksum.digest(), *payload]
 
 
 def unsealed(data: bytes, where: str) -> memoryview:
@@ -77,24 +99,39 @@ def unsealed(data: bytes, where: str) -> memoryview:
         raise SnapshotError(f"{where} has format {version}, this copter reads up to {FORMAT}: use a newer copter")
     if len(view) != begin + length:
         raise SnapshotError(f"{where} is cut short or damaged: {len(view)} bytes, its head says {begin + length}")
-    state = blake2b(view[: HEADER.size], digest_size=DIGEST)
-    state.update(view[begin:])
-    if state.digest() != bytes(view[HEADER.size : begin]):
+    checksum = blake2b(view[: HEADER.size], digest_size=DIGEST)
+    checksum.update(view[begin:])
+    if checksum.digest() != bytes(view[HEADER.size : begin]):
         raise SnapshotError(f"{where} is damaged: its checksum does not hold")
     return view[begin:]
 
 
-def load(
-    kind: type[Session], path: PathLike, settings: Settings | None, journal: PathLike | None, find: bool, sync: Sync
-) -> Session:
-    """A session from a snapshot or from a journal that holds its model; `find`: use the journal that the file names."""
+def load_state(
+    path: PathLike, settings: Settings | None, journal: PathLike | None, find: bool, sync: Sync
+) -> SessionState:
+    """A session's state from a snapshot, or from a journal that starts with a model.
+
+    Parameters
+    ----------
+    path : path
+    settings : Settings, optional
+        Those that were saved by default.
+    journal : path or None
+        The journal that goes on from the snapshot; None for none.
+    find : bool
+        Whether to use the journal that the snapshot names instead.
+    sync : {"always", "batch", "never"}
+
+    Raises
+    ------
+    SnapshotError
+    """
     data, where = read_file(path), os.fspath(path)
     if data[: len(JOURNAL_MAGIC)] == JOURNAL_MAGIC:
-        return _from_journal(kind, path, settings, sync)
-    state = read_state(unsealed(data, where), where)
+        return _from_journal(path, settings, sync)
+    values = read_state(unsealed(data, where), where)
     del data
-    session = session_from(kind, state, settings, where)
-    history = state["history"]
+    state, history = state_from(values, settings, where), values["history"]
     if find and history is not None:
         journal = Path(path).absolute().parent / str(history["journal"])
         if not os.path.exists(journal):
@@ -103,52 +140,54 @@ def load(
                 "as it was when the snapshot was taken"
             )
     if journal is None:
-        return session
+        return state
     if history is None:
         raise SnapshotError(f"{where} was saved without a journal, so {os.fspath(journal)} cannot be its own")
-    _follow(session, journal, History(history["lineage"], history["edits"], history["chain"]), where, sync)
-    return session
-
-
-def read_state(payload: memoryview, where: str) -> Plain:
-    """The values of a session; SnapshotError if they are not those of one."""
-    state = Reader(payload, where).whole()
-    keys = {"model", "iterate", "settings", "restart", "plan", "history"}
-    if not isinstance(state, dict) or set(state) != keys:
-        raise SnapshotError(f"{where} does not hold a session")
+    _follow(state.model, journal, History(history["lineage"], history["edits"], history["chain"]), where, sync)
     return state
 
 
-def session_from(kind: type[Session], state: Plain, settings: Settings | None, where: str) -> Session:
-    """A session from its values."""
+def read_state(payload: memoryview, where: str) -> Plain:
+    """The plain values of a session; SnapshotError if they are not those of one."""
+    values = Reader(payload, where).whole()
+    keys = {"model", "iterate", "settings", "restart", "plan", "history"}
+    if not isinstance(values, dict) or set(values) != keys:
+        raise SnapshotError(f"{where} does not hold a session")
+    return values
+
+
+def state_from(values: Plain, settings: Settings | None, where: str) -> SessionState:
+    """A session's state from its plain values; `settings` instead of the saved ones where they are given."""
     try:
-        model = model_from(state["model"])
-        session = kind(model, settings or Settings(**state["settings"]))
-        session._iterate = iterate_from(state["iterate"], model)
-        session._restart = state["restart"]
-        session._plan = plan_from(state["plan"])
+        model = model_from(values["model"])
+        return SessionState(
+            model,
+            settings or Settings(**values["settings"]),
+            iterate_from(values["iterate"], model),
+            values["restart"],
+            plan_from(values["plan"]),
+        )
     except (CopterError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         raise SnapshotError(f"{where} does not hold a session that can be restored: {error}") from error
-    return session
 
 
-def _from_journal(kind: type[Session], path: PathLike, settings: Settings | None, sync: Sync) -> Session:
-    """A session from a journal that starts with a model."""
+def _from_journal(path: PathLike, settings: Settings | None, sync: Sync) -> SessionState:
+    """A session's state from a journal that starts with a model."""
     journal, contents = Journal.resume(path, sync)
     try:
         if contents.base is None:
             raise SnapshotError(f"{os.fspath(path)} is a journal that goes on from a snapshot: load the snapshot")
         where = f"the journal {os.fspath(path)}"
-        session = session_from(kind, read_state(contents.base, where), settings, where)
-        replay(session.model, contents, contents.first.edits, where)
+        state = state_from(read_state(contents.base, where), settings, where)
+        replay(state.model, contents, contents.first.edits, where)
     except BaseException:
         journal.close()
         raise
-    session.model._journal = journal
-    return session
+    state.model._journal = journal
+    return state
 
 
-def _follow(session: Session, path: PathLike, history: History, where: str, sync: Sync) -> None:
+def _follow(model: Model, path: PathLike, history: History, where: str, sync: Sync) -> None:
     """Do the edits of a journal that a snapshot does not hold yet, and go on writing it."""
     journal, contents = Journal.resume(path, sync)
     try:
@@ -163,14 +202,14 @@ def _follow(session: Session, path: PathLike, history: History, where: str, sync
             )
         if contents.last.edits >= history.edits and places[history.edits].chain != history.chain:
             raise SnapshotError(f"{name} and {where} do not hold the same edits")
-        replay(session.model, contents, history.edits, name)
+        replay(model, contents, history.edits, name)
         if contents.last.edits < history.edits:
             journal.history = history
             journal.restart()
     except BaseException:
         journal.close()
         raise
-    session.model._journal = journal
+    model._journal = journal
 
 
 def replay(model: Model, contents: Contents, first: int, where: str) -> None:

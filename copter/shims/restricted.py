@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
+from copter.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
@@ -50,8 +51,6 @@ class RestrictedShim:
         CopterError
             If the search is "exact" and highspy is not installed.
         """
-        from copter.integer.solve import solve_integer
-
         started = time.perf_counter()
         rounded = RoundingShim()(model, solution, previous)
         slots, columns = candidates(model, solution, rounded)

@@ -1,4 +1,4 @@
-"""One linear program by the proximal-point method: scaled, as one request of a session, judged as given."""
+"""One linear program by the proximal-point method: scaled, as one request of a model, judged as given."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 from copter.model.model import Model
 from copter.numerics.scaling import Scaling, equilibrate
+from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
-from copter.problem.solution import Residuals, Solution, Status
+from copter.problem.solution import Solution, Status
+from copter.proximal.iterate import Iterate
 from copter.runtime.watch import Watch
-from copter.session.session import Session
 from copter.settings import Settings
-from copter.testing import check
+from copter.solving.warm import warm_solve
 
 COLUMNS = "columns"
 TIGHTENINGS = 3  # times that the scaled problem's tolerance is cut tenfold where the unscaled residuals ask for it
@@ -26,75 +27,77 @@ def solve_proximal(
     watch: Watch,
     callback: Callable[[int, float, float], bool | None] | None = None,
 ) -> Solution:
-    """Solve by the proximal-point method of sessions alone, from a cold start."""
+    """Solve by the proximal-point method of sessions alone, from a cold start.
+
+    Where the scaled problem's optimum is not within tolerance once it is unscaled, the solve goes on from there with a
+    tighter tolerance.
+    """
     settings = replace(settings, interior_columns=0)
-    session, scaling = scaled_session(lp, settings)
-    solution = None
-    for attempt in range(TIGHTENINGS + 1):
+    model, scaling = scaled_model(lp)
+    iterate = Iterate(settings.sigma)
+    attempt = 0
+    while True:
         factor = 10.0**-attempt
-        session.settings = replace(
+        left_s = max(settings.time_limit_s - watch.elapsed_s, 1e-3)
+        tighter = replace(
             settings,
             tolerance=settings.tolerance * factor,
             absolute_tolerance=settings.absolute_tolerance * factor,
-            time_limit_s=max(settings.time_limit_s - watch.elapsed_s, 1e-3),
+            time_limit_s=left_s,
         )
-        scaled = session.solve(callback=callback)
+        with Watch(left_s) as inner:
+            scaled = warm_solve(model, iterate, tighter, inner, callback)
         solution = unscaled(lp, scaling, scaled, settings, watch.elapsed_s)
-        if scaled.status is not Status.OPTIMAL or solution.status is Status.OPTIMAL or watch():
-            break
-    assert solution is not None
-    return solution
+        within = scaled.status is not Status.OPTIMAL or solution.status is Status.OPTIMAL
+        if within or attempt == TIGHTENINGS or watch():
+            return solution
+        attempt += 1
 
 
-def scaled_session(lp: LinearProgram, settings: Settings) -> tuple[Session, Scaling]:
-    """A session over the equilibrated program: one request without a limit, one resource a row."""
+def scaled_model(lp: LinearProgram) -> tuple[Model, Scaling]:
+    """A model of the equilibrated program: one request without a limit, one resource for each row."""
     scaling, matrix = equilibrate(lp)
     model = Model(lp.sense)
+    rows = list(range(lp.shape[0]))
     with np.errstate(invalid="ignore"):
-        low, high = lp.row_lower * scaling.row, lp.row_upper * scaling.row
-    for i in range(lp.shape[0]):
-        model._row_of[i] = model._matrix.add_row(low[i], high[i])
+        model._apply("rows", rows, lp.row_lower * scaling.row, lp.row_upper * scaling.row)
     if lp.shape[1]:
         model.add_request(
             COLUMNS,
             lp.c * scaling.column / scaling.cost,
             usage=matrix,
-            resources=list(range(lp.shape[0])),
+            resources=rows,
             limit=np.inf,
             lower=lp.col_lower / scaling.column,
             upper=lp.col_upper / scaling.column,
         )
-    return Session(model, settings), scaling
+    return model, scaling
 
 
 def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Settings, seconds: float) -> Solution:
     """The scaled problem's solution in the terms of the original one, judged anew."""
-    x, y, _ = scaled._arrays() if lp.shape[1] else (np.zeros(0), np.zeros(lp.shape[0]), np.zeros(0))
+    x, y = (scaled.x, scaled.y) if lp.shape[1] else (np.zeros(0), np.zeros(lp.shape[0]))
     x = np.clip(x * scaling.column, lp.col_lower, lp.col_upper)
     y = y[: lp.shape[0]] * scaling.row * scaling.cost
     judged = check(lp, x, y)
-    residuals = Residuals(
-        judged.primal, judged.dual, judged.gap, judged.primal_absolute, judged.dual_absolute, judged.gap_absolute
-    )
     status = scaled.status
-    if status is Status.OPTIMAL and not residuals.within(settings.tolerance, settings.absolute_tolerance):
+    if status is Status.OPTIMAL and not judged.residuals.within(settings.tolerance, settings.absolute_tolerance):
         status = Status.NUMERICAL_ERROR
     ray = scaled.ray
     if ray is not None:
         ray = ray * (scaling.row if status is Status.PRIMAL_INFEASIBLE else scaling.column)
         size = float(np.abs(ray).max(initial=0.0))
         ray = ray / size if size > 0 else ray
-    reduced = lp.c - lp.A.T @ y
-    return replace(
-        scaled,
-        status=status,
-        objective=judged.objective,
-        bound=judged.bound,
-        bound_is_certified=judged.bound_is_certified,
-        residuals=residuals,
+    return Solution.of_program(
+        lp,
+        status,
+        x,
+        y,
+        judged,
+        ray,
         solve_time_s=seconds,
-        _ray=None if ray is None else (lambda: ray),
-        _dense=lambda: (x, y, reduced),
-        _sparse=None,
-        _cache={},
+        iterations=scaled.iterations,
+        pricing_passes=scaled.pricing_passes,
+        proximal_steps=scaled.proximal_steps,
+        working_columns=scaled.working_columns,
     )

@@ -202,9 +202,7 @@ def knapsack() -> LinearProgram:
 
 @pytest.mark.parametrize("how", ["between relaxations", "in a relaxation"])
 def test_ctrl_c_ends_the_search_with_the_best_point(monkeypatch, how):
-    import copter.solving.solve
-
-    solve, calls = copter.solving.solve.solve, []
+    solve, calls = copter.solve, []
 
     def interrupted(lp, asked=None, callback=None):
         calls.append(lp)
@@ -214,7 +212,8 @@ def test_ctrl_c_ends_the_search_with_the_best_point(monkeypatch, how):
             raise KeyboardInterrupt
         return solve(lp, asked, lambda *_: True)
 
-    monkeypatch.setattr(copter.solving.solve, "solve", interrupted)
+    for caller in ("search", "relaxation"):
+        monkeypatch.setattr(f"copter.integer.{caller}.solve", interrupted)
     lp = knapsack()
     found = copter.solve_integer(lp)
     assert len(calls) == 3

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from copter import Model, Residuals, Session, Solution, Status
 from copter.errors import SettingsError
-from copter.problem.solution import SparseValues
+from copter.model.assembly import sparse_values
+from copter.problem.residuals import relative_gap
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, Plan
 
@@ -82,17 +83,15 @@ class ColdHighsSession(Session):
         y = np.zeros(max(model._row_of.values(), default=-1) + 1)
         for resource, price in zip(model.resources, prices, strict=True):
             y[model._row_of[resource]] = price
-        gap = abs(objective - bound)
-        relative = gap / (1.0 + abs(objective) + abs(bound))
-        return Solution(
-            status=Status.OPTIMAL if optimal else Status.TIME_LIMIT,
-            objective=objective,
-            bound=max(bound, objective),
-            bound_is_certified=True,
-            residuals=Residuals(0.0, 0.0, relative, 0.0, 0.0, gap),
+        return Solution.of_model(
+            Status.OPTIMAL if optimal else Status.TIME_LIMIT,
+            objective,
+            max(bound, objective),
+            True,
+            Residuals(0.0, 0.0, relative_gap(objective, bound), 0.0, 0.0, abs(objective - bound)),
+            sparse_values(model, key[order], value[order], y),
             solve_time_s=self.last_solve_s,
             model_version=model.version,
-            _sparse=SparseValues(key[order], value[order], y, dict(model._slot_of), dict(model._row_of), model),
         )
 
 

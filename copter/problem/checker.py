@@ -1,0 +1,167 @@
+"""The engine's own checker: residuals, bound and rays of a linear program, recomputed from the data as given.
+
+A solve is OPTIMAL, or a ray a proof, only if this file says so; it uses NumPy and SciPy and nothing of the methods that
+it judges. Tests and benchmarks judge with another checker that imports nothing of copter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problem.linear_program import LinearProgram
+from copter.problem.residuals import Residuals, relative_gap
+
+Floats = NDArray[np.float64]
+
+ROUNDING = 1e-14  # of a sum, as a share of the sum of its terms' absolute values
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the checker finds; the figures are defined in docs/formulation.md (F4, F6-F9).
+
+    `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
+    bound that it stands for, over 1 + |P| + |D|.
+    """
+
+    objective: float
+    bound: float
+    bound_is_certified: bool
+    primal: float
+    dual: float
+    gap: float
+    primal_absolute: float
+    dual_absolute: float
+    gap_absolute: float
+    complementarity: float
+
+    @property
+    def residuals(self) -> Residuals:
+        """The same figures as a solution reports them."""
+        return Residuals(self.primal, self.dual, self.gap, self.primal_absolute, self.dual_absolute, self.gap_absolute)
+
+
+def check(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
+    """Judge a primal point and row duals of an LP (HiGHS's signs) from the original data.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+    x : ndarray (n,)
+    y : ndarray (m,)
+        Rows' duals. A sign that no bound of the row supports counts as dual violation, as does a reduced cost that no
+        bound of its column supports.
+
+    Returns
+    -------
+    Judged
+        The bound leaves unsupported parts out; it is certified when there are none.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite or NaN figures are no figures within tolerance
+        return _judged(lp, x, y)
+
+
+def _judged(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
+    sign = 1.0 if lp.sense == "min" else -1.0
+    c, price = sign * lp.c, sign * np.asarray(y)
+    activity = lp.A @ x
+    violation = np.concatenate(
+        (
+            np.maximum(lp.row_lower - activity, 0.0),
+            np.maximum(activity - lp.row_upper, 0.0),
+            np.maximum(lp.col_lower - x, 0.0),
+            np.maximum(x - lp.col_upper, 0.0),
+        )
+    )
+    reduced = c - lp.A.T @ price
+    dual_value, wrong, product = 0.0, [], 0.0
+    for value, lower, upper, place in (
+        (price, lp.row_lower, lp.row_upper, activity),
+        (reduced, lp.col_lower, lp.col_upper, x),
+    ):
+        unsupported = ((value > 0) & np.isneginf(lower)) | ((value < 0) & np.isposinf(upper))
+        wrong.append(np.where(unsupported, value, 0.0))
+        supported = np.where(unsupported, 0.0, value)
+        at = np.where(supported > 0, lower, upper)
+        dual_value += float(np.sum(supported * np.where(supported == 0.0, 0.0, at)))
+        distance = np.where(supported == 0.0, 0.0, place - np.where(supported == 0.0, 0.0, at))
+        product = max(product, float(np.abs(supported * distance).max(initial=0.0)))
+    dual_violation = np.concatenate(wrong)
+    finite = np.concatenate((lp.row_lower[np.isfinite(lp.row_lower)], lp.row_upper[np.isfinite(lp.row_upper)]))
+    primal_value = float(c @ x)
+    objective, bound = sign * primal_value + lp.offset, sign * dual_value + lp.offset
+    return Judged(
+        objective=objective,
+        bound=bound,
+        bound_is_certified=not dual_violation.any(),
+        primal=float(np.linalg.norm(violation) / (1.0 + np.linalg.norm(finite))),
+        dual=float(np.linalg.norm(dual_violation) / (1.0 + np.linalg.norm(c))),
+        gap=relative_gap(objective, bound),
+        primal_absolute=float(violation.max(initial=0.0)),
+        dual_absolute=float(np.abs(dual_violation).max(initial=0.0)),
+        gap_absolute=abs(objective - bound),
+        complementarity=product / (1.0 + abs(objective) + abs(bound)),
+    )
+
+
+def integer_violation(lp: LinearProgram, x: Floats) -> float:
+    """Largest distance of an integer column's value from a whole number."""
+    values = np.asarray(x)[lp.integrality]
+    return float(np.abs(values - np.round(values)).max(initial=0.0))
+
+
+def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
+    """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive.
+
+    The ray is taken with its largest entry 1. Its value must be above what rounding leaves in it, and a multiplier that
+    no bound supports must be below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
+    values below 1 / tolerance is feasible then.
+    """
+    size = np.abs(ray).max(initial=0.0)
+    if not 0.0 < size < np.inf:
+        return False
+    price = ray / size
+    reduced = -(lp.A.T @ price)
+    terms = abs(lp.A).T @ np.abs(price)
+    value, margin, unsupported = 0.0, 0.0, 0.0
+    for multiplier, lower, upper, magnitude in (
+        (price, lp.row_lower, lp.row_upper, np.abs(price)),
+        (reduced, lp.col_lower, lp.col_upper, terms),
+    ):
+        bound = np.where(multiplier > 0, lower, upper)
+        none = (multiplier == 0) | np.isinf(bound)
+        unsupported = max(unsupported, float(np.abs(multiplier[none]).max(initial=0.0)))
+        bound = np.where(none, 0.0, bound)
+        value += float((multiplier * bound).sum())
+        margin += float((np.abs(bound) * magnitude).sum())
+    proven = np.isfinite(value) and value > ROUNDING * margin
+    return bool(proven and unsupported <= tolerance * min(1.0, value))
+
+
+def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
+    """Whether the LP improves for ever along a direction in x.
+
+    The ray is taken with its largest entry 1. A row or bound may move the wrong way by `tolerance`, and by no more than
+    `tolerance` times the slope, in units of the largest cost that takes part.
+    """
+    size = np.abs(ray).max(initial=0.0)
+    if not 0.0 < size < np.inf:
+        return False
+    direction = ray / size
+    slope = float(lp.c @ direction) * (1.0 if lp.sense == "min" else -1.0)
+    parts = np.abs(lp.c * direction)
+    if not slope < -ROUNDING * float(parts.sum()):
+        return False
+    dearest = float(np.abs(lp.c[np.abs(direction) > tolerance]).max(initial=0.0))
+    tolerance *= min(1.0, -slope / dearest) if dearest > 0 else 1.0
+    change = lp.A @ direction
+    blocked = (
+        (np.isfinite(lp.row_upper) & (change > tolerance)).any()
+        or (np.isfinite(lp.row_lower) & (change < -tolerance)).any()
+        or (np.isfinite(lp.col_upper) & (direction > tolerance)).any()
+        or (np.isfinite(lp.col_lower) & (direction < -tolerance)).any()
+    )
+    return not bool(blocked)

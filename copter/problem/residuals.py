@@ -1,0 +1,36 @@
+"""How far a point is from optimal (docs/formulation.md, F6-F9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """|P - D| / (1 + |P| + |D|), equation F8."""
+    return abs(objective - bound) / (1.0 + abs(objective) + abs(bound))
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """How far a point is from optimal, on the problem as given (docs/formulation.md, F6-F9).
+
+    Attributes
+    ----------
+    primal, dual, gap : float
+        Relative: ||row and bound violation|| / (1 + ||b||), ||reduced-cost violation|| / (1 + ||c||),
+        |P - D| / (1 + |P| + |D|).
+    primal_absolute, dual_absolute, gap_absolute : float
+        Largest violation of a row or bound, largest violation of a reduced cost's sign, |P - D|.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    primal_absolute: float
+    dual_absolute: float
+    gap_absolute: float
+
+    def within(self, tolerance: float, absolute_tolerance: float) -> bool:
+        """Whether the relative triple and the absolute violations are within tolerance (NaN is not)."""
+        relative = self.primal <= tolerance and self.dual <= tolerance and self.gap <= tolerance
+        return relative and self.primal_absolute <= absolute_tolerance and self.dual_absolute <= absolute_tolerance

@@ -1,0 +1,86 @@
+"""One warm solve of a model: from an iterate to a solution. Sessions and the one-shot proximal solve both call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+
+from copter.model.assembly import dense_ray, sparse_values
+from copter.model.model import Model
+from copter.problem.residuals import Residuals, relative_gap
+from copter.problem.solution import Solution
+from copter.proximal.iterate import Iterate
+from copter.proximal.solve import Outcome, Solve
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+from copter.solving.interior_start import InteriorStart
+
+Callback = Callable[[int, float, float], bool | None]
+
+
+def warm_solve(
+    model: Model,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    callback: Callback | None = None,
+    restart_reason: str | None = None,
+) -> Solution:
+    """Solve a model as it now stands, from an iterate.
+
+    Parameters
+    ----------
+    model : Model
+        Not edited; the caller holds its guard.
+    iterate : Iterate
+        Where the solve starts; moved to where it ends.
+    settings : Settings
+    watch : Watch
+        Runs since the solve began; says when it must stop.
+    callback : callable, optional
+        Called after each pricing pass as ``callback(passes, relative_gap, largest_violation)``; True ends the solve.
+    restart_reason : str, optional
+        Why the iterate is a new one, for the solution to say.
+
+    Returns
+    -------
+    Solution
+    """
+    start = InteriorStart(model, iterate, settings, watch)
+    outcome = Solve(model._matrix, iterate, settings, callback, model._sign * model.offset, watch, start).run()
+    return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
+
+
+def solution_of(
+    model: Model, iterate: Iterate, outcome: Outcome, seconds: float, restart_reason: str | None
+) -> Solution:
+    """How a solve ended, in the signs and with the constant of the model's objective."""
+    sign, raw = model._sign, outcome.residuals
+    objective = sign * outcome.objective + model.offset
+    rounding = model._matrix.rounding_bound()
+    certified = outcome.priced.certified and isfinite(rounding)
+    bound = sign * (outcome.priced.bound - (rounding if isfinite(rounding) else 0.0)) + model.offset
+    values = sparse_values(model, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
+    version, status, ray = model.version, outcome.status, outcome.ray
+    return Solution.of_model(
+        status,
+        objective,
+        bound,
+        certified,
+        Residuals(
+            raw.primal,
+            raw.dual,
+            relative_gap(objective, bound),
+            raw.primal_absolute,
+            raw.dual_absolute,
+            abs(objective - bound),
+        ),
+        values,
+        None if ray is None else (lambda: dense_ray(model, values, status, ray, version)),
+        solve_time_s=seconds,
+        model_version=version,
+        iterations=outcome.newton_steps,
+        pricing_passes=outcome.passes,
+        proximal_steps=outcome.proximal_steps,
+        restart_reason=restart_reason,
+    )
