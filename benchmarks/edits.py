@@ -251,7 +251,7 @@ def churned(gpus: int, share: float, rounds: int, warm_up: int) -> Row:
         if turn >= warm_up:
             times.append((processor, wall, edited, solution.pricing_passes, solution.iterations))
     middle = np.median(np.array(times), axis=0).tolist()
-    matrix, never = model._matrix, np.full(model._matrix.n_slots, -np.inf)
+    matrix, never = model.ledger.matrix, np.full(model.ledger.matrix.n_slots, -np.inf)
     floor_s, _ = medians(lambda: matrix.price(session._iterate.y, never, 1), 20)
     keys = ("processor_s", "wall_s", "edit_s", "passes", "newton_steps")
     return {
@@ -298,7 +298,7 @@ def steady(turns: int = 10_000) -> list[Row]:
     before, after = sizes.values()
     return [{
         "what": f"{turns:,} rounds of steady churn", "mib_at_a_tenth": before, "mib_at_the_end": after,
-        "slots": model._matrix.n_slots, "bar": 1.0, "met": after - before < 1.0,
+        "slots": model.ledger.matrix.n_slots, "bar": 1.0, "met": after - before < 1.0,
     }]  # fmt: skip
 
 

@@ -19,9 +19,9 @@ class Price:
     def setup(self, requests: int, threads: int) -> None:
         """Prices at the optimum, so that few columns are worth having."""
         rounds = Rounds(requests)
-        self.matrix = rounds.model._matrix
+        self.matrix = rounds.model.ledger.matrix
         self.y = np.zeros(self.matrix.n_rows)
-        rows = list(rounds.model._row_of.values())
+        rows = list(rounds.model.ledger.row_of.values())
         solution = rounds.session.solve()
         self.y[rows] = [-solution.price(resource) for resource in rounds.model.resources]
         self.threshold = np.zeros(self.matrix.n_slots)

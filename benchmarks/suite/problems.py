@@ -39,7 +39,7 @@ class Rounds:
     @property
     def template(self) -> object:
         """The pattern that all requests share."""
-        return next(iter(self.model._matrix.templates))
+        return next(iter(self.model.ledger.matrix.templates))
 
     def edit(self) -> None:
         """One round's edits."""

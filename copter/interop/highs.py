@@ -71,7 +71,7 @@ class HighsMirror:
         """Hand all edits since the last call over; return the seconds that HiGHS's own calls took."""
         if self._empty:
             self._sizes = {r: len(self.model.cost(r)) for r in self.model.requests}
-            self._added_at = {r: self.model._added_at[r] for r in self.model.requests}
+            self._added_at = {r: self.model.ledger.added_at[r] for r in self.model.requests}
             return self._pass_whole()
         kept = self._basis_by_request()
         seconds = self._delete_departed()
@@ -142,14 +142,14 @@ class HighsMirror:
         They are the same program to any solver, but HiGHS's dual simplex sorts all boxed columns in every ratio test:
         at 1.8 million of them that is half a second an iteration.
         """
-        slot = self.model._slot_of[request]
-        lower, upper = self.model._matrix.bounds_of(slot)
+        slot = self.model.ledger.slot(request)
+        lower, upper = self.model.ledger.matrix.bounds_of(slot)
         if self.model.fixed(request) is None and not lower.any():
-            upper[upper >= self.model._matrix.limit_of(slot)] = np.inf
+            upper[upper >= self.model.ledger.matrix.limit_of(slot)] = np.inf
         return lower, upper
 
     def _delete_departed(self) -> float:
-        gone = {r for r in self._sizes if self.model._added_at.get(r) != self._added_at[r]}
+        gone = {r for r in self._sizes if self.model.ledger.added_at.get(r) != self._added_at[r]}
         if not gone:
             return 0.0
         columns, rows, at = [], [], 0
@@ -180,11 +180,11 @@ class HighsMirror:
         fresh = [r for r in self.model.requests if r not in self._sizes]
         if not fresh:
             return 0.0
-        matrix, row_of = self.model._matrix, {s: i for i, s in enumerate(self.model._row_of.values())}
+        matrix, row_of = self.model.ledger.matrix, {s: i for i, s in enumerate(self.model.ledger.row_of.values())}
         first = len(self._resources) + len(self._sizes)
         costs, uppers, starts, indices, values, limits, offset = [], [], [], [], [], [], 0
         for position, request in enumerate(fresh):
-            slot = self.model._slot_of[request]
+            slot = self.model.ledger.slot(request)
             template = matrix.slabs[slot].template
             n = template.n_columns
             entries = np.diff(template.column_start)
@@ -197,7 +197,7 @@ class HighsMirror:
             values.append(np.insert(template.coefficient, at, 1.0))
             starts.append(offset + np.concatenate(([0], np.cumsum(entries + 1)[:-1])))
             offset += int(entries.sum()) + n
-            self._sizes[request], self._added_at[request] = n, self.model._added_at[request]
+            self._sizes[request], self._added_at[request] = n, self.model.ledger.added_at[request]
         count = sum(map(len, costs))
         none = np.zeros(0, dtype=np.int32)
         started = time.perf_counter()

@@ -19,16 +19,18 @@ class CostEdits(Inventory):
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
         """Replace a request's objective coefficients by ``scale * cost + offset``; exceptions are forgotten."""
         costs, rounding = self._stored_anew(request, cost)
-        self._apply("cost", request, costs, *self._signed(request, scale, offset), rounding)
+        self.ledger.apply("cost", request, costs, *self._signed(request, scale, offset), rounding)
 
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
         """Replace the objective coefficients of many requests, all or none; `costs` gives an array_like (n,) each."""
         ids = listed("requests", requests)
         if self._is_table(ids, costs):
-            self._apply("costs", ids, np.array(costs, dtype=np.float64, order="C"), self._sign, self._sign * 0.0)
+            self.ledger.apply(
+                "costs", ids, np.array(costs, dtype=np.float64, order="C"), self.ledger.sign, self.ledger.sign * 0.0
+            )
             return
         each = listed_for(ids, "costs", costs)
-        with self.batch():
+        with self.ledger.batch():
             for request, cost in zip(ids, each, strict=True):
                 self.update_cost(request, cost)
 
@@ -36,7 +38,7 @@ class CostEdits(Inventory):
         """Whether costs are a finite matrix with a row for each of these requests, which all have as many columns."""
         if not (isinstance(costs, np.ndarray) and costs.dtype == np.float64 and costs.ndim == 2 and ids):
             return False
-        sizes = self._matrix.sizes_of(self._slots(ids))
+        sizes = self.ledger.matrix.sizes_of(self.ledger.slots(ids))
         fits = costs.shape[0] == len(ids) and bool(np.all(sizes == costs.shape[1]))
         return fits and self.cost_dtype == np.float64 and bool(np.isfinite(costs).all())
 
@@ -50,15 +52,15 @@ class CostEdits(Inventory):
         cost : float or array_like (k,)
             They hold until the next :meth:`update_cost` or :meth:`rescale_cost`.
         """
-        slot = self._slot(request)
+        slot = self.ledger.slot(request)
         columns = np.atleast_1d(np.asarray(column))
         values = checked_vector(f"request {request!r}: cost of column", cost, columns.size, 0.0)
-        own = dict(zip(*(array.tolist() for array in self._matrix.exceptions_of(slot)), strict=True))
+        own = dict(zip(*(array.tolist() for array in self.ledger.matrix.exceptions_of(slot)), strict=True))
         n = self._template_at(slot).n_columns
         for j, value in zip(columns.tolist(), values.tolist(), strict=True):
-            own[checked_column(request, n, j)] = self._sign * value
+            own[checked_column(request, n, j)] = self.ledger.sign * value
         each = sorted(own)
-        self._apply(
+        self.ledger.apply(
             "exceptions", request, np.array(each, dtype=np.int32), np.array([own[j] for j in each], dtype=float)
         )
 
@@ -73,7 +75,7 @@ class CostEdits(Inventory):
 
         `exceptions` {column: objective coefficient} replaces the single-column costs.
         """
-        slot = self._slot(request)
+        slot = self.ledger.slot(request)
         scale, offset = self._signed(request, scale, offset)
         n = self._template_at(slot).n_columns
         if exceptions is not None and not isinstance(exceptions, Mapping):
@@ -85,8 +87,8 @@ class CostEdits(Inventory):
         columns = costs = None
         if single:
             columns = np.array(sorted(single), dtype=np.int32)
-            costs = self._sign * np.array([single[j] for j in columns.tolist()])
-        self._apply("scale", request, scale, offset, columns, costs)
+            costs = self.ledger.sign * np.array([single[j] for j in columns.tolist()])
+        self.ledger.apply("scale", request, scale, offset, columns, costs)
 
     def rescale_costs(
         self,
@@ -107,11 +109,13 @@ class CostEdits(Inventory):
         """
         ids = listed("requests", requests)
         n = len(ids)
-        slots = self._slots(ids)
+        slots = self.ledger.slots(ids)
         scales, offsets = checked_vector("scale", scale, n, 1.0), checked_vector("offset", offset, n, 0.0)
         single = checked_vector("costs", costs, n, 0.0)
         column = np.full(n, -1, dtype=np.int32) if columns is None else whole_numbers("columns", columns, n)
-        sizes = self._matrix.sizes_of(slots)
+        sizes = self.ledger.matrix.sizes_of(slots)
         for at in np.flatnonzero((column < -1) | (column >= sizes)):
             checked_column(ids[int(at)], int(sizes[at]), int(column[at]))
-        self._apply("rescale", ids, self._sign * scales, self._sign * offsets, column, self._sign * single)
+        self.ledger.apply(
+            "rescale", ids, self.ledger.sign * scales, self.ledger.sign * offsets, column, self.ledger.sign * single
+        )

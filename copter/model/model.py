@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Literal
 
 import numpy as np
@@ -54,7 +55,16 @@ class Model(ResourceEdits, CostEdits):
 
     def to_linear_program(self) -> LinearProgram:
         """The model as one LP: columns by request in the order added; rows are resources, then finite limits."""
-        return assemble(self)
+        return assemble(self.ledger)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """All the edits of a ``with`` block or, if it is left by an exception, none.
+
+        A batch inside a batch takes back its own edits only; the outer one may go on. With a journal, the outermost
+        batch is one record. Taking back costs time in proportion to the edits (and one pass over the ids, if requests,
+        templates or resources had been removed). No solve runs inside a batch.
+        """
+        return self.ledger.batch()
 
     # Requests -----------------------------------------------------------------------------------------------------
 
@@ -114,7 +124,7 @@ class Model(ResourceEdits, CostEdits):
         limit = checked_limit(request, limit)
         low, high = checked_bounds(request, lower, upper, limit, n)
         scale, offset = self._signed(request, scale, offset)
-        self._apply("add", request, source, costs, limit, low, high, scale, offset, whole, rounding)
+        self.ledger.apply("add", request, source, costs, limit, low, high, scale, offset, whole, rounding)
 
     def add_requests(
         self,
@@ -164,21 +174,27 @@ class Model(ResourceEdits, CostEdits):
             low, high = checked_bounds(request, lower, upper, checked_limit(request, most), template.n_columns)  # type: ignore[assignment]
         scales, offsets = checked_vector("scale", scale, k, 1.0), checked_vector("offset", offset, k, 0.0)
         whole = (checked_vector("integer", integer, k, 0.0) != 0).tolist()
-        each = (limits, (self._sign * scales).tolist(), (self._sign * offsets).tolist(), whole, [r for _, r in stored])
-        self._apply("add_many", ids, template, [cost for cost, _ in stored], low, high, each)
+        each = (
+            limits,
+            (self.ledger.sign * scales).tolist(),
+            (self.ledger.sign * offsets).tolist(),
+            whole,
+            [r for _, r in stored],
+        )
+        self.ledger.apply("add_many", ids, template, [cost for cost, _ in stored], low, high, each)
 
     def remove_request(self, request: Hashable) -> None:
         """Take a request out, with its columns and its limit."""
-        self._slot(request)
-        self._apply("remove", [request])
+        self.ledger.slot(request)
+        self.ledger.apply("remove", [request])
 
     def remove_requests(self, requests: Sequence[Hashable]) -> None:
         """Take many requests out: all or none."""
         ids = listed("requests", requests)
         for request in ids:
-            self._slot(request)
+            self.ledger.slot(request)
         different(ids)
-        self._apply("remove", ids)
+        self.ledger.apply("remove", ids)
 
     def update_usage(
         self,
@@ -201,17 +217,17 @@ class Model(ResourceEdits, CostEdits):
         ------
         UnknownHandleError, DimensionError, InvalidDataError
         """
-        n = self._template_at(self._slot(request)).n_columns
+        n = self._template_at(self.ledger.slot(request)).n_columns
         if (usage is None) == (template is None):
             raise InvalidDataError(f"request {request!r}: give either usage or a template")
         if template is not None:
             self._require_template(template, f"request {request!r}: ")
             self._require_columns(f"request {request!r}", template.contents(), n)
-            self._apply("usage", request, template)
+            self.ledger.apply("usage", request, template)
         else:
             pattern = self._own_pattern(request, usage, resources)
             self._require_columns(f"request {request!r}", pattern, n)
-            self._apply("usage", request, pattern)
+            self.ledger.apply("usage", request, pattern)
 
     def update_limit(self, request: Hashable, limit: float) -> None:
         """Change the largest sum of a request's columns; inf for no limit."""
@@ -226,28 +242,30 @@ class Model(ResourceEdits, CostEdits):
 
     def update_integrality(self, request: Hashable, integer: bool) -> None:
         """Change whether a request's columns must be whole in an integer plan."""
-        self._slot(request)
-        self._apply("integer", request, flag(f"request {request!r}: integer", integer))
+        self.ledger.slot(request)
+        self.ledger.apply("integer", request, flag(f"request {request!r}: integer", integer))
 
     def fix(self, request: Hashable, column: int) -> None:
         """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds."""
-        slot = self._slot(request)
+        slot = self.ledger.slot(request)
         column = checked_column(request, self._template_at(slot).n_columns, column)
-        if self._matrix.is_resident(slot):
+        if self.ledger.matrix.is_resident(slot):
             raise EditNotAllowedError(
                 f"request {request!r}: only requests with lower bounds of zero, one upper bound and a finite limit "
                 "up to it can be fixed"
             )
-        self._apply("fix", request, column)
+        self.ledger.apply("fix", request, column)
 
     def unfix(self, request: Hashable) -> None:
         """Free a fixed request."""
-        self._slot(request)
-        self._apply("fix", request, -1)
+        self.ledger.slot(request)
+        self.ledger.apply("fix", request, -1)
 
     def _update_limits(self, request: Hashable, limit: float, lower: ArrayLike, upper: ArrayLike) -> None:
         number = checked_limit(request, limit)
-        low, high = checked_bounds(request, lower, upper, number, self._template_at(self._slot(request)).n_columns)
+        low, high = checked_bounds(
+            request, lower, upper, number, self._template_at(self.ledger.slot(request)).n_columns
+        )
         can_be_fixed = (
             isinstance(low, float) and low == 0.0 and isinstance(high, float) and number <= high and np.isfinite(number)
         )
@@ -256,4 +274,4 @@ class Model(ResourceEdits, CostEdits):
                 f"request {request!r} is fixed: these bounds would not let it be (lower bounds of zero, one upper "
                 "bound, a finite limit up to it); unfix it first"
             )
-        self._apply("limits", request, number, low, high)
+        self.ledger.apply("limits", request, number, low, high)

@@ -32,9 +32,9 @@ class ResourceEdits(Inventory):
             raise InvalidDataError(
                 f"resource {resource!r}: cannot add {count} units; to take some away, remove_resources"
             )
-        if resource in self._row_of:
+        if resource in self.ledger.row_of:
             count = finite(f"resource {resource!r}: count", self.count(resource) + count)
-        self._apply("count", resource, count)
+        self.ledger.apply("count", resource, count)
 
     def remove_resources(self, resource: Hashable, count: float) -> None:
         """Take `count` units of a resource away.
@@ -56,12 +56,12 @@ class ResourceEdits(Inventory):
                 f"resource {resource!r}: {used:g} units are in use by fixed requests, {here - count:g} would be left; "
                 "unfix or remove some requests first"
             )
-        self._apply("count", resource, here - count)
+        self.ledger.apply("count", resource, here - count)
 
     def drop_resource(self, resource: Hashable) -> None:
         """Remove a resource's row with all its coefficients: what used it does so no longer."""
-        self._row(resource)
-        self._apply("drop_row", resource)
+        self.ledger.row(resource)
+        self.ledger.apply("drop_row", resource)
 
     # Templates ----------------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class ResourceEdits(Inventory):
         Template
             Pass it to :meth:`add_request`.
         """
-        template: Template = self._apply("add_template", *pattern_of(usage, resources, self._row))
+        template: Template = self.ledger.apply("add_template", *pattern_of(usage, resources, self.ledger.row))
         return template
 
     def update_template(self, template: Template, usage: Usage, resources: Sequence[Hashable] | None = None) -> None:
@@ -97,13 +97,13 @@ class ResourceEdits(Inventory):
         UnknownHandleError, DimensionError, InvalidDataError
         """
         self._require_template(template)
-        pattern = pattern_of(usage, resources, self._row)
+        pattern = pattern_of(usage, resources, self.ledger.row)
         self._require_columns("the template", pattern, template.n_columns)
-        self._apply("update_template", template, *pattern)
+        self.ledger.apply("update_template", template, *pattern)
 
     def drop_template(self, template: Template) -> None:
         """Forget a template; EditNotAllowedError while requests use it."""
         self._require_template(template)
         if template.users:
             raise EditNotAllowedError(f"the template is in use by {template.users} requests; remove them first")
-        self._apply("drop_template", template)
+        self.ledger.apply("drop_template", template)

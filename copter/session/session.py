@@ -86,7 +86,7 @@ class Session:
         -------
         Solution
         """
-        with self._guard.held("being solved"), self.model._guard.held("being solved"):
+        with self._guard.held("being solved"), self.model.ledger.guard.held("being solved"):
             settings = self._settings_by(deadline_s)
             reason, self._restart = self._restart, None
             if reason is not None:
@@ -153,23 +153,22 @@ class Session:
         Worth its time after the number of requests has fallen far below its peak. It never happens by itself, so never
         inside a deadline. Ids, values and prices stay; another session of the same model starts cold.
         """
-        with self._guard.held("being compacted"), self.model._guard.held("being compacted"):
+        with self._guard.held("being compacted"), self.model.ledger.guard.held("being compacted"):
             model, ws = self.model, self._iterate.ws
-            before = model._matrix.generation.copy()
-            moved = model._matrix.compact()
-            model._slot_of = {request: int(moved[slot]) for request, slot in model._slot_of.items()}
+            before = model.ledger.matrix.generation.copy()
+            moved = model.ledger.compact()
             slot = ws.slot_of_column
             known = slot < len(moved)
             known[known] = (before[slot[known]] == ws.generation[known]) & (moved[slot[known]] >= 0)
             target = moved[slot[known]]
             ws.key, ws.x = target << 32 | ws.column[known], ws.x[known]
-            ws.generation = model._matrix.generation[target]
-            ws.gather(model._matrix)
+            ws.generation = model.ledger.matrix.generation[target]
+            ws.gather(model.ledger.matrix)
             self._plan = None if self._plan is None else self._plan_moved(self._plan, before, moved)
 
     def _plan_moved(self, plan: IntegerPlan, before: Ages, moved: Ages) -> IntegerPlan:
         """The plan with its slots where they are now; removed requests keep no place in it."""
-        matrix, known = self.model._matrix, min(len(plan.generation), len(moved))
+        matrix, known = self.model.ledger.matrix, min(len(plan.generation), len(moved))
         alive = np.flatnonzero((plan.generation[:known] == before[:known]) & (moved[:known] >= 0))
         column = np.full(matrix.n_slots, IDLE, dtype=np.int32)
         column[moved[alive]] = plan.column_of_slot[alive]
@@ -181,7 +180,7 @@ class Session:
 
     def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
         """How pickle and copy take a session: model, iterate, settings, plan; the journal stays with the original."""
-        with self._guard.held("being copied"), self.model._guard.held("being copied"):
+        with self._guard.held("being copied"), self.model.ledger.guard.held("being copied"):
             return restored, (type(self), plain(self._state()))
 
     def _state(self) -> SessionState:
@@ -216,10 +215,10 @@ class Session:
         InvalidDataError
             If an id is not a str, int, float, bool, None, bytes or a tuple of these.
         """
-        with self._guard.held("being saved"), self.model._guard.held("being saved"):
+        with self._guard.held("being saved"), self.model.ledger.guard.held("being saved"):
             save_state(self._state(), path)
-            if self.model._journal is not None and restart_journal:
-                self.model._journal.restart()
+            if self.model.ledger.journal is not None and restart_journal:
+                self.model.ledger.journal.restart()
 
     @classmethod
     def load(
@@ -271,17 +270,17 @@ class Session:
             If there is a file already, or it cannot be written.
         """
         policy = checked_sync(sync)
-        with self._guard.held("being journaled"), self.model._guard.held("being journaled"):
+        with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
             if path is not None and os.path.exists(path):
                 raise SnapshotError(
                     f"{os.fspath(path)} is there already: Session.load goes on with a journal; otherwise remove it"
                 )
-            if self.model._journal is not None:
-                self.model._journal.close()
-                self.model._journal = None
+            if self.model.ledger.journal is not None:
+                self.model.ledger.journal.close()
+                self.model.ledger.journal = None
             if path is not None:
                 base = encode(plain(self._state()))
-                self.model._journal = Journal.create(path, History(), base, policy)
+                self.model.ledger.journal = Journal.create(path, History(), base, policy)
 
 
 def restored(kind: type[Session], values: dict[str, Any]) -> Session:

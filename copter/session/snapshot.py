@@ -51,7 +51,7 @@ class SessionState:
 
 def plain(state: SessionState, path: PathLike | None = None) -> Plain:
     """All of a session as plain values; `path` is where they will be, so that the journal is found from there."""
-    journal = state.model._journal
+    journal = state.model.ledger.journal
     history: Plain | None = None
     if journal is not None and path is not None:
         folder = os.path.dirname(os.path.abspath(path))
@@ -183,7 +183,7 @@ def _from_journal(path: PathLike, settings: Settings | None, sync: Sync) -> Sess
     except BaseException:
         journal.close()
         raise
-    state.model._journal = journal
+    state.model.ledger.journal = journal
     return state
 
 
@@ -209,7 +209,7 @@ def _follow(model: Model, path: PathLike, history: History, where: str, sync: Sy
     except BaseException:
         journal.close()
         raise
-    model._journal = journal
+    model.ledger.journal = journal
 
 
 def replay(model: Model, contents: Contents, first: int, where: str) -> None:
@@ -221,7 +221,7 @@ def replay(model: Model, contents: Contents, first: int, where: str) -> None:
             operations: list[tuple[str, tuple[Any, ...]]] = operations_of(payload, where)
             with model.batch():
                 for name, arguments in operations:
-                    model._apply(name, *arguments)
+                    model.ledger.apply(name, *arguments)
         except (CopterError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             raise SnapshotError(
                 f"{where} cannot be replayed: edit {place.edits - 1} at byte {offset}: {error}"

@@ -19,12 +19,13 @@ from copter.shims import IntegerPlan
 Plain = dict[str, Any]
 
 
-def model_state(model: Ledger) -> Plain:
+def model_state(model: Model) -> Plain:
     """All of a model, slots and generations included."""
-    matrix, rows = model._matrix, model._matrix.n_rows
+    ledger = model.ledger
+    matrix, rows = ledger.matrix, ledger.matrix.n_rows
     templates = list(matrix.templates)
     number = {template: at for at, template in enumerate(templates)}
-    slots = list(model._slot_of.values())
+    slots = list(ledger.slot_of.values())
     slabs = [matrix.slabs[slot] for slot in slots]
     exceptions = [matrix.exceptions_of(slot) for slot in slots]
     return {
@@ -32,8 +33,8 @@ def model_state(model: Ledger) -> Plain:
         "offset": model.offset,
         "version": model.version,
         "single_precision": model.cost_dtype == np.float32,
-        "resources": list(model._row_of),
-        "row": np.array(list(model._row_of.values()), dtype=np.int32),
+        "resources": list(ledger.row_of),
+        "row": np.array(list(ledger.row_of.values()), dtype=np.int32),
         "rows": [a[:rows] for a in (matrix.row_lower, matrix.row_upper, matrix.row_scale)],
         "row_ages": [matrix.row_generation[:rows], matrix.row_serial[:rows]],
         "free_rows": np.array(matrix.free_rows, dtype=np.int32),
@@ -41,8 +42,8 @@ def model_state(model: Ledger) -> Plain:
         "templates": [list(template.contents()) for template in templates],
         "serials": [template.serial for template in templates],
         "shared": [bool(template.shared) for template in templates],
-        "requests": list(model._slot_of),
-        "added_at": list(model._added_at.values()),
+        "requests": list(ledger.slot_of),
+        "added_at": list(ledger.added_at.values()),
         "slot": np.array(slots, dtype=np.int32),
         "template": np.array([number[slab.template] for slab in slabs], dtype=np.int32),
         "limit": np.array([matrix.limit_of(slot) for slot in slots]),
@@ -63,13 +64,14 @@ def model_state(model: Ledger) -> Plain:
 def model_from(state: Plain) -> Model:
     """The model, to the last bit; SnapshotError where the values cannot be one."""
     model = Model(state["sense"], state["offset"], np.float32 if state["single_precision"] else np.float64)
-    matrix = model._matrix
+    ledger = model.ledger
+    matrix = ledger.matrix
     lower, upper, scale, generation, serial = (np.array(each) for each in (*state["rows"], *state["row_ages"]))
     scales = scale.copy()
     matrix.restore_rows(lower, upper, scale, generation, serial, state["free_rows"])
     matrix.next_row, matrix.next_serial = state["next"]
-    model._row_of.update(zip(state["resources"], state["row"].tolist(), strict=True))
-    require_all_slots([*model._row_of.values(), *matrix.free_rows], matrix.n_rows, "rows")
+    ledger.row_of.update(zip(state["resources"], state["row"].tolist(), strict=True))
+    require_all_slots([*ledger.row_of.values(), *matrix.free_rows], matrix.n_rows, "rows")
     templates = []
     for contents, serial, shared in zip(state["templates"], state["serials"], state["shared"], strict=True):
         template = Template(contents[0], contents[1], contents[2], shared)
@@ -78,17 +80,17 @@ def model_from(state: Plain) -> Model:
         matrix.hang_template(template)
         templates.append(template)
     matrix.restore_slots(len(state["generation"]), state["free_slots"], state["generation"])
-    _hang(model, state, templates)
-    require_all_slots([*model._slot_of.values(), *matrix.free_slots], matrix.n_slots, "slots")
+    _hang(ledger, state, templates)
+    require_all_slots([*ledger.slot_of.values(), *matrix.free_slots], matrix.n_slots, "slots")
     matrix.row_scale[: len(scales)] = scales
-    model._added_at.update(zip(state["requests"], state["added_at"], strict=True))
-    model.version = state["version"]
+    ledger.added_at.update(zip(state["requests"], state["added_at"], strict=True))
+    ledger.version = state["version"]
     return model
 
 
-def _hang(model: Model, state: Plain, templates: list[Template]) -> None:
+def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
     """Hang all slabs into their slots."""
-    matrix = model._matrix
+    matrix = ledger.matrix
     columns = [state[name].tolist() for name in ("slot", "template", "limit", "upper", "scale", "fixed", "integer")]
     rows = zip(state["requests"], state["cost"], state["rounding"].tolist(), *columns, strict=True)
     for at, (request, cost, rounding, slot, number, limit, upper, scale, fixed, integer) in enumerate(rows):
@@ -99,7 +101,7 @@ def _hang(model: Model, state: Plain, templates: list[Template]) -> None:
         if at in state["exceptions"]:
             matrix.set_exceptions(slot, *state["exceptions"][at])
         matrix.set_fixed(slot, fixed)
-        model._slot_of[request] = slot
+        ledger.slot_of[request] = slot
 
 
 def require_all_slots(slots: list[int], count: int, what: str) -> None:
@@ -110,7 +112,7 @@ def require_all_slots(slots: list[int], count: int, what: str) -> None:
 
 def copied(model: Model) -> tuple[Callable[[Plain], Model], tuple[Plain]]:
     """How pickle and copy take a model: its state, without the journal, which stays with the original."""
-    with model._guard.held("being copied"):
+    with model.ledger.guard.held("being copied"):
         return model_from, (model_state(model),)
 
 
@@ -132,7 +134,7 @@ def iterate_state(iterate: Iterate) -> Plain:
 
 def iterate_from(state: Plain, model: Model) -> Iterate:
     """The iterate; its working set takes costs and bounds in at the next solve."""
-    iterate, matrix = Iterate(float(state["sigma"])), model._matrix
+    iterate, matrix = Iterate(float(state["sigma"])), model.ledger.matrix
     key, x, generation = (np.array(state[name]) for name in ("key", "x", "generation"))
     require_columns(key, len(matrix.generation), x, generation)
     slots, columns = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int64)

@@ -73,8 +73,8 @@ class RestrictedShim:
         best = min((draft for draft in drafts if draft.holds()), key=Draft.value, default=None)
         if best is None:
             return rounded
-        objective = model._sign * best.value() + model.offset
-        if model._sign * objective >= model._sign * rounded.objective:
+        objective = model.ledger.sign * best.value() + model.offset
+        if model.ledger.sign * objective >= model.ledger.sign * rounded.objective:
             return rounded
         gap = abs(objective - rounded.bound) / (1.0 + abs(objective) + abs(rounded.bound))
         return replace(rounded, objective=objective, gap=gap, column_of_slot=best.column, kept_previous=False)
@@ -97,7 +97,7 @@ def candidates(model: Model, solution: Solution, rounded: IntegerPlan) -> tuple[
         )
     )
     slots, columns = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
-    _, fixed = model._matrix.limits()
+    _, fixed = model.ledger.matrix.limits()
     kept = ~fixed[slots] | (rounded.column_of_slot[slots] == columns)
     return slots[kept], columns[kept]
 

@@ -49,7 +49,7 @@ class RoundingShim:
         if kept is not None and kept.value() < draft.value():
             kept.fill()
             draft = kept
-        objective = model._sign * draft.value() + model.offset
+        objective = model.ledger.sign * draft.value() + model.offset
         bound = solution.bound
         return IntegerPlan(
             objective=objective,
@@ -59,7 +59,7 @@ class RoundingShim:
             kept_previous=draft is kept,
             column_of_slot=draft.column,
             generation=draft.matrix.generation[: draft.matrix.n_slots].copy(),
-            slot_of=dict(model._slot_of),
+            slot_of=dict(model.ledger.slot_of),
         )
 
 
@@ -68,7 +68,7 @@ class Draft:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.matrix: BlockMatrix = model._matrix
+        self.matrix: BlockMatrix = model.ledger.matrix
         rows = self.matrix.n_rows
         self.left: Floats = self.matrix.row_upper[:rows].copy()
         self.room: Floats = SLACK * (1.0 + np.abs(np.where(np.isfinite(self.left), self.left, 0.0)))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.interior.solve import solve_interior
-from copter.model.assembly import assemble, first_columns, places
+from copter.model.assembly import first_columns, places
+from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.proximal.certificates import farkas, improving_ray
 from copter.proximal.iterate import Iterate
 from copter.proximal.solve import Start
 from copter.runtime.watch import Watch
 from copter.settings import Settings
-
-if TYPE_CHECKING:
-    from copter.model.model import Model
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +32,9 @@ class InteriorStart:
     @property
     def comes_first(self) -> bool:
         """Whether there are so many coupling rows that Newton's method in their prices is the slower one."""
-        return self.settings.interior_rows < self.model._matrix.n_rows and self.model.n_columns <= self.most_columns
+        return (
+            self.settings.interior_rows < self.model.ledger.matrix.n_rows and self.model.n_columns <= self.most_columns
+        )
 
     @property
     def most_columns(self) -> int:
@@ -47,7 +46,7 @@ class InteriorStart:
         if self.model.n_columns > self.most_columns or self.watch():
             return Start()
         try:
-            found = solve_interior(assemble(self.model), self.settings, self.watch)
+            found = solve_interior(self.model.to_linear_program(), self.settings, self.watch)
         except MemoryError:  # the proximal method factorises nothing of this size
             return Start()
         if found.status is Status.OPTIMAL:
@@ -59,32 +58,32 @@ class InteriorStart:
 
     def move(self, found: Solution) -> None:
         """Write x and the prices of the rows into the iterate."""
-        matrix, ws = self.model._matrix, self.iterate.ws
+        matrix, ws = self.model.ledger.matrix, self.iterate.ws
         first = self.take_in(found.x)
         ws.x[:] = np.clip(found.x[places(first, ws.key)], ws.lower, ws.upper)
-        self.iterate.y = self.row_values(self.model._sign * found.y)
+        self.iterate.y = self.row_values(self.model.ledger.sign * found.y)
         assert len(self.iterate.y) == matrix.n_rows
 
     def take_in(self, x: Floats) -> dict[int, int]:
         """Make working columns of those where x is not zero; the place of every slot's first column."""
-        first = first_columns(self.model)
+        first = first_columns(self.model.ledger)
         slots, starts = np.array(list(first)), np.array(list(first.values()))
         column = np.flatnonzero(x)
         group = np.searchsorted(starts, column, side="right") - 1
         slot = slots[group].astype(np.int32)
-        self.iterate.ws.grow(self.model._matrix, slot, (column - starts[group]).astype(np.int32))
+        self.iterate.ws.grow(self.model.ledger.matrix, slot, (column - starts[group]).astype(np.int32))
         return first
 
     def row_values(self, values: Floats) -> Floats:
         """Values of the LP's rows by the matrix's rows (the requests' limits left out)."""
-        rows = list(self.model._row_of.values())
-        full = np.zeros(self.model._matrix.n_rows)
+        rows = list(self.model.ledger.row_of.values())
+        full = np.zeros(self.model.ledger.matrix.n_rows)
         full[rows] = values[: len(rows)]
         return full
 
     def infeasible(self, ray: Floats) -> Start:
         """The verdict of row multipliers, if they prove it on the model."""
-        matrix, iterate = self.model._matrix, self.iterate
+        matrix, iterate = self.model.ledger.matrix, self.iterate
         prices = self.row_values(ray)
         proven, priced = farkas(matrix, iterate.ws, iterate.rows(matrix), prices, self.settings.n_threads)
         return Start(Status.PRIMAL_INFEASIBLE, priced.y) if proven else Start()
@@ -93,5 +92,5 @@ class InteriorStart:
         """The verdict of a direction, if it proves it on the model."""
         ws = self.iterate.ws
         first = self.take_in(ray)
-        proof = improving_ray(ws, self.iterate.rows(self.model._matrix), ray[places(first, ws.key)])
+        proof = improving_ray(ws, self.iterate.rows(self.model.ledger.matrix), ray[places(first, ws.key)])
         return Start() if proof is None else Start(Status.DUAL_INFEASIBLE, proof)

@@ -60,7 +60,7 @@ def scaled_model(lp: LinearProgram) -> tuple[Model, Scaling]:
     model = Model(lp.sense)
     rows = list(range(lp.shape[0]))
     with np.errstate(invalid="ignore"):
-        model._apply("rows", rows, lp.row_lower * scaling.row, lp.row_upper * scaling.row)
+        model.ledger.apply("rows", rows, lp.row_lower * scaling.row, lp.row_upper * scaling.row)
     if lp.shape[1]:
         model.add_request(
             COLUMNS,

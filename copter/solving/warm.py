@@ -47,7 +47,9 @@ def warm_solve(
     Solution
     """
     start = InteriorStart(model, iterate, settings, watch)
-    outcome = Solve(model._matrix, iterate, settings, callback, model._sign * model.offset, watch, start).run()
+    outcome = Solve(
+        model.ledger.matrix, iterate, settings, callback, model.ledger.sign * model.offset, watch, start
+    ).run()
     return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
 
 
@@ -55,12 +57,12 @@ def solution_of(
     model: Model, iterate: Iterate, outcome: Outcome, seconds: float, restart_reason: str | None
 ) -> Solution:
     """How a solve ended, in the signs and with the constant of the model's objective."""
-    sign, raw = model._sign, outcome.residuals
+    sign, raw = model.ledger.sign, outcome.residuals
     objective = sign * outcome.objective + model.offset
-    rounding = model._matrix.rounding_bound()
+    rounding = model.ledger.matrix.rounding_bound()
     certified = outcome.priced.certified and isfinite(rounding)
     bound = sign * (outcome.priced.bound - (rounding if isfinite(rounding) else 0.0)) + model.offset
-    values = sparse_values(model, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
+    values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
     version, status, ray = model.version, outcome.status, outcome.ray
     return Solution.of_model(
         status,
@@ -76,7 +78,7 @@ def solution_of(
             abs(objective - bound),
         ),
         values,
-        None if ray is None else (lambda: dense_ray(model, values, status, ray, version)),
+        None if ray is None else (lambda: dense_ray(model.ledger, values, status, ray, version)),
         solve_time_s=seconds,
         model_version=version,
         iterations=outcome.newton_steps,

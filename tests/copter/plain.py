@@ -283,7 +283,7 @@ class Player:
         if self.plain.requests:
             name = self.pick(rng, self.plain.requests)
             note = self.plain.requests[name]
-            if not self.model._matrix.is_resident(self.model._slot_of[name]):
+            if not self.model.ledger.matrix.is_resident(self.model.ledger.slot_of[name]):
                 note["fixed"] = int(rng.integers(len(note["cost"])))
                 self.model.fix(name, note["fixed"])
 
@@ -326,12 +326,12 @@ def bits(model: Model) -> tuple[Any, ...]:
 
 def innards(model: Model) -> tuple[Any, ...]:
     """All that a model is, beyond the program: slots, generations, lists of free ones, templates, users."""
-    matrix = model._matrix
+    matrix = model.ledger.matrix
     rows = matrix.n_rows
-    live = sorted(model._row_of.values())
+    live = sorted(model.ledger.row_of.values())
     ages = (matrix.generation[: matrix.n_slots], matrix.row_generation[:rows], matrix.row_serial[live])
     return (
-        bits(model), model.version, dict(model._slot_of), dict(model._row_of), dict(model._added_at),
+        bits(model), model.version, dict(model.ledger.slot_of), dict(model.ledger.row_of), dict(model.ledger.added_at),
         tuple(age.tobytes() for age in ages), matrix.row_scale[live].tobytes(), matrix.n_slots, matrix.n_columns,
         list(matrix.free_slots), list(matrix.free_rows), sorted(matrix.fixed_slots), matrix.next_serial,
         matrix.next_row, [(t.serial, t.shared, t.users) for t in matrix.templates],

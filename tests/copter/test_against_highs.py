@@ -80,7 +80,7 @@ def test_cluster_program(shape: tuple[int, int, int, bool], seed: int) -> None:
     solution = session.solve()
     require_same_as_highs(model, solution)
     require_vertex(model, solution)
-    session._iterate.check_consistent(model._matrix)
+    session._iterate.check_consistent(model.ledger.matrix)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -100,7 +100,7 @@ def test_ties(seed: int) -> None:
     """Few kinds of jobs and rounded values: many optimal points, and a vertex among them is wanted."""
     rng = np.random.default_rng(seed)
     model = sia_like_model(1, 64, 3, seed)
-    template = model._matrix.slabs[0].template
+    template = model.ledger.matrix.slabs[0].template
     kind, gpus = np.array(template.row, dtype=np.int64), template.coefficient
     kinds = [np.round(sia_like_value(rng, kind, gpus, 3), 2) for _ in range(4)]
     for job in range(60):
@@ -147,7 +147,7 @@ def test_requests_of_every_kind(seed: int) -> None:
         )  # fmt: skip
     session = Session(model)
     require_same_as_highs(model, session.solve())
-    session._iterate.check_consistent(model._matrix)
+    session._iterate.check_consistent(model.ledger.matrix)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -71,7 +71,7 @@ class Edited(RuleBasedStateMachine):
         fresh, model = self.player.plain.build(), self.player.model
         assert bits(model) == bits(fresh)
         solution, other = self.session.solve(), Session(fresh).solve()
-        self.session._iterate.check_consistent(model._matrix)
+        self.session._iterate.check_consistent(model.ledger.matrix)
         program = model.to_linear_program()
         if 0 in program.shape:
             assert solution.status is other.status
@@ -175,7 +175,7 @@ def test_usage_of_one_request_leaves_the_template_alone() -> None:
     np.testing.assert_array_equal(dense[:2, :6], [[0, 0, 0, 1, 2, 0], [1, 1, 1, 0, 0, 1]])
     model.update_usage("p", template=template)
     assert template.users == 2
-    assert len(model._matrix.templates) == 2
+    assert len(model.ledger.matrix.templates) == 2
 
 
 def test_usage_of_a_template_is_that_of_all_its_users() -> None:
@@ -286,14 +286,14 @@ def test_compacting_keeps_the_state() -> None:
     before = bits(model)
     session.compact()
     assert bits(model) == before
-    assert model._matrix.n_slots == 20
+    assert model.ledger.matrix.n_slots == 20
     again = session.solve()
     assert (again.pricing_passes, again.iterations) == (1, 0)
-    session._iterate.check_consistent(model._matrix)
+    session._iterate.check_consistent(model.ledger.matrix)
     assert session._plan is not None
     assert [session._plan.column(r) for r in model.requests] == [first.column(r) for r in model.requests]
     assert other.solve().objective == pytest.approx(again.objective, rel=1e-6)
-    other._iterate.check_consistent(model._matrix)
+    other._iterate.check_consistent(model.ledger.matrix)
     model.add_request("late", model.cost("job-45"), template=model.templates[0])
     assert session.solve().status is Status.OPTIMAL
 
@@ -374,7 +374,7 @@ def test_new_columns_start_at_the_bound_that_their_price_asks_for() -> None:
     def look(*_: object) -> bool:
         ws = session._iterate.ws
         for request in ("rich", "poor", "own"):
-            at = ws.slot_of_column == model._slot_of[request]
+            at = ws.slot_of_column == model.ledger.slot_of[request]
             seen[request] = np.bincount(ws.column[at], weights=ws.x[at], minlength=2)
         return True
 
@@ -411,7 +411,7 @@ def test_bounds_hold_for_the_costs_as_given(seed: int) -> None:
     assert solution.bound >= best
     assert solution.bound >= stored
     tight = Session(exact).solve()
-    assert solution.bound - tight.bound <= 2 * model._matrix.rounding_bound() + 1e-5 * abs(best)
+    assert solution.bound - tight.bound <= 2 * model.ledger.matrix.rounding_bound() + 1e-5 * abs(best)
 
 
 def test_float32_keeps_through_edits_and_takes_half_the_room() -> None:
@@ -419,10 +419,10 @@ def test_float32_keeps_through_edits_and_takes_half_the_room() -> None:
     model.add_request(
         "narrow", [1.1] * model.templates[0].n_columns, template=model.templates[0], cost_dtype=np.float32
     )
-    slab = model._matrix.slabs[model._slot_of["narrow"]]
+    slab = model.ledger.matrix.slabs[model.ledger.slot_of["narrow"]]
     assert slab.cost.dtype == np.float32
     model.update_cost("narrow", np.linspace(0.1, 0.9, model.templates[0].n_columns))
-    slab = model._matrix.slabs[model._slot_of["narrow"]]
+    slab = model.ledger.matrix.slabs[model.ledger.slot_of["narrow"]]
     assert slab.cost.dtype == np.float32
     np.testing.assert_array_equal(model.cost("narrow"), np.linspace(0.1, 0.9, len(slab.cost)).astype(np.float32))
     solution = Session(model).solve()

@@ -51,7 +51,7 @@ def snapshot(model: Model) -> tuple[Any, ...]:
     lp = model.to_linear_program()
     arrays = (lp.c, lp.A.indptr, lp.A.indices, lp.A.data, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper)
     kept = tuple(array.tobytes() for array in (*arrays, lp.integrality))
-    matrix = model._matrix
+    matrix = model.ledger.matrix
     counted = (matrix.n_slots, matrix.n_columns, len(matrix.templates), [t.users for t in matrix.templates])
     fixed = [model.fixed(request) for request in model.requests]
     return (*kept, model.version, model.requests, model.resources, counted, fixed, lp.sense, lp.offset)
@@ -91,7 +91,11 @@ WRONG: dict[str, tuple[Edit, type[CopterError], str]] = {
     "sparse usage, ids too few": (lambda m: m.add_template(sp.eye_array(2), ["a100"]), DimensionError, "usage"),
     "sparse usage, unknown id": (lambda m: m.add_template(sp.eye_array(1), ["h100"]), UnknownHandleError, "h100"),
     "sparse NaN": (lambda m: m.add_template(sp.coo_array([[NAN]]), ["a100"]), InvalidDataError, "usage"),
-    "drop template in use": (lambda m: m.drop_template(next(iter(m._matrix.templates))), EditNotAllowedError, "2 req"),
+    "drop template in use": (
+        lambda m: m.drop_template(next(iter(m.ledger.matrix.templates))),
+        EditNotAllowedError,
+        "2 req",
+    ),
     "drop foreign template": (lambda m: m.drop_template(FOREIGN), UnknownHandleError, "template"),
     # adding requests
     "added twice": (lambda m: m.add_request("own", [1, 2], USAGE), DuplicateHandleError, "own"),
@@ -219,7 +223,7 @@ def test_templates_are_dropped_once_free() -> None:
         model.drop_template(template)
     with pytest.raises(UnknownHandleError, match="template"):
         model.add_request("r", [1], template=template)
-    assert not model._matrix.templates
+    assert not model.ledger.matrix.templates
 
 
 def test_the_callers_arrays_are_copied() -> None:

@@ -214,7 +214,7 @@ def test_every_edit_ends_where_a_fresh_model_does(seed: int) -> None:
     for _ in range(40):
         edits.one()
         solution = session.solve()
-        session._iterate.check_consistent(edits.model._matrix)
+        session._iterate.check_consistent(edits.model.ledger.matrix)
         require_same(edits.model, solution, edits.twin.build())
 
 
@@ -226,7 +226,7 @@ def test_many_edits_between_two_solves(seed: int) -> None:
         for _ in range(int(edits.rng.integers(0, 25))):
             edits.one()
         solution = session.solve()
-        session._iterate.check_consistent(edits.model._matrix)
+        session._iterate.check_consistent(edits.model.ledger.matrix)
         require_same(edits.model, solution, edits.twin.build())
 
 

@@ -24,7 +24,7 @@ def values(solution: Solution) -> tuple[bytes, ...]:
 def rounds(threads: int) -> list[Solution]:
     """Five rounds of churn at a size where several threads price."""
     model = sia_like_model(120, 1024, 4, seed=3)
-    template = model._matrix.slabs[0].template
+    template = model.ledger.matrix.slabs[0].template
     kind, gpus = np.array(template.row, dtype=np.int64), template.coefficient
     assert model.n_columns > 50_000
     rng, session, solutions = np.random.default_rng(1), Session(model, Settings(threads=threads)), []
@@ -104,7 +104,7 @@ def test_a_tiny_time_limit() -> None:
     solution = session.solve()
     assert solution.status is Status.TIME_LIMIT
     assert solution.gap > 1e-6
-    session._iterate.check_consistent(model._matrix)
+    session._iterate.check_consistent(model.ledger.matrix)
     require_true_residuals(model, solution)
     assert Session(model).solve(deadline_s=1e-9).status is Status.TIME_LIMIT
 
@@ -130,7 +130,7 @@ def test_one_pricing_pass_at_most() -> None:
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.pricing_passes == 1
     require_true_residuals(model, solution)
-    session._iterate.check_consistent(model._matrix)
+    session._iterate.check_consistent(model.ledger.matrix)
 
 
 @pytest.mark.parametrize("stop_at", [1, 2, 3])
@@ -147,7 +147,7 @@ def test_an_interrupted_session_goes_on(stop_at: int) -> None:
     assert [passes for passes, _, _ in seen] == list(range(1, stop_at + 1))
     assert seen[-1][1] == pytest.approx(solution.gap)
     require_true_residuals(model, solution)
-    session._iterate.check_consistent(model._matrix)
+    session._iterate.check_consistent(model.ledger.matrix)
     assert session.solve().status is Status.OPTIMAL
 
 
@@ -160,7 +160,7 @@ def test_a_callback_that_fails_leaves_the_session_usable() -> None:
 
     with pytest.raises(KeyError, match="of the caller's own"):
         session.solve(callback=fail)
-    session._iterate.check_consistent(model._matrix)
+    session._iterate.check_consistent(model.ledger.matrix)
     assert session.solve().status is Status.OPTIMAL
 
 
@@ -236,7 +236,7 @@ def test_an_offset_that_cancels_the_objective_tightens_the_gap(sense: Literal["m
 
 def test_memory_does_not_grow() -> None:
     model = sia_like_model(8, 24, 3)
-    template = model._matrix.slabs[0].template
+    template = model.ledger.matrix.slabs[0].template
     kind, gpus = np.array(template.row, dtype=np.int64), template.coefficient
     rng, session, sizes = np.random.default_rng(0), Session(model), []
     tracemalloc.start()
@@ -255,7 +255,7 @@ def test_memory_does_not_grow() -> None:
                 sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    matrix = model._matrix
+    matrix = model.ledger.matrix
     assert sizes[1] <= sizes[0] + 200_000
     assert (matrix.n_slots, matrix.n_rows) == (8, 4)
     assert len(matrix.templates) <= 9

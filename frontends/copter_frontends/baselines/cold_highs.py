@@ -73,23 +73,23 @@ class ColdHighsSession(Session):
             cost = model.cost(request)
             block = x[at : at + len(cost)]
             columns = np.flatnonzero(block > 1e-9)
-            keys.append((np.int64(model._slot_of[request]) << 32) | columns.astype(np.int64))
+            keys.append((np.int64(model.ledger.slot(request)) << 32) | columns.astype(np.int64))
             values.append(block[columns])
             objective += float(cost @ block)
             at += len(cost)
         key = np.concatenate([np.zeros(0, dtype=np.int64), *keys])
         value = np.concatenate([np.zeros(0), *values])
         order = np.argsort(key)
-        y = np.zeros(max(model._row_of.values(), default=-1) + 1)
+        y = np.zeros(max(model.ledger.row_of.values(), default=-1) + 1)
         for resource, price in zip(model.resources, prices, strict=True):
-            y[model._row_of[resource]] = price
+            y[model.ledger.row(resource)] = price
         return Solution.of_model(
             Status.OPTIMAL if optimal else Status.TIME_LIMIT,
             objective,
             max(bound, objective),
             True,
             Residuals(0.0, 0.0, relative_gap(objective, bound), 0.0, 0.0, abs(objective - bound)),
-            sparse_values(model, key[order], value[order], y),
+            sparse_values(model.ledger, key[order], value[order], y),
             solve_time_s=self.last_solve_s,
             model_version=model.version,
         )
