@@ -157,6 +157,7 @@ def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(
             group.center = np.zeros(len(group.cost))
             if rng.random() < 0.7:
                 group.center[rng.integers(len(group.cost))] = group.limit
+        group.center = np.minimum(group.center, group.limit)  # a group of limit zero is at zero
     problem, y, weight = flat(groups), rng.normal(size=3), rng.random(3)
     reduced, radius = np.empty(len(problem.cost)), np.empty(len(groups))
     entries = (problem.entry_start, problem.row, problem.coefficient)
@@ -165,13 +166,12 @@ def test_settled_groups_answer_every_price_in_their_radius_with_the_same_column(
         problem.start, problem.limit, problem.lower, problem.upper, problem.center, reduced, *entries, weight, radius
     )
     for group, found in zip(groups, radius, strict=True):
-        at_rest = group.center <= 1e-12 * group.limit
-        corner = at_rest | (group.center >= (1 - 1e-12) * group.limit)
+        corner = (group.center == 0.0) | (group.center == group.limit)
         plain = np.isfinite(group.limit) and np.all(group.lower == 0.0) and np.all(group.upper >= group.limit)
-        if not (plain and corner.all() and np.count_nonzero(~at_rest) <= 1):
+        if not (plain and corner.all() and np.count_nonzero(group.center) <= 1):
             assert found == 0.0
             continue
-        d, chosen = group.cost - group.usage.T @ y, np.flatnonzero(~at_rest)
+        d, chosen = group.cost - group.usage.T @ y, np.flatnonzero(group.center)
         size = (
             np.abs(group.usage).T @ weight
             if len(chosen) == 0
