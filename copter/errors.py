@@ -35,5 +35,9 @@ class StaleSolutionError(CopterError, RuntimeError):
     """A question to a solution about a request or resource that has changed since it was computed."""
 
 
+class InternalError(CopterError, RuntimeError):
+    """A state that cannot occur: an error of copter, not of its caller. Please report it."""
+
+
 class SnapshotError(CopterError, ValueError):
     """A snapshot or journal that is cut short, damaged, foreign, newer than this copter, or cannot be written."""

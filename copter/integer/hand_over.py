@@ -1,4 +1,4 @@
-"""The program handed over to HiGHS's branch and bound, which works beside the search in a process of its own (M11)."""
+"""HiGHS's branch and bound on the same program, in a process of its own while the search goes on (M11)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import InternalError
 from copter.integer.branch_and_bound import Report, Task
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.relaxation import Relaxation
@@ -30,7 +30,7 @@ ENDING_S = 2.0  # past the limit that the process has, after which it is ended
 
 
 class HandOver:
-    """One branch and bound beside a search; what it finds is offered to the problem when :meth:`hear` is called.
+    """A branch and bound in a process of its own; :meth:`poll` offers what it has found to the problem.
 
     Parameters
     ----------
@@ -50,10 +50,10 @@ class HandOver:
     ) -> None:
         self.problem, self.relaxation = problem, relaxation
         self.until = time.perf_counter() + limit_s
-        self.finished = self._hearing = False
+        self.finished = self._polling = False
         self.infeasible = self.solved = False
         self.bound = -np.inf
-        self._news: queue.SimpleQueue[Report] = queue.SimpleQueue()
+        self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
         root = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
         self._process = subprocess.Popen(
@@ -85,37 +85,36 @@ class HandOver:
 
     def _serve(self, task: Task) -> None:
         """Give the task and collect the reports, until the process ends."""
-        source: IO[bytes] | None = self._process.stdin
-        sink: IO[bytes] | None = self._process.stdout
-        assert source is not None
-        assert sink is not None
+        requests, reports = self._process.stdin, self._process.stdout
+        if requests is None or reports is None:
+            raise InternalError("the process of the branch and bound has no pipes")
         try:
-            pickle.dump(task, source, protocol=pickle.HIGHEST_PROTOCOL)
-            source.flush()
+            pickle.dump(task, requests, protocol=pickle.HIGHEST_PROTOCOL)
+            requests.flush()
             while True:
-                self._news.put(pickle.load(sink))
+                self._reports.put(pickle.load(reports))
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            self._news.put(Report(finished=True))
+            self._reports.put(Report(finished=True))
 
-    def hear(self, wait_s: float = 0.0) -> None:
+    def poll(self, wait_s: float = 0.0) -> None:
         """Take in what has been found since the last call, waiting up to so many seconds for the first."""
-        if self._hearing:  # a relaxation that completes a point asks whether to go on
+        if self._polling:  # a relaxation that completes a reported point asks whether to go on, which polls again
             return
-        self._hearing = True
+        self._polling = True
         try:
             while not self.finished:
                 try:
-                    news = self._news.get(timeout=wait_s) if wait_s > 0.0 else self._news.get_nowait()
+                    report = self._reports.get(timeout=wait_s) if wait_s > 0.0 else self._reports.get_nowait()
                 except queue.Empty:
                     return
                 wait_s = 0.0
-                if news.x is not None:
-                    self._offer(news.x)
-                self.infeasible = self.infeasible or news.infeasible
-                self.bound = max(self.bound, news.bound)
-                self.finished, self.solved = news.finished, news.solved
+                if report.x is not None:
+                    self._offer(report.x)
+                self.infeasible = self.infeasible or report.infeasible
+                self.bound = max(self.bound, report.bound)
+                self.finished, self.solved = report.finished, report.solved
         finally:
-            self._hearing = False
+            self._polling = False
 
     def _offer(self, x: Floats) -> None:
         """Keep the point; where it does not hold once it is rounded, its continuous columns are found anew."""
@@ -131,8 +130,8 @@ class HandOver:
         return self.solved and (self.infeasible or self.problem.x is not None)
 
     def wait(self) -> None:
-        """Hear for a moment; past its time limit the process counts as ended."""
-        self.hear(min(SLICE_S, max(self.problem.clock.left_s, 1e-4)))
+        """Poll for a moment; past its time limit the process counts as ended."""
+        self.poll(min(SLICE_S, max(self.problem.clock.left_s, 1e-4)))
         self.finished = self.finished or time.perf_counter() > self.until + ENDING_S
 
     def close(self) -> None:

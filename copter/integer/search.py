@@ -41,7 +41,7 @@ ROUNDINGS = 30  # random roundings in a round of improvement
 IDLE_ROUNDS = 3  # rounds of improvement without one before the search ends
 FAILED_ROUNDS = 6  # rounds without any point before it gives up
 PART_S, PART_SHARE = 10.0, 0.2  # most seconds of branch and bound on a neighbourhood, and share of the time left
-PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started beside it
+PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started as well
 
 
 class IntegerSearch:
@@ -58,7 +58,7 @@ class IntegerSearch:
         self.bound_by = ""
         self.kept = 0.7  # share of the best point that random neighbourhoods keep
         self.searching = False  # whether more than the rounding is wanted
-        self.beside: HandOver | None = None
+        self.child_search: HandOver | None = None
         self.relaxation.over = self._is_over
 
     def round_only(self) -> IntegerSolution:
@@ -69,7 +69,7 @@ class IntegerSearch:
         return self.solution()
 
     def run(self) -> IntegerSolution:
-        """Everything, with branch and bound beside it."""
+        """The whole search, while branch and bound runs in a process of its own."""
         self.searching = True
         try:
             if self._begin():
@@ -77,16 +77,16 @@ class IntegerSearch:
                 self._round(x)
                 self._hand_over()
                 self._search(x)
-            while self.beside is not None and not self.beside.finished and not self.finished():
-                self.beside.wait()
-            self._hear()
+            while self.child_search is not None and not self.child_search.finished and not self.finished():
+                self.child_search.wait()
+            self._poll()
             return self.solution()
         finally:
-            if self.beside is not None:
-                self.beside.close()
+            if self.child_search is not None:
+                self.child_search.close()
 
     def _search(self, x: Floats) -> None:
-        """Dives, then rounds of improvement until one after the other has been in vain."""
+        """Dives, then rounds of improvement until several in a row have improved nothing."""
         self._first_fail(x, FIRST_FAIL_SHARE)
         core = self._core(x)
         if core is not None and not dive(self.problem, self.relaxation, core, x, "dive in the core"):
@@ -100,28 +100,28 @@ class IntegerSearch:
                 break
 
     def _hand_over(self) -> None:
-        """Start branch and bound beside the search, where the settings have time for it."""
+        """Start branch and bound in a process of its own, if the settings give it time."""
         limit = self.settings.hand_over_s
-        if limit > 0.0 and self.beside is None and not self.finished():
+        if limit > 0.0 and self.child_search is None and not self.finished():
             left = self.clock.left_s
-            self.beside = hand_over(self.problem, self.relaxation, left if np.isfinite(left) else limit)
+            self.child_search = hand_over(self.problem, self.relaxation, left if np.isfinite(left) else limit)
 
-    def _hear(self) -> None:
-        """Take in what branch and bound has found."""
-        beside, problem = self.beside, self.problem
-        if beside is None:
+    def _poll(self) -> None:
+        """Take in what branch and bound has reported since the last call."""
+        child_search, problem = self.child_search, self.problem
+        if child_search is None:
             return
-        beside.hear()
-        if beside.infeasible and problem.x is None:
+        child_search.poll()
+        if child_search.infeasible and problem.x is None:
             problem.feasible, self.bound_by = False, HIGHS
-        bound = whole_bound(problem, beside.bound)
+        bound = whole_bound(problem, child_search.bound)
         if bound - self.bound > PROVEN * (1.0 + abs(bound)):
             self.bound, self.certified, self.bound_by = bound, False, HIGHS
 
     def _is_over(self) -> bool:
         """Whether branch and bound has ended with an answer."""
-        self._hear()
-        return self.beside is not None and self.beside.decided
+        self._poll()
+        return self.child_search is not None and self.child_search.decided
 
     def finished(self) -> bool:
         """Whether the point is proven best, there is proven to be none, or there is no time."""
@@ -199,7 +199,7 @@ class IntegerSearch:
 
     def _during_the_root(self, iterations: int, gap: float, primal: float) -> bool:
         """Hand over where the first relaxation takes long; whether branch and bound has made it needless."""
-        if self.searching and self.beside is None and self.clock.elapsed_s > PATIENCE_S:
+        if self.searching and self.child_search is None and self.clock.elapsed_s > PATIENCE_S:
             self._hand_over()
         return self.relaxation.over()
 
@@ -296,20 +296,18 @@ class IntegerSearch:
         if self.problem.x is None:
             return
         agreed = np.abs(self.problem.x - x) < 0.1
-        self._neighbourhood(agreed, "neighbourhood of the relaxation")
+        self._neighbourhood(self.problem.x, agreed, "neighbourhood of the relaxation")
 
     def _mutate(self) -> None:
         """Fix a random half to nine tenths of the best point, and dive on the rest."""
         if self.problem.x is None:
             return
         kept = self.rng.random(self.problem.n) < min(max(self.kept + self.rng.uniform(-0.1, 0.1), 0.1), 0.98)
-        self._neighbourhood(kept, "neighbourhood of the best point")
+        self._neighbourhood(self.problem.x, kept, "neighbourhood of the best point")
 
-    def _neighbourhood(self, kept: NDArray[np.bool_], name: str) -> None:
-        """Dive with a part of the best point fixed, then hand the open part over where branch and bound is at work."""
+    def _neighbourhood(self, best: Floats, kept: NDArray[np.bool_], name: str) -> None:
+        """Dive with a part of the best point fixed; where branch and bound runs too, hand the open part over to it."""
         problem = self.problem
-        best = problem.x
-        assert best is not None
         domain = problem.root.copy()
         chosen = np.flatnonzero(kept & problem.is_integer)
         domain.lower[chosen] = domain.upper[chosen] = best[chosen]
@@ -318,7 +316,7 @@ class IntegerSearch:
         relaxed = self.relaxation.solve(domain, share=0.5, guide=True)
         if relaxed.x is None or not float(problem.cost @ relaxed.x) < problem.row_upper[-1]:
             return
-        if not dive(problem, self.relaxation, domain, relaxed.x, name) and self.beside is not None:
+        if not dive(problem, self.relaxation, domain, relaxed.x, name) and self.child_search is not None:
             self._hand_over_part(domain)
 
     def _hand_over_part(self, domain: Domain) -> None:

@@ -8,6 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ class IntegerSolution:
     gap : float
         |objective - bound| / (1 + |objective| + |bound|); NaN without a point or a bound.
     found_by : str
-        The part of the search that found the point; "HiGHS" for the branch and bound beside it.
+        The part of the search that found the point; "HiGHS" for its branch and bound, which runs at the same time.
     relaxation : Solution or None
         Of the program without integrality; None where no time was left for it.
     relaxations : int
@@ -69,4 +70,4 @@ class IntegerSolution:
         """Relative gap between objective and bound."""
         if self.x is None or not np.isfinite(self.bound):
             return float("nan")
-        return abs(self.objective - self.bound) / (1.0 + abs(self.objective) + abs(self.bound))
+        return relative_gap(self.objective, self.bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import InternalError
 from copter.interior.method import Answer, Callback, InteriorSolve
 from copter.interior.stopping import Stopped, unless_stopped
 from copter.presolve import Presolved, presolve
@@ -32,8 +33,9 @@ def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback
         back = InteriorSolve(lp, settings, watch)
         return back.solution(_anywhere(lp), back.stopped(), None)
     if reduced.status is not None:
-        return _decided(lp, settings, watch, reduced)
-    assert reduced.program is not None
+        return _decided(lp, settings, watch, reduced, reduced.status)
+    if reduced.program is None:
+        raise InternalError("presolve has returned neither a program nor a status")
     found = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
     restored = _restored(lp, settings, watch, reduced, found)
     if restored is not None:
@@ -54,12 +56,11 @@ def _method(
     return method
 
 
-def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved) -> Solution:
+def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, status: Status) -> Solution:
     """The solution of a program that presolve has decided."""
     back = InteriorSolve(lp, settings, watch)
-    if reduced.status is not Status.OPTIMAL:
-        assert reduced.status is not None
-        return back.solution(_anywhere(lp), reduced.status, reduced.ray)
+    if status is not Status.OPTIMAL:
+        return back.solution(_anywhere(lp), status, reduced.ray)
     x, y, _ = reduced.postsolve(np.zeros(0), np.zeros(0))
     answer = _answer(lp, x, y)
     return back.solution(answer, Status.OPTIMAL, None) if back.optimal(answer) else back.run()
@@ -78,7 +79,8 @@ def _restored(
     if status is Status.OPTIMAL:
         return back.solution(answer, status, None) if back.optimal(answer) else None
     if status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
-        assert ray is not None
+        if ray is None:
+            raise InternalError(f"{status.value} without a ray")
         farkas = status is Status.PRIMAL_INFEASIBLE
         proof = reduced.postsolve_farkas(ray) if farkas else reduced.postsolve_primal_ray(ray)
         return None if proof is None else back.solution(answer, status, proof)

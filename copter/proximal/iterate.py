@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
+from copter.errors import InternalError
 from copter.kernels.accumulate import idle_columns
 from copter.matrix import BlockMatrix
 from copter.proximal.newton import Rows
@@ -60,7 +60,7 @@ class Iterate:
             ws.keep(keep)
 
     def check_consistent(self, matrix: BlockMatrix) -> None:
-        """Raise CopterError unless x is within bounds and limits, keys ascend and every column is alive."""
+        """Raise InternalError unless x is within bounds and limits, keys ascend and every column is alive."""
         ws = self.ws
         inside = bool(np.all((ws.x >= ws.lower) & (ws.x <= ws.upper)))
         ascending = bool(np.all(np.diff(ws.key) > 0))
@@ -68,6 +68,6 @@ class Iterate:
         total = np.add.reduceat(ws.x, ws.start[:-1]) if ws.size else np.zeros(0)
         limited = bool(np.all(total <= ws.limit * (1 + 1e-9) + 1e-12))
         if not (inside and ascending and alive and limited and len(self.y) == matrix.n_rows):
-            raise CopterError(
+            raise InternalError(
                 f"inconsistent iterate: in bounds {inside}, ascending {ascending}, alive {alive}, limits {limited}"
             )

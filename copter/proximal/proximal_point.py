@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from copter.kernels.accumulate import group_least, plain_groups
 from copter.kernels.project import block_minimum
 from copter.numerics.sums import inner, norm
+from copter.problem.residuals import relative_gap
 from copter.proximal.newton import Rows, Subproblem, maximise
 from copter.proximal.settling import Part, Settling
 from copter.proximal.working_set import WorkingSet
@@ -19,12 +20,41 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-FRUITLESS = 8  # proximal steps in a row that leave a row violated, before the caller is asked
+MAX_VIOLATED_STEPS = 8  # proximal steps in a row that leave a row violated, after which the solve ends
+EASY_STEPS = 20  # Newton steps up to which a proximal step was easy, so that sigma grows
+LEAST_SIGMA = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """How far the working set's program is solved, and what ends it sooner.
+
+    Attributes
+    ----------
+    settings : Settings
+    tolerance : float
+        Relative gap of the working set's program at which it counts as solved.
+    row_tolerance : ndarray (m,)
+        Residual that each row may keep.
+    stop : callable
+        Asked before every Newton step; True ends the solve.
+    offset : float
+        Constant in the objective, as minimised: the gap is relative to the objective with it.
+    trust_radius : float
+        How far prices may move from where columns were priced, in units of their size (equation A13).
+    """
+
+    settings: Settings
+    tolerance: float
+    row_tolerance: Floats
+    stop: Callable[[], bool] = lambda: False
+    offset: float = 0.0
+    trust_radius: float = np.inf
 
 
 @dataclass(slots=True)
 class Progress:
-    """How a restricted solve went."""
+    """How a solve of the working set's program went."""
 
     y: Floats
     sigma: float
@@ -33,7 +63,7 @@ class Progress:
     gap: float
     converged: bool
     displacement: Floats  # longest single step in x: an unbounded program's is a ray, and rounding matters least in it
-    strayed: bool = False  # whether the prices went further than they were meant to, and were taken back
+    left_trust_region: bool = False  # whether the prices went beyond the trust radius, and were brought back to it
 
 
 def signed_prices(y: Floats, rows: Rows) -> Floats:
@@ -63,14 +93,13 @@ def blocks_minimum(reduced: Floats, lower: Floats, upper: Floats, start: Ints, l
         return inner(np.minimum(least, 0.0), limit), np.zeros(0)
     counts = np.diff(start)
     columns, groups = np.repeat(plain == 0, counts), plain == 0
-    other = int(groups.sum())
-    total, wrong = other_minimum(
-        reduced[columns], lower[columns], upper[columns], counts[groups], limit[groups], np.arange(other)
+    total, wrong = bounded_minimum(
+        reduced[columns], lower[columns], upper[columns], counts[groups], limit[groups], np.arange(int(groups.sum()))
     )
     return total + inner(np.minimum(least[~groups], 0.0), limit[~groups]), wrong
 
 
-def other_minimum(
+def bounded_minimum(
     reduced: Floats, lower: Floats, upper: Floats, counts: NDArray[np.int64], limit: Floats, groups: NDArray[np.int64]
 ) -> tuple[float, Floats]:
     """The same for groups with bounds of their own."""
@@ -95,73 +124,52 @@ def restricted_dual(ws: WorkingSet, rows: Rows, y: Floats) -> tuple[float, Float
     return rows_value(y, rows) + value, wrong
 
 
-def solve_working_set(
-    ws: WorkingSet,
-    rows: Rows,
-    y: Floats,
-    sigma: float,
-    tolerance: float,
-    row_tolerance: Floats,
-    settings: Settings,
-    stop: Callable[[], bool] = lambda: False,
-    offset: float = 0.0,
-    reach: float = np.inf,
-) -> Progress:
-    """Take proximal steps from (ws.x, y) until the working set's relative gap is at most `tolerance`.
+def solve_working_set(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control) -> Progress:
+    """Take proximal steps from (ws.x, y) until the working set's relative gap is within tolerance.
 
-    ws.x is moved in place; the prices are returned. `stop` is asked before every Newton step. A run of steps that leave
-    rows violated ends the attempt, so that the caller can look for a certificate. Groups that answer all prices nearby
-    with the same column are left out (equation A12). Prices that go further than `reach` times their size are taken
-    back to there, and the attempt ends (equation A13): so far from where columns were priced, the working set knows
-    too little.
+    ws.x is moved in place; the prices are returned. Groups that answer all prices nearby with the same column are left
+    out (equation A12). Prices that leave the trust region are brought back to its edge, and the solve ends (equation
+    A13): so far from where columns were priced, the working set knows too little. A run of steps that leave rows
+    violated ends the solve too, so that the caller can look for a certificate.
     """
-    settling = Settling(ws, rows, y) if ws.size >= settings.settle_columns else None
+    settling = Settling(ws, rows, y) if ws.size >= control.settings.settle_columns else None
     proximal_steps = newton_steps = 0
     while True:
         part = Part(ws, rows, None, 0.0) if settling is None else settling.part()
         inside = (lambda _: True) if settling is None else settling.inside
-        progress = proximal_point(
-            part.ws, part.rows, y, sigma, tolerance, row_tolerance, settings, stop, offset + part.cost, inside
-        )
+        control_of_part = replace(control, offset=control.offset + part.cost)
+        progress = proximal_point(part.ws, part.rows, y, sigma, control_of_part, inside)
         if part.columns is not None:
             ws.x[part.columns] = part.ws.x
         proximal_steps += progress.proximal_steps
         newton_steps += progress.newton_steps
         y, sigma = progress.y, progress.sigma
-        strayed = settling is not None and settling.distance(y) > reach
-        if settling is None or strayed or progress.converged or settling.inside(y) or stop():
+        left = settling is not None and settling.distance(y) > control.trust_radius
+        if settling is None or left or progress.converged or settling.inside(y) or control.stop():
             return replace(
                 progress,
-                y=settling.held(y, reach) if settling is not None and strayed else y,
+                y=settling.brought_back(y, control.trust_radius) if settling is not None and left else y,
                 proximal_steps=proximal_steps,
                 newton_steps=newton_steps,
-                converged=progress.converged and not strayed,
+                converged=progress.converged and not left,
                 displacement=part.spread(progress.displacement, ws.size),
-                strayed=strayed,
+                left_trust_region=left,
             )
         settling.widen(y)
 
 
 def proximal_point(
-    ws: WorkingSet,
-    rows: Rows,
-    y: Floats,
-    sigma: float,
-    tolerance: float,
-    row_tolerance: Floats,
-    settings: Settings,
-    stop: Callable[[], bool],
-    offset: float,
-    inside: Callable[[Floats], bool],
+    ws: WorkingSet, rows: Rows, y: Floats, sigma: float, control: Control, inside: Callable[[Floats], bool]
 ) -> Progress:
     """The steps of :func:`solve_working_set` on all of a working set; they end where prices are no longer `inside`."""
+    settings = control.settings
     slack = np.clip(ws.activity(len(y)), rows.lower, rows.upper)
-    newton_steps, fruitless, gap = 0, 0, np.inf
+    newton_steps, violated, gap = 0, 0, np.inf
     displacement = np.zeros(ws.size)
     cost_norm = norm(ws.cost)
     for step in range(1, settings.max_proximal_steps + 1):
         problem = Subproblem(ws, rows, ws.x.copy(), slack, sigma, settings.n_threads)
-        point, taken = maximise(problem, y, row_tolerance, settings, stop, inside)
+        point, taken = maximise(problem, y, control.row_tolerance, settings, control.stop, inside)
         newton_steps += taken
         y, slack = point.y, point.slack
         if not inside(y):
@@ -170,18 +178,17 @@ def proximal_point(
         if np.abs(moved).max(initial=0.0) >= np.abs(displacement).max(initial=0.0):
             displacement = moved
         ws.x[:] = problem.x
-        primal = inner(ws.cost, ws.x)
         dual, wrong = restricted_dual(ws, rows, y)
-        gap = abs(primal - dual) / (1.0 + abs(primal + offset) + abs(dual + offset))
+        gap = relative_gap(inner(ws.cost, ws.x) + control.offset, dual + control.offset)
         gap = max(gap, norm(wrong) / (1.0 + cost_norm))
-        feasible = bool(np.all(np.abs(point.residual) <= row_tolerance))
-        if feasible and gap <= tolerance:
+        feasible = bool(np.all(np.abs(point.residual) <= control.row_tolerance))
+        if feasible and gap <= control.tolerance:
             return Progress(y, sigma, step, newton_steps, gap, True, displacement)
-        fruitless = 0 if feasible else fruitless + 1
-        if stop() or fruitless >= FRUITLESS:
+        violated = 0 if feasible else violated + 1
+        if control.stop() or violated >= MAX_VIOLATED_STEPS:
             return Progress(y, sigma, step, newton_steps, gap, False, displacement)
-        if feasible and taken <= 20:
+        if feasible and taken <= EASY_STEPS:
             sigma = min(sigma * settings.sigma_growth, settings.max_sigma)
         elif not feasible:
-            sigma = max(sigma / settings.sigma_growth, 1e-6)
+            sigma = max(sigma / settings.sigma_growth, LEAST_SIGMA)
     return Progress(y, sigma, settings.max_proximal_steps, newton_steps, gap, False, displacement)

@@ -1,8 +1,8 @@
-"""The groups that a small move of the prices leaves as they are, taken out of the working set's program (A12).
+"""Groups that are settled: whose best column no small move of the prices changes (equation A12).
 
-Between two pricing passes prices move by per cents, and nine groups of ten answer every price on the way with the same
-column. What they use is then a constant, so the proximal steps need only look at the tenth group, as long as the prices
-stay within the radius for which that was shown.
+Between two pricing passes prices move by a few per cent, and nine groups of ten keep the same column all the way. What
+those use is a constant, so the proximal steps need only look at the other groups, as long as the prices stay within the
+radius for which this was shown.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Part:
         """Values of the open columns among zeros for the settled ones, (size,)."""
         if self.columns is None:
             return values
-        found = np.zeros(size)
-        found[self.columns] = values
-        return found
+        spread = np.zeros(size)
+        spread[self.columns] = values
+        return spread
 
 
 class Settling:
@@ -87,16 +87,16 @@ class Settling:
         self.radius = float(np.partition(self.radii, place)[place]) if len(self.radii) else np.inf
 
     def distance(self, y: Floats) -> float:
-        """How far prices are from where they were, in radii."""
+        """How far prices are from where they were, in units of their size."""
         return float((np.abs(y - self.base) / self.weight).max(initial=0.0))
 
     def inside(self, y: Floats) -> bool:
         """Whether what is settled is known to stay so at these prices."""
         return self.distance(y) <= self.radius
 
-    def held(self, y: Floats, reach: float) -> Floats:
-        """These prices, or where the way to them leaves a reach (equation A13)."""
-        return np.asarray(self.base + (y - self.base) * min(1.0, reach / self.distance(y)))
+    def brought_back(self, y: Floats, trust_radius: float) -> Floats:
+        """Prices outside the trust region brought back to its edge, along the way that they came (equation A13)."""
+        return np.asarray(self.base + (y - self.base) * min(1.0, trust_radius / self.distance(y)))
 
     def widen(self, y: Floats) -> None:
         """Make the radius large enough for these prices, and for some way more."""

@@ -18,7 +18,7 @@ from copter.proximal.descent import descend
 from copter.proximal.iterate import Iterate
 from copter.proximal.newton import Rows
 from copter.proximal.pricing import Priced, price_all
-from copter.proximal.proximal_point import Progress, solve_working_set
+from copter.proximal.proximal_point import Control, Progress, solve_working_set
 from copter.proximal.purification import purify
 from copter.proximal.residuals import PrimalSide, primal_side, residuals_of
 from copter.proximal.termination import status_of
@@ -30,8 +30,9 @@ Floats = NDArray[np.float64]
 FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
 SHARE = 0.3  # of the tolerance that the working set's own gap may take up
 ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
-STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
-HELD = 3  # times a solve that prices are taken back to their reach
+DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton, may improve the working set
+STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
+TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
 
 
 @dataclass(slots=True)
@@ -50,22 +51,22 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """What another method made of a stalled solve: a status with its ray, or whether it has moved the iterate."""
+class FallbackResult:
+    """What another method made of a solve: a status with its ray, or whether it has moved the iterate."""
 
     status: Status | None = None
     ray: Floats | None = None
     moved: bool = False
 
 
-class Restarter(Protocol):
-    """Another method, tried once a solve: at once where `comes_first`, otherwise where this one stalls."""
+class Fallback(Protocol):
+    """Another method, tried once per solve: at the start where `comes_first`, else where the proximal one stalls."""
 
     @property
     def comes_first(self) -> bool:
-        """Whether not to try the proximal method before."""
+        """Whether to try it before the proximal method."""
 
-    def __call__(self) -> Start:
+    def __call__(self) -> FallbackResult:
         """Solve, and move the iterate."""
 
 
@@ -80,14 +81,15 @@ class Solve:
         callback: Callable[[int, float, float], bool | None] | None = None,
         offset: float = 0.0,
         watch: Watch | None = None,
-        restarter: Restarter | None = None,
+        fallback: Fallback | None = None,
     ) -> None:
-        self.restarter = restarter
+        self.fallback = fallback
         self.watch = watch or Watch(settings.time_limit_s)
         self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
         self.rows: Rows = iterate.rows(matrix)
-        self.passes = self.newton_steps = self.proximal_steps = self.fruitless = self.strayed = 0
+        self.passes = self.newton_steps = self.proximal_steps = 0
+        self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
 
@@ -97,18 +99,18 @@ class Solve:
         self.rows = self.iterate.rows(self.matrix)
         self.iterate.sigma = min(self.iterate.sigma, self.settings.warm_sigma)
         while True:
-            side, self.best = self.price()
-            residuals = residuals_of(side, self.best, self.offset)
+            side, best = self.price()
+            residuals = residuals_of(side, best, self.offset)
             self.ask_callback(residuals)
             status = status_of(residuals, self.settings, self.passes, self.elapsed_s, self.watch.interrupted)
             if status is Status.OPTIMAL:
-                residuals = self.finish(residuals)
+                residuals = self.finish(residuals, best)
             if status is None:
                 status = self.improve(residuals)
                 if status is None:
                     continue
-                residuals = self.residuals(self.best)
-            return self.outcome(status, residuals)
+                residuals = self.residuals(best)
+            return self.outcome(status, residuals, best)
 
     # The steps of the loop ----------------------------------------------------------------------------------------
 
@@ -126,7 +128,7 @@ class Solve:
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if len(priced.slot) else 0
         side = primal_side(iterate.ws, self.rows)
         if self.best is None or self.merit(side, priced) <= self.merit(side, self.best):
-            return side, priced
+            self.best = priced
         return side, self.best
 
     def residuals(self, priced: Priced) -> Residuals:
@@ -146,36 +148,35 @@ class Solve:
     def improve(self, residuals: Residuals) -> Status | None:
         """Solve the working set's LP closer to its optimum; a status only where that cannot succeed."""
         iterate, settings = self.iterate, self.settings
-        if self.restarter is not None and self.restarter.comes_first:
-            return self.start_elsewhere()
-        if iterate.cold and residuals.gap > FAR and settings.descent_sweeps and self.grown and self.passes < STALLS:
+        if self.fallback is not None and self.fallback.comes_first:
+            return self.run_fallback(self.fallback)
+        early = iterate.cold and self.passes < DESCENT_PASSES
+        if early and residuals.gap > FAR and settings.descent_sweeps and self.grown:
             iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
             return None
         goal = min(max(0.1 * residuals.gap, SHARE * settings.tolerance), FAR) if self.grown else 0.0
         goal = max(goal, SHARE * settings.tolerance)
-        progress = solve_working_set(
-            iterate.ws,
-            self.rows,
-            iterate.y,
-            iterate.sigma,
-            goal,
-            self.row_tolerance(),
+        trusts = not iterate.cold and self.trust_exits < TRUST_EXITS
+        control = Control(
             settings,
-            self.must_stop,
-            self.offset,
-            settings.price_reach if not iterate.cold and self.strayed < HELD else np.inf,
+            tolerance=goal,
+            row_tolerance=self.row_tolerance(),
+            stop=self.must_stop,
+            offset=self.offset,
+            trust_radius=settings.price_reach if trusts else np.inf,
         )
+        progress = solve_working_set(iterate.ws, self.rows, iterate.y, iterate.sigma, control)
         self.newton_steps += progress.newton_steps
         self.proximal_steps += progress.proximal_steps
         iterate.y, iterate.sigma = progress.y, progress.sigma
-        self.strayed += progress.strayed
-        if progress.converged or progress.strayed:
-            self.fruitless = 0
+        self.trust_exits += progress.left_trust_region
+        if progress.converged or progress.left_trust_region:
+            self.stalled_steps = 0
             return None
         return self.look_for_certificates(progress)
 
     def must_stop(self) -> bool:
-        """Whether the time is up, or the caller has had enough."""
+        """Whether the time is up, or the caller has interrupted the solve."""
         return self.watch()
 
     def row_tolerance(self) -> Floats:
@@ -199,27 +200,26 @@ class Solve:
             return Status.PRIMAL_INFEASIBLE
         if iterate.ws.grow(self.matrix, priced.slot, priced.column):
             return None
-        self.fruitless += progress.proximal_steps
-        if self.restarter is not None and self.fruitless >= self.settings.max_proximal_steps:
-            return self.start_elsewhere()
-        return Status.NUMERICAL_ERROR if self.fruitless >= STALLS * self.settings.max_proximal_steps else None
+        self.stalled_steps += progress.proximal_steps
+        if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:
+            return self.run_fallback(self.fallback)
+        most = STALLED * self.settings.max_proximal_steps
+        return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None
 
-    def start_elsewhere(self) -> Status | None:
+    def run_fallback(self, fallback: Fallback) -> Status | None:
         """Let the other method have its one try; a status where it proves that there is no optimum."""
-        restarter, self.restarter = self.restarter, None
-        assert restarter is not None
-        start = restarter()
-        if start.moved:
+        self.fallback = None
+        result = fallback()
+        if result.moved:
             self.best = None
-        self.ray = start.ray
-        return start.status
+        self.ray = result.ray
+        return result.status
 
     # The end ------------------------------------------------------------------------------------------------------
 
-    def finish(self, residuals: Residuals) -> Residuals:
+    def finish(self, residuals: Residuals, best: Priced) -> Residuals:
         """Move to a vertex if that keeps the point optimal; let idle columns go."""
-        iterate, best = self.iterate, self.best
-        assert best is not None
+        iterate = self.iterate
         if self.settings.purify:
             before = iterate.ws.x.copy()
             purify(iterate.ws, self.rows, self.settings.purify_rows, self.must_stop)
@@ -232,12 +232,11 @@ class Solve:
         iterate.shrink(self.matrix, self.settings.keep_slack)
         return residuals
 
-    def outcome(self, status: Status, residuals: Residuals) -> Outcome:
+    def outcome(self, status: Status, residuals: Residuals, best: Priced) -> Outcome:
         """Everything that the solution is made of."""
-        assert self.best is not None
         return Outcome(
             status=status,
-            priced=self.best,
+            priced=best,
             residuals=residuals,
             objective=inner(self.iterate.ws.cost, self.iterate.ws.x),
             newton_steps=self.newton_steps,

@@ -13,6 +13,7 @@ from copter.errors import InvalidDataError
 from copter.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
+from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
 from copter.settings import Settings
 from copter.shims.plan import IDLE, IntegerPlan, Shim
@@ -76,7 +77,7 @@ class RestrictedShim:
         objective = model.ledger.sign * best.value() + model.offset
         if model.ledger.sign * objective >= model.ledger.sign * rounded.objective:
             return rounded
-        gap = abs(objective - rounded.bound) / (1.0 + abs(objective) + abs(rounded.bound))
+        gap = relative_gap(objective, rounded.bound)
         return replace(rounded, objective=objective, gap=gap, column_of_slot=best.column, kept_previous=False)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from copter.errors import EditNotAllowedError
 from copter.matrix import BlockMatrix
 from copter.model.model import Model
+from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
 from copter.shims.plan import IDLE, IntegerPlan
 
@@ -54,7 +55,7 @@ class RoundingShim:
         return IntegerPlan(
             objective=objective,
             bound=bound,
-            gap=abs(objective - bound) / (1.0 + abs(objective) + abs(bound)),
+            gap=relative_gap(objective, bound),
             fractional_requests=fractional,
             kept_previous=draft is kept,
             column_of_slot=draft.column,

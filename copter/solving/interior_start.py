@@ -1,4 +1,4 @@
-"""A session's iterate from the interior-point method, where the proximal one is the wrong tool or has stalled."""
+"""The fallback of a warm solve: interior points, where there are many rows or the proximal method has stalled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.proximal.certificates import farkas, improving_ray
 from copter.proximal.iterate import Iterate
-from copter.proximal.solve import Start
+from copter.proximal.solve import FallbackResult
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class InteriorStart:
-    """Solves a session's model as one LP and writes the answer into its iterate (see :class:`.solve.Solve`)."""
+    """Solves a model as one LP and writes the answer into an iterate: a :class:`copter.proximal.solve.Fallback`."""
 
     model: Model
     iterate: Iterate
@@ -41,28 +41,28 @@ class InteriorStart:
         """Columns beyond which an LP is no longer written out whole."""
         return self.settings.interior_columns
 
-    def __call__(self) -> Start:
+    def __call__(self) -> FallbackResult:
         """Solve, and move the iterate to the optimum, or say with a verified ray why there is none."""
         if self.model.n_columns > self.most_columns or self.watch():
-            return Start()
+            return FallbackResult()
         try:
-            found = solve_interior(self.model.to_linear_program(), self.settings, self.watch)
+            solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch)
         except MemoryError:  # the proximal method factorises nothing of this size
-            return Start()
-        if found.status is Status.OPTIMAL:
-            self.move(found)
-            return Start(moved=True)
-        if found.ray is None:
-            return Start()
-        return self.infeasible(found.ray) if found.status is Status.PRIMAL_INFEASIBLE else self.unbounded(found.ray)
+            return FallbackResult()
+        if solution.status is Status.OPTIMAL:
+            self.move(solution)
+            return FallbackResult(moved=True)
+        if solution.ray is None:
+            return FallbackResult()
+        judge = self.infeasible if solution.status is Status.PRIMAL_INFEASIBLE else self.unbounded
+        return judge(solution.ray)
 
-    def move(self, found: Solution) -> None:
+    def move(self, solution: Solution) -> None:
         """Write x and the prices of the rows into the iterate."""
-        matrix, ws = self.model.ledger.matrix, self.iterate.ws
-        first = self.take_in(found.x)
-        ws.x[:] = np.clip(found.x[places(first, ws.key)], ws.lower, ws.upper)
-        self.iterate.y = self.row_values(self.model.ledger.sign * found.y)
-        assert len(self.iterate.y) == matrix.n_rows
+        ws = self.iterate.ws
+        first = self.take_in(solution.x)
+        ws.x[:] = np.clip(solution.x[places(first, ws.key)], ws.lower, ws.upper)
+        self.iterate.y = self.row_values(self.model.ledger.sign * solution.y)
 
     def take_in(self, x: Floats) -> dict[int, int]:
         """Make working columns of those where x is not zero; the place of every slot's first column."""
@@ -81,16 +81,16 @@ class InteriorStart:
         full[rows] = values[: len(rows)]
         return full
 
-    def infeasible(self, ray: Floats) -> Start:
+    def infeasible(self, ray: Floats) -> FallbackResult:
         """The verdict of row multipliers, if they prove it on the model."""
         matrix, iterate = self.model.ledger.matrix, self.iterate
         prices = self.row_values(ray)
         proven, priced = farkas(matrix, iterate.ws, iterate.rows(matrix), prices, self.settings.n_threads)
-        return Start(Status.PRIMAL_INFEASIBLE, priced.y) if proven else Start()
+        return FallbackResult(Status.PRIMAL_INFEASIBLE, priced.y) if proven else FallbackResult()
 
-    def unbounded(self, ray: Floats) -> Start:
+    def unbounded(self, ray: Floats) -> FallbackResult:
         """The verdict of a direction, if it proves it on the model."""
         ws = self.iterate.ws
         first = self.take_in(ray)
         proof = improving_ray(ws, self.iterate.rows(self.model.ledger.matrix), ray[places(first, ws.key)])
-        return Start() if proof is None else Start(Status.DUAL_INFEASIBLE, proof)
+        return FallbackResult() if proof is None else FallbackResult(Status.DUAL_INFEASIBLE, proof)
