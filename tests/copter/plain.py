@@ -326,6 +326,7 @@ def bits(model: Model) -> tuple[Any, ...]:
 
 def innards(model: Model) -> tuple[Any, ...]:
     """All that a model is, beyond the program: slots, generations, lists of free ones, templates, users."""
+    model.ledger.check_consistent()
     matrix = model.ledger.matrix
     rows = matrix.n_rows
     live = sorted(model.ledger.row_of.values())

@@ -81,6 +81,7 @@ def test_cluster_program(shape: tuple[int, int, int, bool], seed: int) -> None:
     require_same_as_highs(model, solution)
     require_vertex(model, solution)
     session._iterate.check_consistent(model.ledger.matrix)
+    model.ledger.check_consistent()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -148,6 +149,7 @@ def test_requests_of_every_kind(seed: int) -> None:
     session = Session(model)
     require_same_as_highs(model, session.solve())
     session._iterate.check_consistent(model.ledger.matrix)
+    model.ledger.check_consistent()
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -215,6 +215,7 @@ def test_every_edit_ends_where_a_fresh_model_does(seed: int) -> None:
         edits.one()
         solution = session.solve()
         session._iterate.check_consistent(edits.model.ledger.matrix)
+        edits.model.ledger.check_consistent()
         require_same(edits.model, solution, edits.twin.build())
 
 
@@ -227,6 +228,7 @@ def test_many_edits_between_two_solves(seed: int) -> None:
             edits.one()
         solution = session.solve()
         session._iterate.check_consistent(edits.model.ledger.matrix)
+        edits.model.ledger.check_consistent()
         require_same(edits.model, solution, edits.twin.build())
 
 

@@ -22,7 +22,7 @@ from copter.presolve.work import Work
 from copter.testing import check, is_improving_ray, is_infeasibility_ray
 
 INF = np.inf
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 Floats = np.ndarray
 OPTIMAL = highspy.HighsModelStatus.kOptimal
 INFEASIBLE = highspy.HighsModelStatus.kInfeasible

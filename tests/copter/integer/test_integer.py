@@ -233,7 +233,7 @@ def test_bad_arguments_are_said(monkeypatch):
 
 
 def test_cited_statements_exist():
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     numbered = set(re.findall(r"\*\*(M\d+)\.", (root / "docs" / "integer.md").read_text()))
     sources = [path for path in (root / "copter").rglob("*.py*") if path.suffix in (".py", ".pyx")]
     cited = {number for path in sources for number in re.findall(r"\bM\d{1,2}\b", path.read_text())}

@@ -24,7 +24,7 @@ from copter.storage.journal import Journal, read_journal
 from copter.testing import sia_like_model
 from tests.copter.plain import Player, bits, innards, played
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def close(session: Session) -> None:

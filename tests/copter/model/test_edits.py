@@ -72,6 +72,7 @@ class Edited(RuleBasedStateMachine):
         assert bits(model) == bits(fresh)
         solution, other = self.session.solve(), Session(fresh).solve()
         self.session._iterate.check_consistent(model.ledger.matrix)
+        model.ledger.check_consistent()
         program = model.to_linear_program()
         if 0 in program.shape:
             assert solution.status is other.status
@@ -290,10 +291,12 @@ def test_compacting_keeps_the_state() -> None:
     again = session.solve()
     assert (again.pricing_passes, again.iterations) == (1, 0)
     session._iterate.check_consistent(model.ledger.matrix)
+    model.ledger.check_consistent()
     assert session._plan is not None
     assert [session._plan.column(r) for r in model.requests] == [first.column(r) for r in model.requests]
     assert other.solve().objective == pytest.approx(again.objective, rel=1e-6)
     other._iterate.check_consistent(model.ledger.matrix)
+    model.ledger.check_consistent()
     model.add_request("late", model.cost("job-45"), template=model.templates[0])
     assert session.solve().status is Status.OPTIMAL
 
