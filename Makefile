@@ -1,4 +1,4 @@
-# make demo · make test · make check · make bench · make docs: each makes its own environment, builds, and runs.
+# make demo · make test · make quick · make check · make bench · make docs: each makes its own environment, builds, and runs.
 PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
@@ -6,7 +6,7 @@ PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
 SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test check check-long bench bench-suite lp-sets docs clean
+.PHONY: demo test quick check check-long bench bench-suite lp-sets docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -16,11 +16,16 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(PY) -m pytest
 
+# Every room without its slow tests, in under 90 s.
+quick: $(VENV)/.test
+	$(PY) -m pytest -q -m "not long and not slow" tests/copter
+
 check: $(VENV)/.check
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	PATH="$(VENV)/bin:$$PATH" $(VENV)/bin/cython-lint copter
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 
 check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
@@ -65,5 +70,5 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark: $(VENV)/.%: $(VENV)/.made $(SOUR
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.test
-	$(PIP) 'ruff>=0.8' 'mypy>=1.13' 'cython-lint>=0.16'
+	$(PIP) 'ruff>=0.8' 'mypy>=1.13' 'cython-lint>=0.16' 'import-linter>=2.1'
 	@touch $@

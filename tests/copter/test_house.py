@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,23 @@ def test_a_frontends_page_numbers_what_its_code_cites(letter: str) -> None:
 def test_pages_point_to_equations_that_exist(letter: str) -> None:
     pages = [ROOT / "docs" / page for page, _, _ in PAGES.values()]
     assert cited_by(pages, letter) == {f"{letter}{i}" for i in range(1, PAGES[letter][1] + 1)}
+
+
+# What the extensions of a room may import of ours; import-linter sees Python files only.
+BELOW = {"kernels": {"kernels"}, "matrix": {"matrix", "kernels", "runtime"}, "interior": {"interior"}}
+
+
+@pytest.mark.parametrize("source", sorted((ROOT / "copter").rglob("*.p[yx][xd]")), ids=lambda path: path.name)
+def test_extensions_import_rooms_below_them_only(source: Path) -> None:
+    room = source.relative_to(ROOT / "copter").parts[0]
+    imported = re.findall(r"^(?:from|c?import) copter\.(\w+)", source.read_text(), flags=re.MULTILINE)
+    assert set(imported) <= BELOW.get(room, set())
+
+
+def test_the_drawing_is_that_of_its_text() -> None:
+    drawing = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))
+    text = (ROOT / "docs" / "architecture.txt").read_text()
+    assert drawing["draw"](text) == (ROOT / "docs" / "architecture.svg").read_text()
 
 
 def test_every_extension_has_a_stub() -> None:
