@@ -1,4 +1,4 @@
-"""Every knob of the solver, with its default beside its meaning."""
+"""Every setting of the solver, with its meaning and its default."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def available_threads() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Knobs of one solve.
+    """Settings of one solve.
 
     Parameters
     ----------
@@ -34,44 +34,47 @@ class Settings:
     max_newton_steps : int
         Semismooth Newton steps in one proximal step.
     descent_sweeps : int
-        Coordinate-descent sweeps over the working set that open a cold solve; 0 leaves it to Newton.
+        Coordinate-descent sweeps over the working set at the start of a cold solve; 0 for none.
     sigma : float
         First proximal parameter, in units of a column's range over a cost.
     warm_sigma : float
-        Largest proximal parameter that a solve begins with: after an edit a moderate one finds the new active set in
-        fewer Newton steps than the last solve's large one.
+        Largest proximal parameter at the start of a solve. After an edit, a moderate one finds the new active set in
+        fewer Newton steps than the large one that the last solve ended with.
     sigma_growth, max_sigma : float
         Factor by which the proximal parameter grows after an easy step, and its largest value.
     dense_rows : int
-        Newton systems of at most this many rows are factorised (Cholesky); larger ones go to conjugate gradients.
+        Newton systems of at most this many rows are factorised (Cholesky); larger ones are solved by
+        conjugate gradients.
     settle_columns : int
-        Working sets of at least this many columns are solved without the groups whose answer no price in reach changes.
+        Working sets of at least this many columns are solved without the groups whose best column stays the
+        same at all nearby prices.
     price_reach : float
-        How far a warm solve lets prices move between two pricing passes, in units of their size, before it looks at all
-        columns again; inf for as far as they will.
+        Trust radius of a warm solve: how far prices may move between two pricing passes, in units of their size;
+        inf for no bound.
     purify : bool
         Move to a vertex of the optimal face at the end (a session with integer columns wants this).
     purify_rows : int
-        Leave purification out when more coupling rows than this are tight; the interior-point method, which models with
-        many rows start by, finds a vertex by itself where there are integer columns.
+        Skip purification when more coupling rows than this are tight. (Models with many rows begin with the
+        interior-point method, which finds a vertex by itself where there are integer columns.)
     keep_slack : float
-        A column at rest leaves the working set when its reduced cost exceeds this many times its block's median cost.
+        A column at rest leaves the working set when its reduced cost, less the least one of its block, exceeds this
+        many times the largest cost, in absolute value, of its block's working columns.
     method : {"interior", "proximal"}
-        How a one-shot :func:`copter.solve` goes; sessions are always proximal.
+        Method of a one-shot :func:`copter.solve`; sessions always use the proximal one.
     presolve : bool
-        Make the program of a one-shot solve smaller first.
+        Presolve the linear program of a one-shot solve.
     max_interior_iterations : int
         Interior-point iterations of a one-shot solve before ITERATION_LIMIT.
     refinements : int
-        Times that the error of an answer which is not within tolerance is solved for by itself.
+        Rounds of iterative refinement of an interior-point answer that is not within tolerance.
     interior_rows : int
-        A session whose model has more coupling rows than this starts a solve that has something to do by the
-        interior-point method; with fewer rows it is tried where the proximal method stalls.
+        With more coupling rows than this, a session's solve begins with the interior-point method (unless the last
+        answer is still optimal); with fewer, that is the fallback where the proximal method stalls.
     interior_columns : int
         Models of more columns than this are never handed to the interior-point method.
     hand_over_s : float
-        Seconds that HiGHS's branch and bound, which works beside the search of :func:`copter.solve_integer` in a
-        process of its own, may take where that has no deadline; with one it has until then. 0 leaves it out.
+        Time limit of HiGHS's branch and bound, which :func:`copter.solve_integer` runs in another process during its
+        own search, where there is no deadline; with a deadline it may run until then. 0 for none.
     threads : int
         Threads of a pricing pass; 0 for all processors.
     time_limit_s : float

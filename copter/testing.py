@@ -62,20 +62,20 @@ def faults(lp: LinearProgram, solution: Solution, tolerance: float = 1e-6) -> li
             return [f"{status} without a ray"]
         return [] if proves(lp, solution.ray) else [f"the ray does not prove {status}"]
     judged = check(lp, solution.x, solution.y)
-    found = []
+    result = []
     reduced = lp.c - lp.A.T @ solution.y
     if float(np.abs(reduced - solution.reduced_costs).max(initial=0.0)) > 1e-9 * (1.0 + np.abs(lp.c).max(initial=0.0)):
-        found.append("reduced costs are not c - A'y")
+        result.append("reduced costs are not c - A'y")
     claims = {"objective": (solution.objective, judged.objective), "bound": (solution.bound, judged.bound)}
     names = ("primal", "dual", "gap", "primal_absolute", "dual_absolute")
     claims |= {name: (getattr(solution.residuals, name), getattr(judged, name)) for name in names}
     for name, (claimed, true) in claims.items():
         if not abs(claimed - true) <= 1e-9 * (1.0 + abs(true)):
-            found.append(f"{name} is {true:.10g}, not {claimed:.10g}")
+            result.append(f"{name} is {true:.10g}, not {claimed:.10g}")
     if status == "optimal":
         figures = {name: getattr(judged, name) for name in (*names, "complementarity")}
-        found += [f"{name} {v:.1e} is above {tolerance:.1e}" for name, v in figures.items() if not v <= tolerance]
-    return found
+        result += [f"{name} {v:.1e} is above {tolerance:.1e}" for name, v in figures.items() if not v <= tolerance]
+    return result
 
 
 def sia_like_model(jobs: int, gpus_per_type: int = 64, types: int = 3, seed: int = 0, capped: bool = False) -> Model:

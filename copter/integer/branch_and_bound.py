@@ -28,7 +28,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
-SHARE = 0.97  # of the time, where points come only at the end: what is left is for handing them over
+SHARE = 0.97  # of the time limit, where points come only at the end: the rest is for sending them
 RELATIVE_GAP = 1e-6
 SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
 
@@ -44,7 +44,7 @@ class Task:
     row_lower, row_upper : ndarray (m,)
     integrality : ndarray of bool (n,)
     start : ndarray (n,) or None
-        A feasible point that only better ones are wanted than.
+        A feasible point; only better ones are wanted.
     cutoff : float
         Value of the objective that a point must not be above; infinite without a start.
     time_limit_s : float
@@ -64,7 +64,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """News: a point, a bound that no point of the task beats, that there is none, that the search is over or done."""
+    """What the search reports: a better point, a bound, that there is no point, that it has ended or is done."""
 
     x: Floats | None = None
     bound: float = -np.inf
@@ -77,7 +77,7 @@ def main() -> None:
     """Solve one task; see the module's docstring."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to deal with
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a solver prints is no report
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that what a solver prints does not get between the reports
     task: Task = pickle.load(source)
     threading.Thread(target=end_with_parent, args=(source,), daemon=True).start()
 
@@ -122,18 +122,18 @@ def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
         solver.setSolution(known)
     kind = highspy.cb.HighsCallbackType
 
-    def hear(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
+    def report(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
         if event == kind.kCallbackMipImprovingSolution:
             tell(Report(x=np.array(out.mip_solution, dtype=np.float64), bound=float(out.mip_dual_bound)))
 
-    solver.setCallback(hear, None)
+    solver.setCallback(report, None)
     solver.startCallback(kind.kCallbackMipImprovingSolution)
     solver.run()
     status, info, known_status = solver.getModelStatus(), solver.getInfo(), highspy.HighsModelStatus
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    result = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     tell(
         Report(
-            x=np.array(solver.getSolution().col_value) if found else None,
+            x=np.array(solver.getSolution().col_value) if result else None,
             bound=float(info.mip_dual_bound) if status != known_status.kInfeasible else -np.inf,
             infeasible=status == known_status.kInfeasible,
             finished=True,
@@ -150,22 +150,22 @@ def by_scipy(task: Task, tell: Callable[[Report], None]) -> None:
     options: dict[str, Any] = {"mip_rel_gap": RELATIVE_GAP, "disp": False}
     if np.isfinite(task.time_limit_s):
         options["time_limit"] = SHARE * task.time_limit_s
-    found = milp(
+    result = milp(
         task.cost,
         integrality=task.integrality.astype(int),
         bounds=Bounds(task.col_lower, task.col_upper),
         constraints=rows,
         options=options,
     )
-    bound = found.get("mip_dual_bound")
-    none = found.status == INFEASIBLE
+    bound = result.get("mip_dual_bound")
+    none = result.status == INFEASIBLE
     cut = none and np.isfinite(task.cutoff)  # nothing is below the cut-off, so that is the bound
     tell(
         Report(
-            x=None if found.x is None else np.asarray(found.x, dtype=np.float64),
+            x=None if result.x is None else np.asarray(result.x, dtype=np.float64),
             bound=task.cutoff if cut else -np.inf if bound is None or none else float(bound),
             infeasible=none and not cut,
             finished=True,
-            solved=none or found.status == SOLVED,
+            solved=none or result.status == SOLVED,
         )
     )

@@ -28,5 +28,5 @@ class Clock:
         return self.left_s <= 0.0
 
     def stop(self) -> None:
-        """Let no time be left."""
+        """End the search: no time is left from now on."""
         self.deadline_s = 0.0

@@ -31,19 +31,19 @@ def dive(
 
     `lean`: a point that columns are rounded towards; by default they are rounded to what is nearest.
     """
-    found, share, steps_back = False, SHARE, 0
+    result, share, steps_back = False, SHARE, 0
     until = problem.clock.elapsed_s + TIME_SHARE * problem.clock.left_s
     for step in range(PASSES):
         if problem.clock.expired or problem.clock.elapsed_s > until or relaxation.over():
             break
         if step % 4 == 0:
             rounded = fix_in_order(problem, domain, x, by_certainty(domain, x), restarts=2)
-            found = (rounded is not None and relaxation.complete(rounded, found_by)) or found
+            result = (rounded is not None and relaxation.complete(rounded, found_by)) or result
         columns = domain.open()
         fractional = columns[np.abs(x[columns] - np.round(x[columns])) > WHOLE]
         if len(fractional) == 0:
             whole = fix_in_order(problem, domain, x, by_certainty(domain, x), restarts=0)
-            return (whole is not None and relaxation.complete(whole, found_by)) or found
+            return (whole is not None and relaxation.complete(whole, found_by)) or result
         target = x if lean is None else np.where(lean >= x, np.ceil(x), np.floor(x))
         batch = surest(domain, x, target, columns, fractional, share)
         deeper = fix_batch(domain, target, batch)
@@ -62,7 +62,7 @@ def dive(
         if relaxed.x is None:
             break
         domain, x, share = deeper, relaxed.x, min(SHARE, 2.0 * share + 0.01)
-    return found
+    return result
 
 
 def surest(

@@ -13,7 +13,7 @@ from copter.integer.relaxation import Relaxation
 
 Floats = NDArray[np.float64]
 
-FAILURES = 10  # contradictions before the first descent begins anew with other random parts
+FAILURES = 10  # contradictions before the first descent starts again with other random choices
 GROWTH = 1.2  # of that number from one descent to the next
 MOST_CONTINUOUS = 500  # continuous columns whose rows are looked at after every step
 PART_S = 1.0  # seconds for their LP
@@ -27,7 +27,7 @@ class FirstFail:
     def __init__(self, problem: IntegerProblem, relaxation: Relaxation) -> None:
         self.problem, self.relaxation = problem, relaxation
         rows = sp.csr_array(problem.lp.A)
-        # One row a side: what must come to at least `side`.
+        # One row per side: what must come to at least `side`.
         self.matrix = sp.csr_array(sp.vstack((rows, -rows)))
         side = np.concatenate((problem.lp.row_lower, -problem.lp.row_upper))
         self.least: Floats = side - room(side)
@@ -93,14 +93,14 @@ class FirstFail:
         )
         side = self.least - least
         wanting = np.flatnonzero(np.isfinite(side) & self.touched)
-        found = linprog(
+        result = linprog(
             np.zeros(len(continuous)),
             A_ub=-part[wanting],
             b_ub=-side[wanting],
             bounds=np.column_stack((lp.col_lower[continuous], lp.col_upper[continuous])),
             options={"time_limit": PART_S},
         )
-        return bool(found.status != INFEASIBLE)
+        return bool(result.status != INFEASIBLE)
 
     def _choose(self, domain: Domain, appeal: Floats) -> int | None:
         """The most appealing column of the row with the fewest that can help; None if every row holds, -1 if none can.

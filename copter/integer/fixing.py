@@ -22,10 +22,10 @@ def fix_in_order(
 ) -> Domain | None:
     """Fix the columns in this order near their targets; None if some column is left without a value, or out of time.
 
-    Out of time it is when the problem's clock has run out, or shows more than `until`.
+    Time is up when the problem's clock has run out, or shows more than `until`.
 
     A column whose nearest value contradicts a row takes the next one on the other side. Where that fails too, all
-    begins anew with this column at the front.
+    starts again with this column first.
     """
     columns = order.astype(np.int64)
     for _ in range(restarts + 1):

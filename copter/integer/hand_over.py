@@ -37,7 +37,7 @@ class HandOver:
     problem : IntegerProblem
         Its best point, if it has one, is where branch and bound starts.
     relaxation : Relaxation
-        Finds continuous columns anew where a point's integer ones had to be rounded.
+        Recomputes continuous columns where a point's integer ones had to be rounded.
     limit_s : float
         Wall-clock seconds that it may take.
     domain : Domain, optional
@@ -84,7 +84,7 @@ class HandOver:
         )
 
     def _serve(self, task: Task) -> None:
-        """Give the task and collect the reports, until the process ends."""
+        """Send the task and collect the reports, until the process ends."""
         requests, reports = self._process.stdin, self._process.stdout
         if requests is None or reports is None:
             raise InternalError("the process of the branch and bound has no pipes")
@@ -117,7 +117,7 @@ class HandOver:
             self._polling = False
 
     def _offer(self, x: Floats) -> None:
-        """Keep the point; where it does not hold once it is rounded, its continuous columns are found anew."""
+        """Keep the point; where it is infeasible once rounded, recompute its continuous columns."""
         problem = self.problem
         if problem.offer(x, HIGHS) or float(problem.cost @ x) >= problem.value:
             return
@@ -141,7 +141,7 @@ class HandOver:
         self._thread.join()  # both pipes have ended, so it does not wait for anything
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # what was still to be written is not wanted any more
+                with suppress(OSError):  # what was still to be sent is not needed any more
                     pipe.close()
 
 

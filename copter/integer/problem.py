@@ -76,7 +76,7 @@ class IntegerProblem:
         return within and whole and bool((activity >= low).all() and (activity <= high).all())
 
     def offer(self, x: Floats, found_by: str) -> bool:
-        """Keep a point if it holds and is better than the best so far; the cut-off follows it."""
+        """Keep a point if it holds and is better than the best so far; the cut-off moves below it."""
         x = x.copy()
         x[self.integers] = np.round(x[self.integers])
         x = np.clip(x, self.lp.col_lower, self.lp.col_upper)
@@ -98,7 +98,7 @@ class Domain:
         self.problem, self.lower, self.upper = problem, lower, upper
 
     def copy(self) -> Domain:
-        """One that goes its own way."""
+        """An independent copy."""
         return Domain(self.problem, self.lower.copy(), self.upper.copy())
 
     def propagate_all(self) -> bool:
@@ -106,7 +106,7 @@ class Domain:
         return self.problem.propagator.propagate(self.lower, self.upper, ENTRIES)
 
     def restrict(self, column: int, lower: float, upper: float) -> bool:
-        """Give a column tighter bounds and let the rows follow; False, with nothing changed, if that cannot be."""
+        """Tighten a column's bounds and propagate; False, with nothing changed, if a row contradicts them."""
         return self.problem.propagator.restrict(self.lower, self.upper, column, lower, upper, ENTRIES)
 
     def fix_all(self, order: NDArray[np.int64], target: Floats) -> int:

@@ -42,7 +42,9 @@ class Relaxation:
     def __init__(self, problem: IntegerProblem, settings: Settings) -> None:
         self.problem, self.settings = problem, settings
         self.solved = 0
-        self.over: Callable[[], bool] = lambda: False  # whether relaxations have become needless
+        self.over: Callable[[], bool] = lambda: (
+            False
+        )  # whether the search has ended, so that no relaxation is needed any more
 
     def solve(self, domain: Domain, cost: Floats | None = None, share: float = 1.0, guide: bool = False) -> Relaxed:
         """Minimise over integer columns' bounds of the domain and the program's own bounds of the others.

@@ -35,17 +35,17 @@ REPAIR_SHARE = 0.2
 REPAIR_STEPS = 400_000
 FIRST_FAIL_S = 60.0
 FIRST_FAIL_SHARE = 0.6  # of the time left
-CORE = 3  # columns at rest that the core holds, for every row
+CORE = 3  # columns at rest per row that stay in the core
 PERTURBATIONS = 100
 ROUNDINGS = 30  # random roundings in a round of improvement
-IDLE_ROUNDS = 3  # rounds of improvement without one before the search ends
-FAILED_ROUNDS = 6  # rounds without any point before it gives up
+IDLE_ROUNDS = 3  # rounds that improve nothing before the search ends
+FAILED_ROUNDS = 6  # rounds without any point before the search gives up
 PART_S, PART_SHARE = 10.0, 0.2  # most seconds of branch and bound on a neighbourhood, and share of the time left
 PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started as well
 
 
 class IntegerSearch:
-    """One search; a seeded generator makes it the same every time, as far as no deadline cuts it short."""
+    """One search; it is reproducible for a seed, unless a deadline cuts it short."""
 
     def __init__(self, lp: LinearProgram, settings: Settings, clock: Clock, seed: int = 0) -> None:
         self.lp, self.settings, self.clock = lp, settings, clock
@@ -131,9 +131,9 @@ class IntegerSearch:
         return problem.x is not None and problem.value - self.bound <= PROVEN * (1.0 + abs(problem.value))
 
     def _core(self, x: Floats) -> Domain | None:
-        """The columns that the prices do not speak against, the others at rest; None where that would be nearly all.
+        """A domain whose columns of large reduced cost are at rest; None where it would hold nearly all columns.
 
-        Relaxations within it are as many times faster as it is smaller.
+        Its relaxations are faster about in proportion to its size.
         """
         problem, root = self.problem, self.problem.root
         if self.root is None or self.root.status is not Status.OPTIMAL:
@@ -151,7 +151,7 @@ class IntegerSearch:
     # Parts --------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> bool:
-        """What can be found blind, then the relaxation; False if there is nothing more to do."""
+        """Look for a point without a relaxation, then solve the relaxation; False if there is nothing more to do."""
         problem = self.problem
         if not problem.feasible:
             self.bound_by = "rows"
@@ -164,7 +164,7 @@ class IntegerSearch:
         return problem.feasible and not self.finished()
 
     def _cheapest(self) -> Floats:
-        """Every column at the bound that its cost asks for, if there is one."""
+        """Every column at the bound where its cost is least, if it is finite."""
         problem, root = self.problem, self.problem.root
         at = np.where(
             problem.cost > 0, root.lower, np.where(problem.cost < 0, root.upper, np.clip(0.0, root.lower, root.upper))
@@ -198,7 +198,7 @@ class IntegerSearch:
             self.bound, self.certified, self.bound_by = own, self.root.bound_is_certified, "relaxation"
 
     def _during_the_root(self, iterations: int, gap: float, primal: float) -> bool:
-        """Hand over where the first relaxation takes long; whether branch and bound has made it needless."""
+        """Start branch and bound if the first relaxation takes long; whether that has already solved the program."""
         if self.searching and self.child_search is None and self.clock.elapsed_s > PATIENCE_S:
             self._hand_over()
         return self.relaxation.over()
@@ -268,7 +268,7 @@ class IntegerSearch:
                 self.relaxation.complete(fixed, "random rounding")
 
     def _perturb(self, x: Floats) -> None:
-        """Let go of a random part of the best point and round it anew, below the cut-off."""
+        """Free a random part of the best point and round it again, below the cut-off."""
         problem = self.problem
         for _ in range(PERTURBATIONS):
             best = problem.x
@@ -337,19 +337,19 @@ class IntegerSearch:
     # The answer ---------------------------------------------------------------------------------------------------
 
     def solution(self) -> IntegerSolution:
-        """What is known now."""
+        """The best point and bound so far."""
         problem, lp = self.problem, self.lp
-        found = problem.x is not None
-        if not problem.feasible and not found:
+        result = problem.x is not None
+        if not problem.feasible and not result:
             status, bound = IntegerStatus.PRIMAL_INFEASIBLE, np.inf
         else:
             bound = min(self.bound, problem.value)
-            proven = found and problem.value - bound <= PROVEN * (1.0 + abs(problem.value))
-            status = IntegerStatus.OPTIMAL if proven else IntegerStatus.FEASIBLE if found else IntegerStatus.NONE_FOUND
+            proven = result and problem.value - bound <= PROVEN * (1.0 + abs(problem.value))
+            status = IntegerStatus.OPTIMAL if proven else IntegerStatus.FEASIBLE if result else IntegerStatus.NONE_FOUND
         return IntegerSolution(
             status=status,
             x=problem.x,
-            objective=problem.sign * problem.value + lp.offset if found else float("nan"),
+            objective=problem.sign * problem.value + lp.offset if result else float("nan"),
             bound=problem.sign * bound + lp.offset,
             bound_is_certified=self.certified,
             bound_by=self.bound_by if np.isfinite(bound) or status is IntegerStatus.PRIMAL_INFEASIBLE else "",

@@ -25,7 +25,7 @@ class IntegerStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class IntegerSolution:
-    """A feasible integer point, or word that none was found.
+    """A feasible integer point, if one was found, and a bound on how much better another could be.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ def solve_integer(
     Returns
     -------
     IntegerSolution
-        A point that satisfies every row to 1e-6 of 1 + |side|, or word that none was found; a bound; the true gap.
+        With a point that satisfies every row to 1e-6 of 1 + |side|, or none; a bound; the true gap.
 
     Raises
     ------

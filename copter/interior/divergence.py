@@ -8,12 +8,12 @@ from copter.interior.point import Point
 from copter.interior.standard_form import StandardForm
 from copter.numerics.sums import inner
 
-CLEAR = 1e-9  # share of the prices below which a reduced cost does not speak against the ray
+CLEAR = 1e-9  # share of the prices below which a reduced cost counts as zero
 VALUE = 1e-6  # share of its terms' absolute values that the ray's value must exceed
 
 
 def is_farkas(form: StandardForm, point: Point) -> bool:
-    """Whether y, taken by itself, proves that the equations have no solution within the bounds."""
+    """Whether y alone proves that the equations have no solution within the bounds."""
     reach = form.matrix.T @ point.y
     boxed = np.isfinite(form.width)
     against = np.where(form.free, np.abs(reach), np.where(boxed, 0.0, reach)).max(initial=0.0)

@@ -44,7 +44,7 @@ RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A point of the LP as given, and how the method came by it."""
+    """A point of the LP as given, what the checker says of it, and how the method ended."""
 
     x: Floats
     y: Floats
@@ -61,9 +61,9 @@ class InteriorSolve:
         self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
     ) -> None:
         self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
-        self.vertex = False  # whether the answer shall be a vertex of the optimal face
+        self.vertex = False  # whether the answer must be a vertex of the optimal face
         self.iterations = iterations
-        self.otherwise = False  # the second run: scaled rows only, from a start farther inside
+        self.second_run = False  # scaled rows only, from a start farther inside
         self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
@@ -71,7 +71,7 @@ class InteriorSolve:
         answer = self.refined(self.answer(self.lp))
         status, ray = self.verdict(answer)
         if status is Status.NUMERICAL_ERROR:
-            self.otherwise = True
+            self.second_run = True
             again = self.refined(self.answer(self.lp))
             answer = again if demerit(again.judged) < demerit(answer.judged) else answer
             status, ray = self.verdict(answer)
@@ -101,7 +101,7 @@ class InteriorSolve:
         return Status.NUMERICAL_ERROR, None
 
     def stopped(self) -> Status:
-        """Who ended the solve: the caller or the clock."""
+        """The status of a solve that was ended from outside: by the caller or by the clock."""
         return Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
 
     def rows_hold(self, answer: Answer) -> bool:
@@ -134,7 +134,7 @@ class InteriorSolve:
 
     def scaled_answer(self, lp: LinearProgram) -> Answer:
         """Scale, run the method, polish."""
-        scaling, matrix = equilibrate(lp, not self.otherwise)
+        scaling, matrix = equilibrate(lp, not self.second_run)
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
             A=matrix,
@@ -146,7 +146,7 @@ class InteriorSolve:
             offset=lp.offset / scaling.cost,
         )
         form = standard_form(scaled, 1.0 / scaling.cost)
-        few = suits(form) and not self.otherwise
+        few = suits(form) and not self.second_run
         form = form if few else without_dense_columns(form, self.watch)
         sign = 1.0 if lp.sense == "min" else -1.0
 
@@ -171,7 +171,7 @@ class InteriorSolve:
         """Run the method with the normal equations, or with another system; polish what comes out."""
         try:
             limit = self.settings.max_interior_iterations
-            start = FAR_START if self.otherwise else LEAST_START
+            start = FAR_START if self.second_run else LEAST_START
             method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
             progress = method.run()
         except Stopped:
@@ -182,7 +182,7 @@ class InteriorSolve:
         return self.best_of(lp, form, method.system, progress, original)
 
     def refined(self, answer: Answer) -> Answer:
-        """The answer with its errors solved for, as long as that brings it nearer to the tolerance."""
+        """The answer after iterative refinement, which goes on while each round at least halves the worst residual."""
         lp = self.lp
         for _ in range(self.settings.refinements):
             judged = answer.judged
@@ -247,12 +247,12 @@ class InteriorSolve:
 
     @staticmethod
     def better(lp: LinearProgram, best: Answer, x: Floats, y: Floats) -> Answer:
-        """The better of an answer and a pair."""
+        """The answer, or the pair (x, y) if the checker finds it better."""
         judged = check(lp, x, y)
         return replace(best, x=x, y=y, judged=judged) if demerit(judged) < demerit(best.judged) else best
 
     def by_columns(self, lp: LinearProgram) -> Answer:
-        """Every column by itself, where there are no rows to hold or no columns to move."""
+        """Every column at its best bound, where there are no rows or no columns that can move."""
         cost = lp.c if lp.sense == "min" else -lp.c
         best = np.where(
             cost > 0, lp.col_lower, np.where(cost < 0, lp.col_upper, np.clip(0.0, lp.col_lower, lp.col_upper))
@@ -284,12 +284,12 @@ class InteriorSolve:
         return None
 
     def farkas_candidates(self, answer: Answer) -> Iterator[Floats]:
-        """Prices that may be a Farkas ray: those at hand, then those of the least violation of the rows."""
+        """Prices that may be a Farkas ray: the answer's own, then those of the least violation of the rows."""
         yield answer.y
         yield self.answer(elastic(self.lp)).y
 
     def improving_ray(self, answer: Answer) -> Floats | None:
-        """A verified direction along which the objective improves for ever, or None."""
+        """A verified direction along which the objective improves without bound, or None."""
         ray = cleaned(self.answer(recession(self.lp)).x)
         return ray if ray is not None and is_improving_ray(self.lp, ray) else None
 
@@ -309,7 +309,7 @@ class InteriorSolve:
 
 
 def fills(system: System, form: StandardForm) -> bool:
-    """Whether the factor is so large beside the matrix that a second one, of the augmented system, is too much."""
+    """Whether the factor is so much larger than the matrix that a second one, of the augmented system, is too much."""
     return isinstance(system, NormalEquations) and system.factor.nonzeros > MOST_FILL * form.matrix.nnz
 
 

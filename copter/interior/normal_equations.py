@@ -35,7 +35,7 @@ class NormalEquations:
     ----------
     matrix : sparse matrix (m, n)
     must_stop : callable, optional
-        Asked now and then whether to give up, by raising :class:`Stopped`.
+        Asked between steps; True raises :class:`Stopped`.
     """
 
     def __init__(self, matrix: sp.csr_array, must_stop: Callable[[], bool] | None = None) -> None:
@@ -113,7 +113,7 @@ class NormalEquations:
     def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
         """(dt, dy) with A dt = short and A'dy - dt / theta = known.
 
-        What cancellation leaves open in the rows, which is small, is solved for by itself.
+        The small residual that cancellation leaves in the rows is solved for in a second step.
         """
         theta = self.theta
         dy = self.solve(short + self.matrix @ (theta * known))

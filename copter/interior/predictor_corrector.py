@@ -23,11 +23,11 @@ MOST_FREE_WEIGHT = 1e-7  # and its largest value
 WEIGHT = 1e-13  # least proximal weight of any column
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
 BACK_OFF = 0.9995  # share of the way to the boundary
-PROGRESS = 0.9  # an iteration that brings none of its figures below this share of its least has been in vain
+PROGRESS = 0.9  # an iteration stalls if it brings no figure below this share of the least value that the figure has had
 NEAR = 1e-6  # of an optimum, in relative misfit
 NOTHING = 1e-15  # mean complementarity below which its fall is no progress
 HOPELESS = 1e-6  # relative misfit of the equations above which a Farkas ray is looked for
-STALL = 12  # iterations in vain end the method
+STALL = 12  # iterations in a row that stall, after which the method ends
 CORRECTIONS = 2  # of centrality, after Mehrotra's
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
 SMALL = 1e-30
@@ -227,7 +227,7 @@ class PredictorCorrector:
 
 
 def figures(misfit: Misfit) -> Floats:
-    """What must fall for the method to go on; mu falls for ever, so near the end it does not count."""
+    """Figures of which one must fall for the method to go on; mu always falls, so it does not count near the end."""
     mu = misfit.mu if misfit.worst > NEAR and misfit.mu > NOTHING else np.inf
     return np.array([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu])
 

@@ -36,11 +36,11 @@ def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback
         return _decided(lp, settings, watch, reduced, reduced.status)
     if reduced.program is None:
         raise InternalError("presolve has returned neither a program nor a status")
-    found = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
-    restored = _restored(lp, settings, watch, reduced, found)
+    result = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
+    restored = _restored(lp, settings, watch, reduced, result)
     if restored is not None:
         return restored
-    return _method(lp, settings, watch, callback, found.iterations, vertex).run()
+    return _method(lp, settings, watch, callback, result.iterations, vertex).run()
 
 
 def _method(
@@ -67,13 +67,13 @@ def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Preso
 
 
 def _restored(
-    lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, found: Solution
+    lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, result: Solution
 ) -> Solution | None:
     """The reduced program's solution in terms of the original; None if it is not what it was there."""
-    x, y, _ = reduced.postsolve(found.x, found.y)
-    back = InteriorSolve(lp, settings, watch, None, found.iterations)
+    x, y, _ = reduced.postsolve(result.x, result.y)
+    back = InteriorSolve(lp, settings, watch, None, result.iterations)
     answer = _answer(lp, x, y)
-    status, ray = found.status, found.ray
+    status, ray = result.status, result.ray
     if status is Status.OPTIMAL and reduced.improving_ray is not None:
         return back.solution(answer, Status.DUAL_INFEASIBLE, reduced.improving_ray)
     if status is Status.OPTIMAL:

@@ -20,7 +20,7 @@ Question = SimpleQueue[Floats | None]
 Answer = SimpleQueue[Floats | BaseException]
 
 SERVING: weakref.WeakKeyDictionary[threading.Thread, Question] = weakref.WeakKeyDictionary()
-PATIENCE_S = 1.0  # that a thread, given up in the middle of a factorisation, has to get to its end
+PATIENCE_S = 1.0  # seconds that an abandoned thread has to finish its factorisation
 
 
 class SparseLU:
@@ -39,7 +39,7 @@ class SparseLU:
     RuntimeError
         If the matrix is singular to working precision.
     Stopped
-        If `must_stop` says so; the factorisation then ends by itself later on.
+        If `must_stop` says so; the factorisation then ends later, in its thread.
     """
 
     def __init__(self, matrix: sp.csc_matrix, must_stop: Callable[[], bool] | None = None) -> None:
@@ -63,16 +63,16 @@ class SparseLU:
         return self._answer()
 
     def _answer(self) -> Floats:
-        found: Floats | BaseException | None = None
-        while found is None:
+        result: Floats | BaseException | None = None
+        while result is None:
             try:
-                found = self._told.get(timeout=SLICE_S)
+                result = self._told.get(timeout=SLICE_S)
             except Empty:
                 if self._must_stop is not None and self._must_stop():
                     raise Stopped from None
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
 
 @atexit.register

@@ -1,4 +1,4 @@
-"""Long calls that look at no clock, given up as soon as the caller or the clock says so."""
+"""Long library calls that cannot be interrupted: they run in a thread, which is abandoned when the solve must stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SLICE_S = 0.01  # of waiting between two questions
-SMALL = 20_000  # entries that any call is through with before it could be given up
+SMALL = 20_000  # entries below which a call is over before it could be abandoned
 
 
 class Stopped(Exception):
@@ -23,7 +23,7 @@ def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, 
     ----------
     work : callable
         Lets other threads run, as sparse products and factorisations of SciPy do. It must change nothing that is used
-        after it has been given up: it then goes on by itself, in a thread, to its end.
+        after it has been abandoned: it then runs to its end in its thread.
     must_stop : callable or None
     entries : float
         Size of what it works on; if that is small it is simply called.
@@ -35,12 +35,12 @@ def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, 
     """
     if must_stop is None or entries < SMALL:
         return work()
-    found: list[T] = []
+    result: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            result.append(work())
         except BaseException as error:
             failed.append(error)
 
@@ -52,4 +52,4 @@ def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, 
             raise Stopped
     if failed:
         raise failed[0]
-    return found[0]
+    return result[0]

@@ -64,11 +64,11 @@ def vertices(
         progress = method.run()
     if progress.stopped:
         return []
-    found = []
+    result = []
     for values, _ in polished(part, method.system, progress.point, must_stop):
         t = rest.copy()
         near = SNAP * (1.0 + float(np.abs(values).max(initial=0.0)))
         values = np.where(~part.free & (values < near), 0.0, values)
         t[columns] = np.where(part.width - values < near, part.width, values)
-        found.append(t)
-    return found
+        result.append(t)
+    return result

@@ -1,6 +1,6 @@
 """A model mirrored in HiGHS and kept in step with it: the peer that copter is measured against.
 
-The mirror is HiGHS used as fast as it honestly can be: rows and columns are added and deleted in place, costs and
+The mirror is HiGHS used as fast as we know how to: rows and columns are added and deleted in place, costs and
 bounds are changed in place, and the basis is kept from solve to solve.
 """
 
@@ -88,11 +88,11 @@ class HighsMirror:
         if not basis.valid:
             return None
         columns, rows, at = basis.col_status, basis.row_status, 0
-        found = {}
+        result = {}
         for position, (request, size) in enumerate(self._sizes.items()):
-            found[request] = (columns[at : at + size], rows[len(self._resources) + position])
+            result[request] = (columns[at : at + size], rows[len(self._resources) + position])
             at += size
-        return found, rows[: len(self._resources)]
+        return result, rows[: len(self._resources)]
 
     def _give_basis_back(self, kept: dict[Hashable, tuple[list[Any], Any]], resources: list[Any]) -> float:
         """Set the basis that survives the edits: new columns at their lower bound, new rows basic."""

@@ -22,16 +22,16 @@ def require_highspy(what: str) -> Any:
 def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
     """A HighsLp of the same program, with or without integrality."""
     highspy = require_highspy("HiGHS")
-    found = highspy.HighsLp()
-    found.num_row_, found.num_col_ = lp.shape
-    found.col_cost_, found.offset_ = lp.c, lp.offset
-    found.sense_ = highspy.ObjSense.kMaximize if lp.sense == "max" else highspy.ObjSense.kMinimize
-    found.col_lower_, found.col_upper_ = lp.col_lower, lp.col_upper
-    found.row_lower_, found.row_upper_ = lp.row_lower, lp.row_upper
-    found.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    found.a_matrix_.start_, found.a_matrix_.index_ = lp.A.indptr, lp.A.indices
-    found.a_matrix_.value_ = lp.A.data
+    result = highspy.HighsLp()
+    result.num_row_, result.num_col_ = lp.shape
+    result.col_cost_, result.offset_ = lp.c, lp.offset
+    result.sense_ = highspy.ObjSense.kMaximize if lp.sense == "max" else highspy.ObjSense.kMinimize
+    result.col_lower_, result.col_upper_ = lp.col_lower, lp.col_upper
+    result.row_lower_, result.row_upper_ = lp.row_lower, lp.row_upper
+    result.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    result.a_matrix_.start_, result.a_matrix_.index_ = lp.A.indptr, lp.A.indices
+    result.a_matrix_.value_ = lp.A.data
     if integer and lp.integrality.any():
         kinds = np.array([highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger])
-        found.integrality_ = kinds[lp.integrality.astype(int)].tolist()
-    return found
+        result.integrality_ = kinds[lp.integrality.astype(int)].tolist()
+    return result

@@ -1,4 +1,4 @@
-"""The list-of-lists matrix: one slab a request, one list of slabs."""
+"""The list-of-lists matrix: one slab per request, one list of slabs."""
 
 from copter.matrix.block_matrix import BlockMatrix
 from copter.matrix.list_of_lists import SavedSlab, Slab

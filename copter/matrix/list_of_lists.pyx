@@ -1,4 +1,4 @@
-"""The constraint matrix as a list of slabs, one a request, edited in place.
+"""The constraint matrix as a list of slabs, one per request, edited in place.
 
 A request is a slab of columns that share a template (usage pattern and coefficients) and own their costs. Slabs hang
 in a table of slots: adding one fills a free slot, removing one empties it, and nothing else moves. This is the

@@ -12,7 +12,7 @@ cdef enum:
 def from_vectors(list vectors, const int[::1] rows):
     """(column starts, row slots, coefficients) of usage given row by row; zeros are left out.
 
-    vectors: float64 arrays (n,), one a row slot of `rows`, which ascend.
+    vectors: float64 arrays (n,), one per row slot of `rows`, which ascend.
     """
     cdef Py_ssize_t count = len(vectors), i
     cdef int j, n = 0, entries = 0

@@ -48,11 +48,11 @@ def listed(what: str, values: Any) -> list[Any]:
 
 
 def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:
-    """A list of one value a request."""
-    found = listed(what, values)
-    if len(found) != len(requests):
-        raise DimensionError(f"{len(requests)} requests, but {what} of {len(found)}")
-    return found
+    """A list of one value per request."""
+    result = listed(what, values)
+    if len(result) != len(requests):
+        raise DimensionError(f"{len(requests)} requests, but {what} of {len(result)}")
+    return result
 
 
 def different(requests: list[Hashable]) -> None:

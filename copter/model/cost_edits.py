@@ -43,7 +43,7 @@ class CostEdits(Inventory):
         return fits and self.cost_dtype == np.float64 and bool(np.isfinite(costs).all())
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
-        """Give columns objective coefficients of their own, beside the request's other ones.
+        """Give single columns objective coefficients of their own; the request's other columns keep theirs.
 
         Parameters
         ----------

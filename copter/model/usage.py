@@ -16,7 +16,9 @@ from copter.problem.linear_program import as_floats
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-Usage = Mapping[Hashable, ArrayLike] | Any  # {resource: one coefficient a column}, or a sparse matrix with `resources`
+Usage = (
+    Mapping[Hashable, ArrayLike] | Any
+)  # {resource: one coefficient per column}, or a sparse matrix with `resources`
 Pattern = tuple[Ints, Ints, Floats]  # column starts, row slots (ascending in a column), coefficients
 
 
@@ -60,7 +62,7 @@ def dense_pattern(usage: Mapping[Hashable, ArrayLike], row: Callable[[Hashable],
         if vector.ndim != 1:
             vector = np.atleast_1d(vector)
             if vector.ndim != 1:
-                raise DimensionError(f"usage of resource {resource!r} has shape {vector.shape}: one figure a column")
+                raise DimensionError(f"usage of resource {resource!r} has shape {vector.shape}: one figure per column")
         vectors[row(resource)] = vector
         lengths.add(len(vector))
     if len(lengths) > 1:

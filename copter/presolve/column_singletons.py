@@ -1,4 +1,4 @@
-"""Columns of one entry, one a row: what slack columns and free columns have in common."""
+"""Columns of one entry, one per row: what slack columns and free columns have in common."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ColumnSingletons:
         """Those of some entries."""
         return cls(entry, work.row[entry], work.col[entry], work.value[entry])
 
-    def one_a_row(self, work: Work, keep: Mask) -> ColumnSingletons:
+    def one_per_row(self, work: Work, keep: Mask) -> ColumnSingletons:
         """Of those to keep, the one with the largest coefficient of each row."""
         entry, row, value = self.entry[keep], self.row[keep], self.value[keep]
         order = np.lexsort((-np.abs(value), row))
@@ -37,7 +37,7 @@ class ColumnSingletons:
         return self.at(work, entry[order[first]])
 
     def safe(self, work: Work) -> Mask:
-        """Where the coefficient is not too small beside its row's largest to divide by."""
+        """Where the coefficient is not too small, against the largest of its row, to divide by."""
         largest = np.zeros(work.m)
         np.maximum.at(largest, work.row, np.abs(work.value))
         return np.abs(self.value) >= work.tolerances.pivot * largest[self.row]

@@ -13,7 +13,7 @@ from copter.presolve.work import Mask, Work
 
 @dataclass(frozen=True, slots=True)
 class CostlessColumns:
-    """Columns and the rows that each of them satisfies: one column a row; `limit` is the row's one bound.
+    """Columns and the rows that each of them satisfies: one column per row; `limit` is the row's one bound.
 
     `column_of` is each row's place in `columns`, `pivot` its coefficient.
     """

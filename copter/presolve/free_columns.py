@@ -42,13 +42,13 @@ class FreeColumns:
 
 def reduce_free_columns(work: Work) -> bool:
     """Solve rows for implied free columns of one entry and drop both (equation P14)."""
-    found = ColumnSingletons.of(work)
-    if not len(found.row):
+    singletons = ColumnSingletons.of(work)
+    if not len(singletons.row):
         return False
-    dual = work.c[found.column] / found.value
-    side = np.where(dual > 0, work.row_lower[found.row], work.row_upper[found.row])
-    usable = found.safe(work) & ((dual == 0) | np.isfinite(side)) & _implied_free(work, found)
-    singles = found.one_a_row(work, usable)
+    dual = work.c[singletons.column] / singletons.value
+    side = np.where(dual > 0, work.row_lower[singletons.row], work.row_upper[singletons.row])
+    usable = singletons.safe(work) & ((dual == 0) | np.isfinite(side)) & _implied_free(work, singletons)
+    singles = singletons.one_per_row(work, usable)
     row, column = singles.row, singles.column
     if not len(row):
         return False

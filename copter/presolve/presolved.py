@@ -29,7 +29,7 @@ class Presolved:
     ray : ndarray or None
         Verified on the original problem: row multipliers (m,) or a direction in x (n,).
     improving_ray : ndarray (n,) or None
-        A verified direction along which the objective improves for ever. Then `program` is the feasibility problem
+        A verified direction along which the objective improves without bound. Then `program` is the feasibility problem
         (all costs zero): if it has a feasible point the original is DUAL_INFEASIBLE with this ray, else
         PRIMAL_INFEASIBLE. `postsolve` then returns duals of the problem without costs.
     rows, columns : ndarray

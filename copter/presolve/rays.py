@@ -30,7 +30,7 @@ def is_farkas(lp: LinearProgram, ray: Floats, tolerance: float) -> bool:
 
 
 def is_improving(lp: LinearProgram, ray: Floats, tolerance: float) -> bool:
-    """Whether the objective improves for ever along a direction in x that no row or bound stops."""
+    """Whether the objective improves without bound along a direction in x that no row or bound stops."""
     size = float(np.abs(ray).max(initial=0.0))
     if not 0.0 < size < np.inf:
         return False

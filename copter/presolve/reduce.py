@@ -68,7 +68,7 @@ def presolve(
         if work.conflict is None:
             return _result(work)
         ray = farkas_of(work, work.conflict)
-    if ray is None:  # a proof that does not hold on the original problem is none: nothing is reduced
+    if ray is None:  # the proof does not hold on the original problem: nothing is reduced
         return _result(Work(lp, work.tolerances))
     return Presolved(lp, None, Status.PRIMAL_INFEASIBLE, ray, None, *_left(work), work)
 

@@ -22,7 +22,7 @@ class SingletonRows:
     upper_from: Indices
 
     def undo(self, state: Restoration) -> None:
-        """A reduced cost that leans on a bound from a row is that row's dual (equation P4)."""
+        """A reduced cost whose bound came from a row is that row's dual (equation P4)."""
         d = state.reduced_costs(self.column)
         source, moved = active_side(d, self.lower_from, self.upper_from)
         source = source[moved]

@@ -13,7 +13,7 @@ from copter.presolve.work import Work
 
 @dataclass(frozen=True, slots=True)
 class SlackColumns:
-    """Slack columns, one a row, with the bounds of their rows and of themselves before.
+    """Slack columns, one per row, with the bounds of their rows and of themselves before.
 
     `dual` is the multiple of the row that took the column's cost; `costs` are those of `cost_columns` before.
     """
@@ -51,11 +51,11 @@ class SlackColumns:
 
 def reduce_slack_columns(work: Work) -> bool:
     """Take singleton columns without cost, or in an equality, into the bounds of their rows (equation P13)."""
-    found = ColumnSingletons.of(work)
-    if not len(found.row):
+    result = ColumnSingletons.of(work)
+    if not len(result.row):
         return False
-    equality = work.row_lower[found.row] == work.row_upper[found.row]
-    singles = found.one_a_row(work, (work.c[found.column] == 0) | (equality & found.safe(work)))
+    equality = work.row_lower[result.row] == work.row_upper[result.row]
+    singles = result.one_per_row(work, (work.c[result.column] == 0) | (equality & result.safe(work)))
     row, column, value = singles.row, singles.column, singles.value
     if not len(row):
         return False

@@ -53,6 +53,6 @@ def _largest(group: Indices, value: Floats, own: Floats) -> tuple[Floats, Indice
 
 
 def active_side(dual: Floats, lower_from: Indices, upper_from: Indices) -> tuple[Indices, NDArray[np.bool_]]:
-    """The source of the bound that a dual's sign leans on, and where it is another than the group's own."""
+    """The source of the bound that a dual's sign asks for, and where that is not the group's own bound."""
     source = np.where(dual > 0, lower_from, np.where(dual < 0, upper_from, -1))
     return source, source >= 0

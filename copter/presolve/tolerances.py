@@ -59,7 +59,7 @@ class Tolerances:
 
 
 def margin(tolerance: float, bound: Floats) -> Floats:
-    """What a tolerance amounts to beside each bound: times max(1, |bound|), or times one where there is none."""
+    """A tolerance at each bound: times max(1, |bound|), or times one where there is none."""
     return tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(bound), bound, 0.0)))
 
 

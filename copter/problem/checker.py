@@ -142,7 +142,7 @@ def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7
 
 
 def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
-    """Whether the LP improves for ever along a direction in x.
+    """Whether the LP improves without bound along a direction in x.
 
     The ray is taken with its largest entry 1. A row or bound may move the wrong way by `tolerance`, and by no more than
     `tolerance` times the slope, in units of the largest cost that takes part.

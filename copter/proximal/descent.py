@@ -11,7 +11,7 @@ from copter.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
 
-SWEEPS_A_MULTIPLIER_STEP = 2  # sweeps between two updates of the row prices
+SWEEPS_PER_MULTIPLIER_STEP = 2  # sweeps between two updates of the row prices
 PENALTY = 100.0  # stiffness of the rows, relative to the proximal term's curvature
 SMALL_MOVE = 1e-9  # a sweep whose largest step is below this has converged
 
@@ -50,7 +50,7 @@ def descend(ws: WorkingSet, rows: Rows, y: Floats, sigma: float, sweeps: int) ->
             activity,
             price,
         )
-        if done % SWEEPS_A_MULTIPLIER_STEP == 0 or largest < SMALL_MOVE:
+        if done % SWEEPS_PER_MULTIPLIER_STEP == 0 or largest < SMALL_MOVE:
             y[:] = price
             activity = ws.activity(len(y))
             refresh_prices(rows.lower, rows.upper, y, penalty, activity, price)

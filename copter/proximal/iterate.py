@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class Iterate:
-    """Row prices y, the working set with its x, and the proximal parameter; it follows every edit of the matrix."""
+    """Row prices y, the working set with its x, and the proximal parameter; follows every edit of the matrix."""
 
     def __init__(self, sigma: float) -> None:
         self.ws = WorkingSet()
@@ -27,7 +27,7 @@ class Iterate:
     def refresh(self, matrix: BlockMatrix) -> None:
         """Take the edits in: duals of surviving rows and values of surviving columns stay.
 
-        New columns that have to be in the working set start at a bound chosen by their price; the rest is at rest.
+        New columns that must be in the working set start at the bound that their reduced cost asks for.
         """
         y = np.zeros(matrix.n_rows)
         generation = matrix.row_generation[: matrix.n_rows].copy()
@@ -44,7 +44,7 @@ class Iterate:
         return Rows(matrix.row_lower[:m], matrix.row_upper[:m], matrix.row_scale[:m])
 
     def shrink(self, matrix: BlockMatrix, keep_slack: float) -> None:
-        """Let columns at rest go whose reduced cost, against their block's best, is above keep_slack * |cost|."""
+        """Remove columns at rest whose reduced cost exceeds their block's least by keep_slack * its largest |cost|."""
         ws = self.ws
         if ws.size == 0:
             return

@@ -19,9 +19,9 @@ Floats = NDArray[np.float64]
 
 SUFFICIENT = 0.9  # a step is long enough once the slope along it has fallen below this share of the first slope
 REGULARISATION = 1e-12  # of the Newton matrix, relative to its largest possible diagonal
-RADIUS = 10.0  # first trial steps move prices by at most this many times their size
+RADIUS = 10.0  # the first trial step moves prices by at most this many times their size
 GROWTH = 4.0  # of a step along which the dual still rises as steeply
-SMALL_WORKING_SET = 50_000  # columns below which one thread is done before a second has been woken
+SMALL_WORKING_SET = 50_000  # columns below which one thread is faster than several
 MAX_TRIALS = 40  # evaluations in one line search
 
 
@@ -139,10 +139,10 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
 
 
 def search(problem: Subproblem, start: Point, direction: Floats) -> Point:
-    """Ascend along a direction to where the concave dual's slope has nearly vanished; the start where it cannot.
+    """Line search: the point where the concave dual's slope along a direction has nearly vanished, or the start.
 
     The slope is piecewise linear and falls along the way: grow the step while it stays steep, then close in on its
-    zero by the secant of the bracket, halved where that stalls.
+    zero by the secant of the bracket, kept away from its ends.
     """
     slope = float(direction @ start.residual)
     size = float(np.abs(direction * problem.rows.scale).max(initial=0.0))

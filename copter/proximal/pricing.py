@@ -15,7 +15,7 @@ from copter.proximal.working_set import WorkingSet
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-SMALL_MODEL = 500_000  # columns below which one thread is done before a second has been woken
+SMALL_MODEL = 500_000  # columns below which one thread is faster than several
 ROUNDING = 1e-12  # reduced costs closer to the threshold than this (relative) are ties
 
 
@@ -28,11 +28,11 @@ class Priced:
     y : ndarray (m,)
         The prices, of the right sign for every row.
     bound : float
-        Dual value (equation A3), with reduced costs of the wrong sign on unbounded columns left out.
+        Dual value (equation A3) without the reduced costs of the wrong sign on unbounded columns.
     certified : bool
-        Whether nothing was left out, so that the bound holds exactly.
+        Whether there are none, so that the bound holds exactly.
     dual_violation : ndarray
-        What was left out.
+        Those reduced costs.
     slot, column : ndarray
         Columns outside the working set that would improve its LP.
     """

@@ -28,8 +28,8 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 
 FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
-SHARE = 0.3  # of the tolerance that the working set's own gap may take up
-ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
+SHARE = 0.3  # of the tolerance: the gap that the working set's own program may keep
+ROW_SHARE = 1e-3  # of the tolerance: the residual that a row may keep
 DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton, may improve the working set
 STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
 TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
@@ -186,7 +186,7 @@ class Solve:
         return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
     def look_for_certificates(self, progress: Progress) -> Status | None:
-        """A working set that does not converge: infeasible, unbounded, or short of steps."""
+        """Why a working set does not converge: infeasible, unbounded, or stalled."""
         if self.must_stop():
             return None
         iterate = self.iterate

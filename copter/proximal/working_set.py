@@ -16,14 +16,14 @@ SLOT_SHIFT = 32  # a column's key is slot << 32 | column, so that keys sort by s
 
 
 def sums_before(counts: Ints) -> Ints:
-    """0, c0, c0 + c1, ...: where each of the pieces with these lengths starts, and where the last one ends."""
-    found = np.zeros(len(counts) + 1, dtype=np.int32)
-    np.cumsum(counts, out=found[1:])
-    return found
+    """0, c0, c0 + c1, ...: where each piece of these lengths starts, and where the last one ends."""
+    result = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=result[1:])
+    return result
 
 
 class WorkingSet:
-    """Columns by slot, flat, with their gathered data; every column outside is at its lower bound, zero.
+    """Columns by slot, flat, with their gathered data. Every column outside is at its lower bound, zero.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class WorkingSet:
         self.free: NDArray[np.uint8] = np.zeros(self.size, dtype=np.uint8)
 
     def find_groups(self) -> None:
-        """Make the groups anew from the keys; their limits are not valid yet."""
+        """Recompute the groups from the keys; their limits are not valid yet."""
         slot = self.slot_of_column
         first = np.flatnonzero(np.diff(slot, prepend=-1)) if len(slot) else np.zeros(0, dtype=np.int64)
         self.slots: Ints = slot[first]
@@ -83,7 +83,7 @@ class WorkingSet:
     def refresh(self, matrix: BlockMatrix, y: Floats | None = None) -> None:
         """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
 
-        All data are gathered anew. `y`: as for :meth:`grow`.
+        All data are gathered again. `y`: as for :meth:`grow`.
         """
         slot = self.slot_of_column
         alive = self.generation == matrix.generation[slot] if self.size else np.zeros(0, dtype=bool)
@@ -97,7 +97,7 @@ class WorkingSet:
             self.start_by_price(np.searchsorted(self.key, fresh), y)
 
     def grow(self, matrix: BlockMatrix, slot: Ints, column: Ints, y: Floats | None = None) -> int:
-        """Add columns (those already in are passed by); return how many were new.
+        """Add columns; return how many were not in yet.
 
         `y`: prices by which new columns choose the bound that they start at; the lower one without.
         """
@@ -151,8 +151,11 @@ class WorkingSet:
         self.limit[place[same]], self.multiplier[place[same]] = limit[same], multiplier[same]
 
     def start_by_price(self, new: NDArray[np.int64], y: Floats) -> None:
-        """Put new columns that are worth having at these prices up: all of a group without a limit, and of a group
-        that rests at its lower bounds the best one, as far as the limit lets it."""
+        """Raise new columns of negative reduced cost at these prices.
+
+        In a group without a limit all of them go to their upper bounds. In a group that is at its lower bounds the best
+        one is raised, as far as the limit allows.
+        """
         touched = np.zeros(len(self.slots), dtype=bool)
         touched[np.searchsorted(self.start, new, side="right") - 1] = True
         columns = np.flatnonzero(np.repeat(touched, np.diff(self.start)))
@@ -179,24 +182,24 @@ class WorkingSet:
         self.x[best] = np.minimum(self.upper[best], self.lower[best] + np.maximum(room, 0.0))
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
-        """Let the columns outside the mask go; they must be at rest."""
+        """Remove the columns outside the mask; they must be at their lower bounds."""
         kept = self.take(np.flatnonzero(mask))
         for name in (*COLUMN_DATA, "entry_start", "row", "coefficient", "slots", "start", "limit", "multiplier"):
             setattr(self, name, getattr(kept, name))
 
     def take(self, columns: NDArray[np.int64]) -> WorkingSet:
         """Some of the columns (places, ascending) with their gathered data, copied."""
-        found = WorkingSet()
+        result = WorkingSet()
         for name in COLUMN_DATA:
-            setattr(found, name, getattr(self, name)[columns])
+            setattr(result, name, getattr(self, name)[columns])
         count = np.diff(self.entry_start)[columns]
-        found.entry_start = sums_before(count)
-        entry = np.repeat(self.entry_start[columns] - found.entry_start[:-1], count)
+        result.entry_start = sums_before(count)
+        entry = np.repeat(self.entry_start[columns] - result.entry_start[:-1], count)
         entry += np.arange(len(entry), dtype=entry.dtype)
-        found.row, found.coefficient = self.row[entry], self.coefficient[entry]
-        found.find_groups()
-        found.take_groups(self.groups_by_slot())
-        return found
+        result.row, result.coefficient = self.row[entry], self.coefficient[entry]
+        result.find_groups()
+        result.take_groups(self.groups_by_slot())
+        return result
 
     def gather(self, matrix: BlockMatrix) -> None:
         """Copy costs, bounds and entries of the working columns out of the matrix; bring x within bounds."""

@@ -1,4 +1,4 @@
-"""One activity at a time: a model or session that is used from two threads at once says so."""
+"""One activity at a time: using a model or session from two threads at once is an error that says so."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter.errors import EditNotAllowedError
 
 
 class Guard:
-    """Held by one activity at a time, which nothing waits for: a second one gets an EditNotAllowedError.
+    """A lock that is never waited for: while one activity holds it, a second one gets an EditNotAllowedError.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Guard:
             self.refuse()
 
     def refuse(self) -> None:
-        """Raise EditNotAllowedError: somebody else is at it."""
+        """Raise EditNotAllowedError, which says what the guard is held for and by which thread."""
         if self._owner == threading.get_ident():
             raise EditNotAllowedError(f"this {self.what} is {self._doing}: let that end first")
         raise EditNotAllowedError(

@@ -19,7 +19,7 @@ if hasattr(os, "register_at_fork"):
 def safe_threads(requested: int) -> int:
     """The number of threads that a parallel loop may ask OpenMP for.
 
-    The threads of the OpenMP pool do not survive a fork, and GNU's runtime waits for ever for them in the child. A
+    The threads of the OpenMP pool do not survive a fork, and GNU's runtime waits for them without end in the child. A
     loop of one thread does not touch the pool. Results do not depend on the number of threads.
     """
     return 1 if _forked else requested

@@ -12,7 +12,8 @@ class Watch:
     """Runs from its creation; inside ``with`` it also catches Ctrl-C (in the main thread, where no handler was set).
 
     A solve that Ctrl-C ends returns INTERRUPTED, with its best point, instead of raising KeyboardInterrupt half way
-    through an update. A second Ctrl-C raises as usual. A watch within another hears what that one caught.
+    through an update. A second Ctrl-C raises as usual. A watch inside another
+    one stops when the outer one was interrupted.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync
 
-# Endings after which prices or values have gone off to infinity: there is nothing worth starting from.
+# After these the prices or values have diverged, so that the next solve starts cold.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
 LP_SHARE = 0.7  # of a deadline, where a shim that searches comes after the LP
@@ -53,9 +53,9 @@ class Session:
 
     Notes
     -----
-    A session and its model are used by one thread at a time, and say so otherwise; different sessions of different
-    models are independent. A forked process may go on with its copy of a session, on one thread and without its
-    journal; a spawned one may be given a session, or a model, as it is: they can be pickled.
+    Use a session and its model from one thread at a time; a second thread gets an EditNotAllowedError. Sessions of
+    different models are independent. A forked process may go on with its copy of a session, on one thread and without
+    the journal. Sessions and models can be pickled, so a spawned process may be given one.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Session:
         return limited if deadline_s < self.settings.time_limit_s else self.settings
 
     def reset(self) -> None:
-        """Forget the iterate: the next solve starts cold."""
+        """Discard the iterate: the next solve starts cold."""
         with self._guard.held("being reset"):
             self._iterate = Iterate(self.settings.sigma)
             self._restart = "reset"
@@ -205,8 +205,8 @@ class Session:
         ----------
         path : path
         restart_journal : bool
-            Let the journal, if there is one, begin anew from this snapshot. False for a copy on the side: the journal
-            then still goes on from the last snapshot.
+            Restart the journal, if there is one, from this snapshot. False for an extra copy: the journal then still
+            continues the last snapshot.
 
         Raises
         ------
@@ -237,8 +237,8 @@ class Session:
         settings : Settings, optional
             Those that were saved by default.
         journal : path or None
-            By default the one that the session had, if it had one; None for the model as it was saved. The session
-            goes on writing it.
+            The journal to replay and to continue. By default the one that the session had; None for the model as it
+            was saved.
         sync : {"always", "batch", "never"}
 
         Raises
@@ -251,10 +251,10 @@ class Session:
         return cls._from_state(load_state(path, settings, None if find else journal, find, checked_sync(sync)))
 
     def journal(self, path: PathLike | None, sync: str = "batch") -> None:
-        """Append every edit of the model to a file from now on; None ends that.
+        """Append every edit of the model to a file from now on; None stops it.
 
-        The file starts with the model as it is, so that :meth:`load` can read it alone until :meth:`save` has been
-        called, and from then on goes on from the snapshot.
+        The file starts with the model as it is, so that :meth:`load` can read it alone. Once :meth:`save` has been
+        called it continues that snapshot.
 
         Parameters
         ----------
@@ -272,9 +272,7 @@ class Session:
         policy = checked_sync(sync)
         with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
             if path is not None and os.path.exists(path):
-                raise SnapshotError(
-                    f"{os.fspath(path)} is there already: Session.load goes on with a journal; otherwise remove it"
-                )
+                raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")
             if self.model.ledger.journal is not None:
                 self.model.ledger.journal.close()
                 self.model.ledger.journal = None

@@ -1,4 +1,4 @@
-"""A session in one file: versioned, checksummed, written whole or not at all; read with its journal."""
+"""A session in one file: versioned, checksummed, written whole or not at all; with the edits of its journal since."""
 
 from __future__ import annotations
 

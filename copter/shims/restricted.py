@@ -62,11 +62,11 @@ class RestrictedShim:
         if left <= 0.0:
             return rounded
         alone = Settings(hand_over_s=0.0)  # a round's plan is wanted sooner than another process can help
-        found = solve_integer(lp, self.search, None if np.isinf(left) else left, alone, seed=self.seed)
+        result = solve_integer(lp, self.search, None if np.isinf(left) else left, alone, seed=self.seed)
         kept = np.flatnonzero(rounded.column_of_slot != IDLE).astype(np.int32)
         drafts = [drafted(model, kept, rounded.column_of_slot[kept])]
-        if found.x is not None:
-            chosen = found.x > 0.5
+        if result.x is not None:
+            chosen = result.x > 0.5
             drafts.append(drafted(model, slots[chosen], columns[chosen]))
         for draft in drafts:
             one_opt(draft, slots, columns)

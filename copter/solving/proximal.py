@@ -75,7 +75,7 @@ def scaled_model(lp: LinearProgram) -> tuple[Model, Scaling]:
 
 
 def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Settings, seconds: float) -> Solution:
-    """The scaled problem's solution in the terms of the original one, judged anew."""
+    """The scaled problem's solution in the terms of the original one, judged on that."""
     x, y = (scaled.x, scaled.y) if lp.shape[1] else (np.zeros(0), np.zeros(lp.shape[0]))
     x = np.clip(x * scaling.column, lp.col_lower, lp.col_upper)
     y = y[: lp.shape[0]] * scaling.row * scaling.cost

@@ -74,17 +74,19 @@ def solve(
     with Watch(settings.time_limit_s) as watch:
         if settings.method == "interior":
             try:
-                found = solve_interior(lp, settings, watch, callback)
+                result = solve_interior(lp, settings, watch, callback)
             except MemoryError:  # the proximal method factorises nothing of this size
                 return solve_proximal(lp, settings, watch, callback)
-            return found if found.status is not Status.NUMERICAL_ERROR else _by_another_way(lp, settings, watch, found)
+            return (
+                result if result.status is not Status.NUMERICAL_ERROR else _by_another_way(lp, settings, watch, result)
+            )
         return solve_proximal(lp, settings, watch, callback)
 
 
-def _by_another_way(lp: LinearProgram, settings: Settings, watch: Watch, found: Solution) -> Solution:
+def _by_another_way(lp: LinearProgram, settings: Settings, watch: Watch, result: Solution) -> Solution:
     """Where rounding has ended the interior-point method: the proximal method's answer, if it gets to one soon."""
     limit = min(settings.time_limit_s, PATIENCE * watch.elapsed_s + 1.0)
     if watch():
-        return found
+        return result
     other = solve_proximal(lp, replace(settings, time_limit_s=limit), watch)
-    return other if other.status is Status.OPTIMAL else found
+    return other if other.status is Status.OPTIMAL else result

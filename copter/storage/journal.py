@@ -18,7 +18,7 @@ from copter.storage.files import PathLike, read_file, write_atomically
 
 try:
     import fcntl
-except ImportError:  # a system without: nothing warns of two processes that write one journal
+except ImportError:  # not on this system: two processes that write one journal are not noticed
     fcntl = None  # type: ignore[assignment]
 
 Sync = Literal["always", "batch", "never"]
@@ -58,7 +58,7 @@ class Contents:
 
 
 def digest(*parts: bytes | memoryview) -> bytes:
-    """Checksum of bytes in a row."""
+    """Checksum of the concatenated parts."""
     state = blake2b(digest_size=DIGEST)
     for part in parts:
         state.update(part)
@@ -103,7 +103,7 @@ class Journal:
 
     @classmethod
     def resume(cls, path: PathLike, sync: Sync = "batch") -> tuple[Journal, Contents]:
-        """Open a journal after what it holds, a torn last record cut off, and give that back."""
+        """Open a journal after what it holds, with a torn last record cut off; return both."""
         journal = cls(path, History(), sync)
         try:
             contents = read_journal(path)
@@ -133,7 +133,7 @@ class Journal:
             raise SnapshotError(f"the journal {self.path} cannot be opened: {error.strerror}") from error
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -141,12 +141,12 @@ class Journal:
     __del__ = close
 
     def orphan(self) -> None:
-        """Give the journal up in a forked process: it is the parent's."""
+        """Close the journal in a forked process: it belongs to the parent."""
         self.close()
         self._broken = "it belongs to the process that this one was forked from; give this session one of its own"
 
     def restart(self) -> None:
-        """Begin anew after a snapshot that holds all edits so far."""
+        """Start again, empty, after a snapshot that holds all edits so far."""
         write_atomically(self.path, head(self.history, None))
         self.close()
         self._open()
@@ -296,10 +296,10 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
 
 def operations_of(payload: memoryview, where: str) -> list[tuple[str, tuple[Any, ...]]]:
     """The operations of a record."""
-    found = Reader(payload, where).whole()
-    if not isinstance(found, list) or not all(
+    result = Reader(payload, where).whole()
+    if not isinstance(result, list) or not all(
         isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and isinstance(each[1], tuple)
-        for each in found
+        for each in result
     ):
         raise SnapshotError(f"{where} does not hold operations")
-    return found
+    return result
