@@ -359,6 +359,7 @@ def summary(run: Run) -> dict[str, Any]:
         "family": options.family,
         "mode": instance.mode,
         "scale": instance.scale,
+        "network": instance.network if options.family == "traffic" else None,
         "change": change,
         "churn": Instance(1, change, instance.amount).churn,
         "seed": instance.seed,

@@ -2,6 +2,7 @@
 
 python benchmarks/rounds.py --family sia --scale 10000 --churn 0.01 --rounds 100 --seed 0 --peers highs --json
 python benchmarks/rounds.py --family multicommodity --scale 2000 --change link --peers highs --json
+COPTER_DATA=path/to/data python benchmarks/rounds.py --family traffic --network Cogentco --change link --peers highs
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 
 import families
 import peers
+from families.networks import NETWORKS
 from families.protocol import CHANGES, SolverOptions
 from harness import Options, Run
 from peers import Limits
@@ -30,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
     found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
+    found.add_argument("--network", choices=list(NETWORKS), default="GtsCe", help="of traffic, which has no scale")
     found.add_argument("--change", choices=list(CHANGES), help="what changes every round (default: the family's own)")
     found.add_argument(
         "--churn",
@@ -60,7 +63,13 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
     if arguments.rows is not None and arguments.rows < 8:
         command.error("rows must be >= 8")
     instance = families.Instance(
-        arguments.scale, arguments.change, arguments.churn, arguments.seed, arguments.mode, arguments.rows
+        arguments.scale,
+        arguments.change,
+        arguments.churn,
+        arguments.seed,
+        arguments.mode,
+        arguments.rows,
+        arguments.network,
     )
     return Options(
         family=arguments.family,

@@ -14,6 +14,7 @@ from families.hops import HopsRounds
 from families.multicommodity import MulticommodityRounds
 from families.protocol import Family, amount_of
 from families.sia import SiaRounds
+from families.traffic import TrafficRounds
 from families.transport import TransportRounds
 
 __all__ = ["FAMILIES", "NAMES", "Family", "Instance", "make_family"]
@@ -36,6 +37,8 @@ class Instance:
         Of the families of jobs.
     rows : int or None
         Coupling rows of gub and transport.
+    network : str
+        Of traffic (:data:`families.networks.NETWORKS`), which has no scale.
     """
 
     scale: int
@@ -44,6 +47,7 @@ class Instance:
     seed: int = 0
     mode: str = "full"
     rows: int | None = None
+    network: str = "GtsCe"
 
     @property
     def kind(self) -> str:
@@ -77,6 +81,7 @@ FAMILIES: dict[str, Entry] = {
     "gub": Entry(GubRounds, lambda i: GubRounds(i.scale, i.rows or 50, i.kind, i.amount, i.seed)),
     "transport": Entry(TransportRounds, lambda i: TransportRounds(i.scale, i.rows or 100, i.kind, i.amount, i.seed)),
     "multicommodity": Entry(MulticommodityRounds, lambda i: MulticommodityRounds(i.scale, i.kind, i.amount, i.seed)),
+    "traffic": Entry(TrafficRounds, lambda i: TrafficRounds(i.network, i.kind, i.amount, i.seed)),
     "bursts": Entry(BurstyRounds, lambda i: BurstyRounds(i.scale, i.mode, i.churn, i.seed, BURSTS_EVERY), 112),
 }
 NAMES = tuple(FAMILIES)

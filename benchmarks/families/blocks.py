@@ -76,7 +76,7 @@ class BlockFamily(UniformFamily):
         self.place, self.ids, self.next_id = np.arange(n), np.arange(n), n
         self.departed, self.arrived = np.zeros(0, dtype=np.int64), self.ids
         self.repriced = self.limited = self.recounted = self.departed  # places in requests, and rows, that change
-        self.out: tuple[int, float] | None = None  # the row that is out, and its capacity
+        self.outage = Outage(rng, list(np.arange(len(capacity))[:, None]))
         # Patterns are made beforehand, as they are the caller's; of very many, one at a time to spare memory.
         patterns = (blocks.usage(i) for i in range(n))
         self.waiting: Iterable[Pattern] = patterns if n > MANY else list(patterns)
@@ -125,25 +125,10 @@ class BlockFamily(UniformFamily):
             self.repriced = np.arange(n)
             factor = rng.uniform(1.0 - self.amount, 1.0 + self.amount, (n, self.columns))
             self.cost[self.place] = self.usual_cost[self.place] * factor
-        elif self.change == "limits":
-            self.limited = np.arange(n)
-            self.limit = self.usual * rng.uniform(1.0 - self.amount, 1.0 + self.amount, n)
-        elif self.change == "some-limits":
-            self.limited = np.sort(chosen(n, rng, self.amount))
-            self.limit[self.limited] = self.usual[self.limited] * rng.uniform(*SOME, len(self.limited))
+        elif self.change == "link":
+            self.recounted = self.outage.next(self.capacity)
         else:
-            self.take_out_or_back()
-
-    def take_out_or_back(self) -> None:
-        """Take a row's capacity away, or give back what was taken."""
-        if self.out is None:
-            row = int(self.rng.integers(len(self.capacity)))
-            self.out = row, float(self.capacity[row])
-            self.capacity[row] = 0.0
-        else:
-            row, before = self.out
-            self.capacity[row], self.out = before, None
-        self.recounted = np.array([row])
+            self.limited = drawn_limits(rng, self.change, self.amount, self.usual, self.limit)
 
     @abstractmethod
     def draw(self, count: int) -> Blocks:
@@ -192,6 +177,44 @@ class BlockFamily(UniformFamily):
                 integer=self.integer,
             )
         self.waiting = []
+
+
+# Changes that other families draw too ---------------------------------------------------------------------------------
+
+
+def drawn_limits(rng: np.random.Generator, change: str, amount: float, usual: Floats, limit: Floats) -> Ints:
+    """Draw limits anew, in place: all of them (`limits`) or a share (`some-limits`); the places of those drawn."""
+    if change == "limits":
+        limit[:] = usual * rng.uniform(1.0 - amount, 1.0 + amount, len(usual))
+        return np.arange(len(usual))
+    places = np.sort(chosen(len(usual), rng, amount))
+    limit[places] = usual[places] * rng.uniform(*SOME, len(places))
+    return places
+
+
+class Outage:
+    """Takes the capacity of a link's rows away in one round, and gives it back in the next.
+
+    Parameters
+    ----------
+    rng : Generator
+    links : list of ndarray
+        The rows of each link.
+    """
+
+    def __init__(self, rng: np.random.Generator, links: Sequence[Ints]) -> None:
+        self.rng, self.links = rng, links
+        self.out: tuple[Ints, Floats] | None = None
+
+    def next(self, capacity: Floats) -> Ints:
+        """Change capacities in place; the rows that changed."""
+        if self.out is None:
+            rows = self.links[int(self.rng.integers(len(self.links)))]
+            self.out, capacity[rows] = (rows, capacity[rows].copy()), 0.0
+        else:
+            rows, before = self.out
+            self.out, capacity[rows] = None, before
+        return rows
 
 
 # Edits in bulk, where the model has them ------------------------------------------------------------------------------

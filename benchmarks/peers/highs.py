@@ -56,7 +56,8 @@ MILP: dict[str, Way] = {"highs_milp": Way({}, rebuilt=True, integer=True)}
 class Mirror:
     """One HiGHS kept in step with the programs of a family; its columns and rows are in an order of their own.
 
-    What stays keeps its place, what comes stands at the end. The order is the same for every way that is told the same.
+    What stays keeps its place, what comes stands at the end. A maximisation is given as a minimisation: without
+    crossover, HiGHS 1.15 returns prices of the wrong sign for some rows that presolve took out of a maximisation.
     """
 
     def __init__(self, name: str, way: Way) -> None:
@@ -68,7 +69,7 @@ class Mirror:
         self.known: Program | None = None  # in HiGHS's order
         self.columns: Ints = np.zeros(0, dtype=np.int64)  # places of HiGHS's columns in the family's program
         self.rows: Ints = self.columns
-        self.basis: Basis | None = None
+        self.sign = 1.0  # HiGHS is given a minimisation
 
     # Keeping in step ----------------------------------------------------------------------------------------------
 
@@ -101,8 +102,8 @@ class Mirror:
         """Give HiGHS the whole program."""
         data = highspy.HighsLp()
         data.num_row_, data.num_col_ = program.shape
-        data.sense_ = highspy.ObjSense.kMaximize if program.sense == "max" else highspy.ObjSense.kMinimize
-        data.col_cost_, data.offset_ = program.c, program.offset
+        self.sign = 1.0 if program.sense == "min" else -1.0
+        data.col_cost_, data.offset_ = self.sign * program.c, self.sign * program.offset
         data.col_lower_, data.col_upper_ = program.col_lower, program.col_upper
         data.row_lower_, data.row_upper_ = program.row_lower, program.row_upper
         data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
@@ -132,7 +133,7 @@ class Mirror:
         costs = places(before.c[columns] != now.c[:n])
         boxes = places((before.col_lower[columns] != low) | (before.col_upper[columns] != high))
         sides = places((before.row_lower[rows] != below) | (before.row_upper[rows] != above))
-        cost, low, high, below, above = now.c[costs], low[boxes], high[boxes], below[sides], above[sides]
+        cost, low, high, below, above = self.sign * now.c[costs], low[boxes], high[boxes], below[sides], above[sides]
         entries = list(zip(*(part.tolist() for part in (*changed.coords, changed.data)), strict=True))
         started = time.perf_counter()
         if len(costs):
@@ -144,7 +145,7 @@ class Mirror:
         for row, column, value in entries:
             self.highs.changeCoeff(row, column, value)
         if before.offset != now.offset:
-            self.highs.changeObjectiveOffset(now.offset)
+            self.highs.changeObjectiveOffset(self.sign * now.offset)
         return time.perf_counter() - started
 
     def add(self, now: Program, m: int, n: int) -> float:
@@ -155,7 +156,7 @@ class Mirror:
         if head is not None:
             start, index = head.indptr[:-1].astype(np.int32), head.indices.astype(np.int32)
         first, row = tail.indptr[:-1].astype(np.int32), tail.indices.astype(np.int32)
-        cost, low, high = now.c[n:], now.col_lower[n:], now.col_upper[n:]
+        cost, low, high = self.sign * now.c[n:], now.col_lower[n:], now.col_upper[n:]
         below, above = now.row_lower[m:], now.row_upper[m:]
         started = time.perf_counter()
         if head is not None:
@@ -216,14 +217,15 @@ class Mirror:
         self.highs.run()
         seconds = time.perf_counter() - started
         info, status = self.highs.getInfo(), self.highs.getModelStatus()
-        optimal = status == highspy.HighsModelStatus.kOptimal
+        # Without crossover HiGHS often calls its point "unknown": whether it is good enough is the judge's to say.
+        optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
         has_point = optimal or (self.way.integer and info.primal_solution_status == 2)
         iterations = info.simplex_iteration_count, info.ipm_iteration_count, info.crossover_iteration_count
         found = Answer(
             way=self.name,
             optimal=optimal,
             status=self.highs.modelStatusToString(status),
-            objective=float(info.objective_function_value) if has_point else np.nan,
+            objective=self.sign * float(info.objective_function_value) if has_point else np.nan,
             edit_s=edit_s,
             solve_s=seconds,
             iterations=int(sum(max(count, 0) for count in iterations)),
@@ -236,7 +238,7 @@ class Mirror:
         x, y = np.empty(len(self.columns)), np.zeros(len(self.rows))
         x[self.columns] = found.col_value
         if len(found.row_dual) == len(y):
-            y[self.rows] = found.row_dual
+            y[self.rows] = self.sign * np.array(found.row_dual)
         return {"x": x, "y": y}
 
 
