@@ -100,7 +100,7 @@ class Attribution:
         family.prepare()
 
     def rebuilt(self) -> float:
-        """Seconds to build the round's model anew and solve it from nothing; its costs are at hand as arrays."""
+        """Seconds to build the round's model anew and solve it from nothing; its costs are given as arrays."""
         family = self.family
         costs = family.costs(slice(0, len(family.jobs)))
         started = time.perf_counter()

@@ -20,7 +20,8 @@ AS_ARRAYS = (
     15_000_000  # columns above which the program is not written out: no peers, and only the last round is judged
 )
 PEER_CHECKED = 3_000_000  # columns above which the peers' points are not judged
-NEARLY_BEST = 1.5  # ways within this of the best in the warm-up go on
+COMPARABLE = 2.0  # tolerances by which a peer's points may be off
+NEARLY_BEST = 1.25  # the second-best way goes on too if it is within this of the best in the warm-up
 WHOLE = 1e-6  # how far a plan may be outside rows and from whole numbers, and its value from what it says, relative
 
 
@@ -157,20 +158,20 @@ class PeerRun:
             figures.judged.append(judge(program, answer.x, answer.y))
 
     def select(self, index: int) -> None:
-        """Drop ways that took over five times as long as the best; at the end of the warm-up all but the best."""
+        """Drop ways that took over five times as long as the best; then, after the warm-up, all but the best."""
         kept = {way: self.figures[way] for way in self.remote.ways}
         tolerance = self.options.solver.tolerance
         for figures in kept.values():
             worst = max((judged.residual for judged in figures.judged), default=0.0)
-            if worst > tolerance and not self.integer:
+            if worst > COMPARABLE * tolerance and not self.integer:
                 figures.dropped = f"its points are off by {worst:.0e}, above the tolerance"
             elif figures.trial_ended and not figures.trial_ended[-1] and not self.integer:
                 figures.dropped = f"{figures.status} after {figures.trial_s[-1]:.2g} s"
         left = {way: figures for way, figures in kept.items() if figures.dropped is None}
         if index == -1 and left and not self.integer:
-            best_s = min(figures.tried_s for figures in left.values())
-            for figures in left.values():
-                if not figures.tried_s <= NEARLY_BEST * best_s:
+            ranked = sorted(left.values(), key=lambda figures: figures.tried_s)
+            for place, figures in enumerate(ranked):
+                if place > 1 or not figures.tried_s <= NEARLY_BEST * ranked[0].tried_s:
                     figures.dropped = "slower than the best in the warm-up"
         if index == -WARM_UP - 1 and not any(figures.cold_ended for figures in left.values()) and len(left) == 1:
             next(iter(left.values())).dropped = "its first solve did not end in time"

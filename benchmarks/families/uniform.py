@@ -36,7 +36,7 @@ class SessionSolver:
                 threads=options.threads,
                 tolerance=options.tolerance,
                 time_limit_s=options.time_limit_s,
-                purify=integer,  # a vertex is of use to the shim alone
+                purify=integer,  # only the shim needs a vertex
             ),
         )
 

@@ -295,8 +295,11 @@ class HighsPeer:
         self.needs_start = bool(warm)
 
     def order(self) -> list[str]:
-        """Names in the order in which they go: the fastest of the last round first; at first, the warm ones last."""
-        return sorted(self.mirrors, key=lambda name: self.last_s.get(name, 1e9 * self.mirrors[name].way.warm))
+        """Names in the order in which they go: the warm ones last at first, first in their own first round;
+        then the fastest of the last round first.
+        """
+        unknown = 0.0 if self.last_s else 1e9
+        return sorted(self.mirrors, key=lambda name: self.last_s.get(name, unknown * self.mirrors[name].way.warm))
 
     def start_from(self, x: Floats, y: Floats) -> None:
         """Give the warm ways a basis at a point, where no cold solve has ended in time."""

@@ -87,11 +87,25 @@ def test_an_optimum_has_no_faults() -> None:
     assert found.bound_is_certified
     assert found.complementarity == 0.0
     residuals = SimpleNamespace(primal=0.0, dual=0.0, gap=0.0, primal_absolute=0.0, dual_absolute=0.0)
-    claim = {"objective": 12.0, "bound": 12.0, "residuals": residuals, "x": x, "y": y, "ray": None}
+    claim = {
+        "objective": 12.0,
+        "bound": 12.0,
+        "residuals": residuals,
+        "x": x,
+        "y": y,
+        "ray": None,
+        "bound_is_certified": True,
+    }
     claim |= {"status": SimpleNamespace(value="optimal"), "reduced_costs": np.array([1.0, 0.0])}
     assert faults(SMALL, SimpleNamespace(**claim)) == []
     assert faults(SMALL, SimpleNamespace(**claim | {"objective": 13.0})) == ["objective is 12, not 13"]
     assert "reduced costs" in faults(SMALL, SimpleNamespace(**claim | {"reduced_costs": np.array([1.0, 0.5])}))[0]
+    wrong = SimpleNamespace(**claim | {"bound": 14.0})
+    assert faults(SMALL, wrong) == ["bound is 12, not 14"]
+    wrong.bound_is_certified = False
+    assert faults(SMALL, wrong) == ["bound is 12, not 14"]
+    wrong.status = SimpleNamespace(value="time_limit")
+    assert faults(SMALL, wrong) == []
     worse = SimpleNamespace(**claim | {"x": np.array([3.0, 0.0])})
     assert {fault.split()[0] for fault in faults(SMALL, worse)} == {"objective", "gap", "complementarity"}
 

@@ -97,13 +97,14 @@ def test_the_best_way_goes_on_and_hopeless_ones_are_dropped_at_once() -> None:
     peer.options, peer.integer = Options(), False
     peer.figures = {
         "best": way_figures([1.0, 1.0, 4.0], [True] * 3),
-        "near": way_figures([2.0, 2.0, 2.0], [True] * 3),
+        "near": way_figures([2.2, 2.2, 2.2], [True] * 3),
+        "third": way_figures([2.3, 2.3, 2.3], [True] * 3),
         "slow": way_figures([4.0, 4.0, 4.0], [True] * 3),
         "late": way_figures([5.0], [False]),
     }
     peer.remote = Remote(tuple(peer.figures))
     peer.select(-3)
-    assert peer.remote.ways == ("best", "near", "slow")
+    assert peer.remote.ways == ("best", "near", "third", "slow")
     peer.select(-1)
     assert peer.remote.ways == ("best", "near")
     assert peer.figures["slow"].dropped == "slower than the best in the warm-up"
