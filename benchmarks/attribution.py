@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from charts import attribution_chart
 from families.sia import SiaRounds
-from harness import WARM_UP, sparse_point
-from peers.highs import HighsPeer
+from harness import WARM_UP
+from peers.highs import SIMPLEX, Mirror, Way
 
 from copter import Model, Session
 from copter.shims import IntegerPlan, RoundingShim
@@ -56,8 +56,9 @@ class Attribution:
         self.family = SiaRounds(scale, "full", 0.01, seed)
         self.scale, self.rounds, self.highs_rounds, self.limit_s = scale, rounds, highs_rounds, limit_s
         self.warm, self.cold = Session(self.family.model), Session(self.family.model)
-        self.memoryless, self.edited = HighsPeer(warm=False), HighsPeer(forget=True)
-        self.highs_warm = HighsPeer()
+        interior = {"solver": "ipm"}
+        self.memoryless = Mirror("a", Way(interior, rebuilt=True))
+        self.edited, self.highs_warm = Mirror("e", Way(interior)), Mirror("f", Way(SIMPLEX, warm=True))
         self.seconds: dict[str, list[float]] = {name: [] for name in NAMES}
         self.late: dict[str, int] = dict.fromkeys(NAMES, 0)
         self.plan: IntegerPlan | None = None
@@ -95,11 +96,11 @@ class Attribution:
             self.note(index, "b", self.rebuilt())
         self.highs_round(index, solution)
         self.plan = RoundingShim()(family.model, solution, self.plan)
-        family.adopt(self.plan)
+        family.take(family.plan_columns(self.plan))
         family.prepare()
 
     def rebuilt(self) -> float:
-        """Seconds to build the round's model anew and solve it from nothing; its costs are at hand as arrays."""
+        """Seconds to build the round's model anew and solve it from nothing; its costs are given as arrays."""
         family = self.family
         costs = family.costs(slice(0, len(family.jobs)))
         started = time.perf_counter()
@@ -118,22 +119,23 @@ class Attribution:
         family = self.family
         if 0 <= index < self.highs_rounds:
             started = time.perf_counter()
-            self.memoryless.update(family)  # builds the arrays and passes them: all that a rebuild takes
+            self.memoryless.update(family.program())  # builds the arrays and passes them: all that a rebuild takes
             build_s = time.perf_counter() - started
             self.timed(index, "a", self.memoryless, build_s)
-        edit_s = self.edited.update(family)
+        program = family.program()
+        edit_s = self.edited.update(program)
         if 0 <= index < self.highs_rounds:
             self.timed(index, "e", self.edited, edit_s)
-        edit_s = self.highs_warm.update(family)
+        edit_s = self.highs_warm.update(program)
         if index == -WARM_UP - 1:
-            self.highs_warm.start_from(family, sparse_point(family, solution))
+            self.highs_warm.set_basis(self.highs_warm.basis_at(solution.x, solution.y))
         self.timed(index, "f", self.highs_warm, edit_s)
 
-    def timed(self, index: int, name: str, peer: HighsPeer, edit_s: float) -> None:
+    def timed(self, index: int, name: str, peer: Mirror, edit_s: float) -> None:
         """Solve, and write the time down; a solve that hits the limit counts with the limit."""
-        answer = peer.solve(self.limit_s)
+        answer = peer.solve(self.limit_s, edit_s)
         self.late[name] += index >= 0 and not answer.optimal
-        self.note(index, name, edit_s + answer.solve_s)
+        self.note(index, name, answer.total_s)
 
 
 def summary(run: Attribution) -> dict[str, Any]:

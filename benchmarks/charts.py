@@ -14,11 +14,13 @@ import numpy as np
 from matplotlib.axes import Axes
 
 COPTER, HIGHS, FLOOR = "#0b6e99", "#c8553d", "#8a8a8a"
-OTHERS = ("#6a8d2f", "#8e6aa8", "#b58900")
 LABELS = {
-    "highs_warm": "HiGHS, warm",
+    "highs_dual_warm": "HiGHS dual simplex, warm",
+    "highs_primal_warm": "HiGHS primal simplex, warm",
     "highs_simplex_cold": "HiGHS simplex, cold",
     "highs_ipm_cold": "HiGHS IPM, cold",
+    "highs_ipm_cold_no_crossover": "HiGHS IPM, cold, no crossover",
+    "highs_ipm_cold_no_crossover_1e-6": "HiGHS IPM to 1e-6, cold, no crossover",
     "glop_warm": "GLOP, incremental",
     "pdlp_warm": "PDLP, from last point",
 }
@@ -66,16 +68,12 @@ def churn_label(name: str) -> str:
 
 
 def one_family(panel: Axes, own: list[dict[str, Any]], across: str, stream: float) -> None:
-    """Curves of copter, every peer, and the floor."""
+    """Curves of copter, the peer's best way, and the floor."""
     at = np.array([result[across] for result in own])
     panel.loglog(at, [r["copter"]["p50_s"] for r in own], "o-", color=COPTER, label="copter", markersize=4)
-    peers = sorted({peer for result in own for peer in result["peers"] if peer in LABELS})
-    colours = iter(OTHERS)
-    for peer in peers:
-        timed = [(r[across], r["peers"][peer]["p50_s"]) for r in own if "p50_s" in r["peers"].get(peer, {})]
-        colour = HIGHS if peer == "highs_warm" else next(colours)
-        if timed:
-            panel.loglog(*zip(*timed, strict=True), "s-", color=colour, label=LABELS[peer], markersize=4)
+    timed = [(r[across], r["best_peer_p50_s"]) for r in own if r["best_peer_p50_s"] is not None]
+    if timed:
+        panel.loglog(*zip(*timed, strict=True), "s-", color=HIGHS, label="HiGHS, its best way", markersize=4)
     floor = [8.0 * result["variables"] / stream for result in own]
     panel.loglog(at, floor, "--", color=FLOOR, label="one pass over the costs", linewidth=1.2)
     panel.minorticks_off()

@@ -1,4 +1,4 @@
-"""Each edit in copter beside the same edit in highspy, over sizes, and from which size on copter is the faster.
+"""Each edit in copter compared with the same edit in highspy, over sizes, and from which size on copter is the faster.
 
     python benchmarks/edit_crossover.py
     python benchmarks/edit_crossover.py --sizes 50,200,800,2000 --json

@@ -21,7 +21,7 @@ UNITS = 40_000  # of each resource
 
 
 def runs_usage(rng: np.random.Generator, n: int = COLUMNS) -> dict[str, Floats]:
-    """Every column uses one type, the columns of a type beside each other: one entry a column."""
+    """Every column uses one type, the columns of a type next to each other: one entry a column."""
     kind = np.sort(rng.integers(0, TYPES, n))
     units = rng.integers(1, 64, n).astype(float)
     return {f"type-{k}": np.where(kind == k, units, 0.0) for k in range(TYPES)}

@@ -222,7 +222,7 @@ def taken_back(model: Model) -> None:
 
 
 def churn(gpus: int, rounds: int = 12, warm_up: int = 3) -> list[Row]:
-    """Edit and solve, for two shares of a Sia model's jobs replaced a round; beside them, the floor of one pass."""
+    """Edit and solve, for two shares of a Sia model's jobs replaced a round; and the floor of one pass."""
     found: list[Row] = [churned(gpus, share, rounds, warm_up) for share in CHURNS]
     few, many = found
     few["ratio"], few["ratio_wall"] = (few[key] / many[key] for key in ("processor_s", "wall_s"))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from families import Family, make_family
-from families.protocol import Floats
-from judge import Judged, Point, judge, plan_value
-from memory import peak_rss_mb
-from peers import RemotePeer
-from peers.program import point_of
+from families import Family, Instance, make_family
+from families.program import Floats, Program
+from families.protocol import Outcome, SolverOptions
+from judge import Judged, integer_violation, judge
+from memory import fresh_peak_mb, peak_rss_mb
+from peers import Answer, Limits, RemotePeer
 
-from copter import Session, Settings, Solution
-from copter.shims import IntegerPlan
-
-WARM_UP = 3  # rounds after the cold one that are not counted
-CHECKED_EVERY_ROUND = 15_000_000  # columns above which only the last round is judged
+WARM_UP = 3  # rounds after the cold one that are not counted; the peers' ways are tried in them
+AS_ARRAYS = (
+    15_000_000  # columns above which the program is not written out: no peers, and only the last round is judged
+)
 PEER_CHECKED = 3_000_000  # columns above which the peers' points are not judged
+COMPARABLE = 2.0  # tolerances by which a peer's points may be off
+NEARLY_BEST = 1.25  # the second-best way goes on too if it is within this of the best in the warm-up
+WHOLE = 1e-6  # how far a plan may be outside rows and from whole numbers, and its value from what it says, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,74 +30,154 @@ class Options:
     """What to run; see rounds.py --help."""
 
     family: str = "sia"
-    scale: int = 10_000
-    churn: float = 0.01
+    instance: Instance = field(default_factory=lambda: Instance(10_000))
     rounds: int = 20
-    seed: int = 0
-    mode: str = "full"
-    rows: int | None = None
     peers: tuple[str, ...] = ()
-    peer_time_limit_s: float = 120.0
-    threads: int = 0
-    tolerance: float = 1e-6
-    time_limit_s: float = 120.0
+    limits: Limits = field(default_factory=lambda: Limits(120.0))
+    solver: SolverOptions = field(default_factory=SolverOptions)
     verbose: bool = False
 
 
 @dataclass
-class PeerFigures:
-    """Figures of one peer; lists are of the counted rounds."""
-
-    peer: RemotePeer
-    cold_s: float = 0.0
-    cold_ended: bool = False
-    edit_s: list[float] = field(default_factory=list)
-    solve_s: list[float] = field(default_factory=list)
-    gap: list[float] = field(default_factory=list)
-    residual: list[float] = field(default_factory=list)
-    difference: list[float] = field(default_factory=list)
-    late: int = 0
-    given_up: bool = False
-
-
-@dataclass
 class Figures:
-    """Figures of copter; lists are of the counted rounds; gaps and residuals of all rounds that were judged."""
+    """Figures of copter; times are of the counted rounds, gaps and residuals of all rounds that were judged."""
 
     round_s: list[float] = field(default_factory=list)
+    processor_s: list[float] = field(default_factory=list)
     edit_s: list[float] = field(default_factory=list)
     solve_s: list[float] = field(default_factory=list)
     shim_s: list[float] = field(default_factory=list)
     passes: list[int] = field(default_factory=list)
-    newton: list[int] = field(default_factory=list)
-    gap: list[float] = field(default_factory=list)
-    residual: list[float] = field(default_factory=list)
-    relative_residual: list[float] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
     integer_gap: list[float] = field(default_factory=list)
     fractional: list[int] = field(default_factory=list)
     cold_s: float = 0.0
+    peak_rss_mb: float = 0.0
     not_optimal: int = 0
 
+    def note(self, times: tuple[float, float, float], processor_s: float, outcome: Outcome) -> None:
+        """Write a counted round down; `times` are of the start, of the end of the edits and of the end."""
+        started, edited, ended = times
+        self.round_s.append(ended - started)
+        self.processor_s.append(processor_s)
+        self.edit_s.append(edited - started)
+        self.solve_s.append(outcome.solve_s)
+        self.shim_s.append(max(0.0, ended - edited - outcome.solve_s))
+        self.passes.append(outcome.passes)
+        self.iterations.append(outcome.iterations)
+        self.not_optimal += outcome.status != "optimal"
+        if outcome.plan is not None:
+            self.fractional.append(outcome.plan.fractional)
+            self.integer_gap.append(outcome.plan.gap)
 
-def sparse_point(family: Family, solution: Solution) -> Point:
-    """A solution of copter's in the judge's terms."""
-    places, columns, values = [], [], []
-    place_of = {request: place for place, request in enumerate(family.requests.tolist())}
-    for request, column, x in solution.by_request():
-        nonzero = x != 0
-        places.append(np.full(int(nonzero.sum()), place_of[request], dtype=np.int64))
-        columns.append(column[nonzero])
-        values.append(x[nonzero])
-    price = np.array([solution.price(row) for row in range(len(family.capacity))])
-    return Point(np.concatenate(places), np.concatenate(columns).astype(np.int64), np.concatenate(values), price)
+
+@dataclass
+class WayFigures:
+    """Figures of one way of a peer."""
+
+    cold_s: float | None = None
+    cold_ended: bool = False
+    trial_s: list[float] = field(default_factory=list)
+    trial_ended: list[bool] = field(default_factory=list)
+    edit_s: list[float] = field(default_factory=list)
+    solve_s: list[float] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+    difference: list[float] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)  # of the objective, over copter's plan
+    late: int = 0
+    status: str = ""
+    dropped: str | None = None
+
+    def note(self, index: int, answer: Answer) -> None:
+        """Write a round's times down."""
+        self.status = answer.status
+        if index < -WARM_UP:
+            self.cold_s, self.cold_ended = answer.total_s, answer.optimal
+        elif index < 0:
+            self.trial_s.append(answer.total_s)
+            self.trial_ended.append(answer.optimal)
+        else:
+            self.edit_s.append(answer.edit_s)
+            self.solve_s.append(answer.solve_s)
+            self.late += not answer.optimal
+
+    @property
+    def tried_s(self) -> float:
+        """Mean seconds of the warm-up rounds (the cold one where there are no others); infinite if one did not end."""
+        if not self.trial_s:
+            return self.cold_s if self.cold_s is not None and self.cold_ended else np.inf
+        return float(np.mean(self.trial_s)) if all(self.trial_ended) else np.inf
 
 
-def judge_plan(family: Family, plan: IntegerPlan, judged: Judged) -> None:
-    """SystemExit unless the whole plan is feasible, worth what it says, and not above the bound."""
-    columns = plan.column_of_slot[[plan.slot_of[request] for request in family.requests.tolist()]]
-    value = plan_value(family, columns.astype(np.int64))
-    if abs(value - plan.objective) > 1e-9 * (1 + abs(value)) or value > judged.bound + 1e-6 * (1 + abs(judged.bound)):
-        raise SystemExit(f"the whole plan says {plan.objective}, is worth {value}; the bound is {judged.bound}")
+class PeerRun:
+    """One peer, and how each of its ways does.
+
+    Parameters
+    ----------
+    name : str
+        As for :func:`peers.make_peer`.
+    options : Options
+    """
+
+    def __init__(self, name: str, options: Options) -> None:
+        self.options, self.remote = options, RemotePeer(name)
+        self.integer = name.endswith("milp")
+        self.figures = {way: WayFigures() for way in self.remote.ways}
+
+    def round(self, index: int, family: Family, program: Program, outcome: Outcome) -> None:
+        """The same round by the peer, in every way that it still has; then it loses those that will not do."""
+        if not self.remote.ways:
+            return
+        values = program.shape[1] <= PEER_CHECKED
+        answers, needs_start = self.remote.round(program, self.options.limits, values)
+        for answer in answers:
+            figures = self.figures[answer.way]
+            figures.note(index, answer)
+            self.compare(figures, program, answer, outcome, family.point(outcome) is not None)
+        if needs_start:
+            self.start(family, outcome)
+        if index < 0:
+            self.select(index)
+
+    def start(self, family: Family, outcome: Outcome) -> None:
+        """Where no cold solve found a basis in time, the warm ways are given that of copter's point."""
+        point = family.point(outcome)
+        if point is not None:
+            self.remote.start_from(*point)
+
+    def compare(self, figures: WayFigures, program: Program, answer: Answer, outcome: Outcome, same: bool) -> None:
+        """Judge an answer's point, and compare its objective; `same` says that copter solved the same LP."""
+        if outcome.plan is not None and np.isfinite(answer.objective):
+            figures.value.append(answer.objective / outcome.plan.objective)
+        if not answer.optimal:
+            return
+        if same and not self.integer:
+            figures.difference.append(abs(answer.objective - outcome.objective) / (1.0 + abs(answer.objective)))
+        if answer.x is not None and answer.y is not None and not self.integer:
+            figures.judged.append(judge(program, answer.x, answer.y))
+
+    def select(self, index: int) -> None:
+        """Drop ways that took over five times as long as the best; then, after the warm-up, all but the best."""
+        kept = {way: self.figures[way] for way in self.remote.ways}
+        tolerance = self.options.solver.tolerance
+        for figures in kept.values():
+            worst = max((judged.residual for judged in figures.judged), default=0.0)
+            if worst > COMPARABLE * tolerance and not self.integer:
+                figures.dropped = f"its points are off by {worst:.0e}, above the tolerance"
+            elif figures.trial_ended and not figures.trial_ended[-1] and not self.integer:
+                figures.dropped = f"{figures.status} after {figures.trial_s[-1]:.2g} s"
+        left = {way: figures for way, figures in kept.items() if figures.dropped is None}
+        if index == -1 and left and not self.integer:
+            ranked = sorted(left.values(), key=lambda figures: figures.tried_s)
+            for place, figures in enumerate(ranked):
+                if place > 1 or not figures.tried_s <= NEARLY_BEST * ranked[0].tried_s:
+                    figures.dropped = "slower than the best in the warm-up"
+        if index == -WARM_UP - 1 and not any(figures.cold_ended for figures in left.values()) and len(left) == 1:
+            next(iter(left.values())).dropped = "its first solve did not end in time"
+        ways = tuple(way for way, figures in left.items() if figures.dropped is None)
+        if ways != self.remote.ways:
+            self.remote.keep(ways)
 
 
 class Run:
@@ -103,110 +185,95 @@ class Run:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.family = make_family(
-            options.family, options.scale, options.churn, options.seed, options.mode, options.rows
-        )
-        self.session = Session(
-            self.family.model,
-            Settings(
-                threads=options.threads,
-                tolerance=options.tolerance,
-                time_limit_s=options.time_limit_s,
-                purify=self.family.integer,  # a vertex is of use to the shim alone
-            ),
-        )
+        self.family = make_family(options.family, options.instance)
+        self.solver = self.family.solver(options.solver)
         self.figures = Figures()
-        self.peers = [PeerFigures(RemotePeer(name)) for name in options.peers]
+        self.peers = [PeerRun(name, options) for name in options.peers]
 
     def run(self) -> dict[str, Any]:
         """All rounds: a cold one, three to warm up, then those that count."""
         for index in range(-WARM_UP - 1, self.options.rounds):
             self.round(index)
         found = summary(self)
-        for figures in self.peers:
-            figures.peer.close()
+        for peer in self.peers:
+            peer.remote.close()
         return found
 
     def round(self, index: int) -> None:
         """One round of copter, then of every peer."""
-        family, session, figures = self.family, self.session, self.figures
-        started = time.perf_counter()
+        family, figures, last = self.family, self.figures, index == self.options.rounds - 1
+        fresh_peak_mb()  # what judge and peers' arrays took is not copter's
+        processor, started = time.process_time(), time.perf_counter()
         family.edit()
         edited = time.perf_counter()
-        plan = session.solve_integer() if family.integer else None
-        solution = session.last_solution if family.integer else session.solve()
-        ended = time.perf_counter()
-        assert solution is not None
+        outcome = self.solver.solve()
+        ended, processor = time.perf_counter(), time.process_time() - processor
+        figures.peak_rss_mb = max(figures.peak_rss_mb, peak_rss_mb())
         if index == -WARM_UP - 1:
             figures.cold_s = ended - started
         if index >= 0:
-            figures.round_s.append(ended - started)
-            figures.edit_s.append(edited - started)
-            figures.solve_s.append(solution.solve_time_s)
-            figures.shim_s.append(max(0.0, ended - edited - solution.solve_time_s))
-            figures.passes.append(solution.pricing_passes)
-            figures.newton.append(solution.iterations)
-            figures.not_optimal += solution.status.value != "optimal"
-            if plan is not None:
-                figures.fractional.append(plan.fractional_requests)
-                figures.integer_gap.append(plan.gap)
-        last = index == self.options.rounds - 1
-        if family.model.n_columns <= CHECKED_EVERY_ROUND or last:
-            self.judge(solution, plan)
-        for peer in self.peers:
-            if not peer.given_up:
-                self.peer_round(peer, index, solution)
+            figures.note((started, edited, ended), processor, outcome)
+        if family.counts["variables"] <= AS_ARRAYS:
+            program = family.program()
+            self.judge(program, outcome)
+            for peer in self.peers:
+                peer.round(index, family, program, outcome)
+        elif last:
+            figures.judged.append(family.judged_in_parts(outcome))
         if self.options.verbose:
-            self.say(index, solution, ended - started, edited - started)
+            self.say(index, outcome, (started, edited, ended))
         if not last:
-            family.adopt(solution if plan is None else plan)
+            family.adopt(outcome)
             family.prepare()
 
-    def judge(self, solution: Solution, plan: IntegerPlan | None) -> None:
+    def judge(self, program: Program, outcome: Outcome) -> None:
         """Have copter's answer judged."""
-        judged = judge(self.family, sparse_point(self.family, solution))
-        if plan is not None:
-            judge_plan(self.family, plan, judged)
-        self.figures.gap.append(judged.gap)
-        self.figures.residual.append(judged.violation)
-        self.figures.relative_residual.append(judged.relative_violation)
+        point, bound = self.family.point(outcome), outcome.bound
+        if point is not None:
+            judged = judge(program, *point)
+            self.figures.judged.append(judged)
+            bound = judged.bound
+            if abs(judged.objective - outcome.objective) > 1e-7 * (1.0 + abs(judged.objective)):
+                raise SystemExit(f"the solver says {outcome.objective}, its point is worth {judged.objective}")
+        judge_plan(self.family, program, outcome, bound)
 
-    def peer_round(self, figures: PeerFigures, index: int, solution: Solution) -> None:
-        """The same round by a peer; one whose first solve does not end in time, and cannot be helped, is given up."""
-        limit, values = self.options.peer_time_limit_s, self.family.model.n_columns <= PEER_CHECKED
-        edit_s, answer = figures.peer.round(self.family, limit, values)
-        if index == -WARM_UP - 1:
-            figures.cold_s, figures.cold_ended = edit_s + answer.solve_s, answer.optimal
-            if not answer.optimal:
-                if not figures.peer.can_be_helped:
-                    figures.given_up = True
-                    return
-                answer = figures.peer.start_from(sparse_point(self.family, solution), limit)
-        if index >= 0:
-            figures.edit_s.append(edit_s)
-            figures.solve_s.append(answer.solve_s)
-            figures.late += not answer.optimal
-        if answer.optimal:
-            figures.difference.append(abs(answer.objective - solution.objective) / (1 + abs(answer.objective)))
-            point = point_of(self.family, answer)
-            if point is not None:
-                judged = judge(self.family, point)
-                figures.gap.append(judged.gap)
-                figures.residual.append(judged.relative_violation)
-
-    def say(self, index: int, solution: Solution, total_s: float, edit_s: float) -> None:
+    def say(self, index: int, outcome: Outcome, times: tuple[float, float, float]) -> None:
         """One line on stderr."""
-        rest = total_s - edit_s - solution.solve_time_s
-        print(
-            f"round {index}: {1e3 * total_s:.1f} ms = edit {1e3 * edit_s:.1f} + solve "
-            f"{1e3 * solution.solve_time_s:.1f} + shim {1e3 * rest:.1f}; {solution.status.value}, "
-            f"passes {solution.pricing_passes}, proximal {solution.proximal_steps}, newton {solution.iterations}, "
-            f"working {solution.working_columns}, gap {solution.gap:.1e}"
-            + "".join(
-                f"; {p.peer.name} {1e3 * (p.edit_s[-1] + p.solve_s[-1]):.1f} ms" for p in self.peers if p.solve_s
-            ),
-            file=sys.stderr,
-            flush=True,
+        started, edited, ended = times
+        gap = f", gap {self.figures.judged[-1].gap:.1e}" if self.figures.judged else ""
+        line = (
+            f"round {index}: {1e3 * (ended - started):.1f} ms = edit {1e3 * (edited - started):.1f} + solve "
+            f"{1e3 * outcome.solve_s:.1f} + shim {1e3 * (ended - edited - outcome.solve_s):.1f}; {outcome.status}, "
+            f"passes {outcome.passes}, iterations {outcome.iterations}{gap}"
+        )
+        for peer in self.peers:
+            for way in peer.remote.ways:
+                line += f"; {way} {1e3 * last_s(peer.figures[way]):.1f} ms"
+        print(line, file=sys.stderr, flush=True)
+
+
+def last_s(figures: WayFigures) -> float:
+    """Seconds of a way's last round."""
+    if figures.solve_s:
+        return figures.edit_s[-1] + figures.solve_s[-1]
+    return figures.trial_s[-1] if figures.trial_s else figures.cold_s or 0.0
+
+
+def judge_plan(family: Family, program: Program, outcome: Outcome, bound: float) -> None:
+    """SystemExit unless the plan, if there is one, is whole, feasible, worth what it says and not above the bound."""
+    whole = family.whole(outcome)
+    if whole is None or outcome.plan is None:
+        return
+    places, values = whole
+    taken = program.taken(np.arange(program.shape[0]), places)
+    judged = judge(taken, values, np.zeros(program.shape[0]))
+    says, sign = outcome.plan.objective, 1.0 if program.sense == "max" else -1.0
+    size = 1.0 + abs(says)
+    outside = judged.primal_absolute > WHOLE or integer_violation(taken, values) > WHOLE
+    if outside or abs(judged.objective - says) > WHOLE * size or sign * (says - bound) > WHOLE * size:
+        raise SystemExit(
+            f"the whole plan says {says}, is worth {judged.objective}, is outside its rows by "
+            f"{judged.primal_absolute:.1e}; the bound is {bound}"
         )
 
 
@@ -227,32 +294,44 @@ def spread(values: list[float] | Floats) -> dict[str, float]:
     }
 
 
+def worst(judged: list[Judged]) -> dict[str, float | None]:
+    """Largest gap and residuals that the judge found."""
+    return {
+        "gap_max": max((j.gap for j in judged), default=None),
+        "residual_max": max((max(j.primal_absolute, j.dual_absolute) for j in judged), default=None),
+        "relative_residual_max": max((max(j.primal, j.dual) for j in judged), default=None),
+    }
+
+
 def copter_summary(figures: Figures) -> dict[str, Any]:
     """Copter's part."""
     return {
         **spread(figures.round_s),
+        "processor_p50_s": median(figures.processor_s),
         "cold_s": figures.cold_s,
         "edit_p50_s": median(figures.edit_s),
         "solve_p50_s": median(figures.solve_s),
         "shim_p50_s": median(figures.shim_s),
         "passes_p50": median(figures.passes),
-        "newton_p50": median(figures.newton),
-        "gap_max": max(figures.gap),
-        "residual_max": max(figures.residual),
-        "relative_residual_max": max(figures.relative_residual),
+        "newton_p50": median(figures.iterations),
+        **worst(figures.judged),
         "integer_gap_max": max(figures.integer_gap, default=None),
         "fractional_max": max(figures.fractional, default=None),
         "not_optimal": figures.not_optimal,
-        "peak_rss_mb": peak_rss_mb(),
+        "peak_rss_mb": figures.peak_rss_mb,
     }
 
 
-def peer_summary(figures: PeerFigures) -> dict[str, Any]:
-    """A peer's part; rounds that hit the time limit count with the time they took."""
+def way_summary(figures: WayFigures) -> dict[str, Any]:
+    """A way's part; rounds that hit the time limit count with the time they took."""
     found: dict[str, Any] = {
         "cold_s": figures.cold_s,
         "cold_ended": figures.cold_ended,
-        "peak_rss_mb": figures.peer.peak_rss_mb(),
+        "trial_s": figures.trial_s,
+        "dropped": figures.dropped,
+        "objective_rel_diff_max": max(figures.difference, default=None),
+        "value_over_plan_p50": median(figures.value),
+        **worst(figures.judged),
     }
     if figures.solve_s:
         total = np.add(figures.edit_s, figures.solve_s)
@@ -261,30 +340,40 @@ def peer_summary(figures: PeerFigures) -> dict[str, Any]:
             "edit_p50_s": median(figures.edit_s),
             "solve_p50_s": median(figures.solve_s),
             "time_limit_hit": figures.late,
-            "gap_max": max(figures.gap, default=None),
-            "relative_residual_max": max(figures.residual, default=None),
-            "objective_rel_diff_max": max(figures.difference, default=None),
         }
     return found
 
 
 def summary(run: Run) -> dict[str, Any]:
     """The object that --json prints."""
-    family, options = run.family, asdict(run.options)
-    copter, peers = copter_summary(run.figures), {p.peer.name: peer_summary(p) for p in run.peers}
-    best = min((p["p50_s"] for p in peers.values() if "p50_s" in p), default=None)
-    differences = [p["objective_rel_diff_max"] for p in peers.values() if p.get("objective_rel_diff_max") is not None]
-    warm = peers.get("highs_warm")
-    if warm is not None:
-        peers["highs_cold"] = {"s": warm["cold_s"], "ended": warm["cold_ended"]}
+    options, instance = run.options, run.options.instance
+    copter = copter_summary(run.figures)
+    peers = {way: way_summary(f) for peer in run.peers for way, f in peer.figures.items()}
+    memory = {peer.remote.name: peer.remote.peak_rss_mb() for peer in run.peers}
+    linear = {way: peers[way] for peer in run.peers if not peer.integer for way in peer.figures}
+    counted = {way: figures["p50_s"] for way, figures in linear.items() if "p50_s" in figures}
+    best = min(counted, key=lambda way: counted[way]) if counted else None
+    cold = [f["cold_s"] for f in linear.values() if f["cold_s"] is not None and f["cold_ended"]]
+    differences = [f["objective_rel_diff_max"] for f in linear.values() if f["objective_rel_diff_max"] is not None]
+    change = instance.change or type(run.family).changes[0]
     return {
-        **{key: options[key] for key in ("family", "mode", "scale", "churn", "seed", "rounds")},
-        "jobs": len(family.requests),
-        "rows": len(family.capacity),
-        "variables": family.model.n_columns,
-        "nonzeros": family.nonzeros + family.model.n_columns,
+        "family": options.family,
+        "mode": instance.mode,
+        "scale": instance.scale,
+        "network": instance.network if options.family == "traffic" else None,
+        "change": change,
+        "churn": Instance(1, change, instance.amount).churn,
+        "seed": instance.seed,
+        "rounds": options.rounds,
+        "tolerance": options.solver.tolerance,
+        **run.family.counts,
         "copter": copter,
         "peers": peers,
-        "ratio_to_best_peer": None if best is None else best / copter["p50_s"],
+        "peers_peak_rss_mb": memory,
+        "best_peer": best,
+        "best_peer_p50_s": None if best is None else counted[best],
+        "best_peer_cold_s": min(cold, default=None),
+        "ratio_to_best_peer": None if best is None else counted[best] / copter["p50_s"],
+        "cold_ratio_to_best_peer": min(cold) / copter["cold_s"] if cold else None,
         "objective_rel_diff_max": max(differences, default=None),
     }

@@ -41,7 +41,7 @@ class LpProblem:
 
 
 def data_folder() -> Path:
-    """Where the test sets are: COPTER_DATA, or beside the project."""
+    """Where the test sets are: COPTER_DATA, or next to the project."""
     return Path(os.environ.get("COPTER_DATA", "../shared/data"))
 
 

@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
+from judge import faults
+from judge import judge as check
 
 from copter import LinearProgram, Settings, solve
-from copter.testing import check, faults
 
 INF = np.inf
 

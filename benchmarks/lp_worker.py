@@ -13,10 +13,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+from judge import faults, integer_violation
+from judge import judge as check
 from memory import fresh_peak_mb, peak_rss_mb
 
 import copter
-from copter.testing import check, faults, integer_violation
 
 
 def main() -> None:

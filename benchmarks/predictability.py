@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 from families.bursts import BurstyRounds
-from harness import WARM_UP, judge_plan, sparse_point
+from families.protocol import SolverOptions
+from harness import WARM_UP, judge_plan
 from judge import judge
-
-from copter import Session, Settings
 
 HERE = Path(__file__).parent
 MAX_OVER_P90 = 3.0
@@ -28,8 +27,7 @@ COLD_SOLVES = 6  # of each kind of event that are also solved cold
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """All rounds; every event's round is also solved from nothing, for the first few of each kind."""
     family = BurstyRounds(arguments.scale, arguments.mode, arguments.churn, arguments.seed, arguments.every)
-    session = Session(family.model, Settings())
-    cold = Session(family.model, Settings())
+    solver, cold = family.solver(SolverOptions()), family.solver(SolverOptions())
     times: list[float] = []
     kinds: list[str] = []
     ratios: dict[str, list[float]] = {}
@@ -39,31 +37,30 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         started = time.perf_counter()
         family.edit()
         edit_s = time.perf_counter() - started
-        plan = session.solve_integer()
+        outcome = solver.solve()
         total = time.perf_counter() - started
-        solution = session.last_solution
-        assert solution is not None
         if index >= 0:
             times.append(total)
             kinds.append(family.event)
-            not_optimal += solution.status.value != "optimal"
+            not_optimal += outcome.status != "optimal"
         if family.event != "plain" or index % arguments.judge_every == 0:
-            judged = judge(family, sparse_point(family, solution))
-            judge_plan(family, plan, judged)
+            program = family.program()
+            judged = judge(program, *family.point(outcome))
+            judge_plan(family, program, outcome, judged.bound)
             gaps.append(judged.gap)
         if family.event != "plain" and len(ratios.get(family.event, [])) < COLD_SOLVES:
-            cold.reset()
+            cold.session.reset()
             started = time.perf_counter()
-            cold.solve_integer()
+            cold.solve()
             ratios.setdefault(family.event, []).append((total - edit_s) / (time.perf_counter() - started))
         if arguments.verbose and (family.event != "plain" or index < 0):
             print(
-                f"round {index} {family.event}: {1e3 * total:.1f} ms, {solution.pricing_passes} passes, "
-                f"{solution.iterations} Newton, {solution.status.value}",
+                f"round {index} {family.event}: {1e3 * total:.1f} ms, {outcome.passes} passes, "
+                f"{outcome.iterations} Newton, {outcome.status}",
                 file=sys.stderr,
                 flush=True,
             )
-        family.adopt(plan)
+        family.adopt(outcome)
         family.prepare()
     return summary(arguments, np.array(times), np.array(kinds), ratios, gaps, not_optimal)
 

@@ -1,6 +1,8 @@
-"""The same sequence of edited LPs through copter and its peers, round by round, in one process.
+"""The same sequence of edited LPs through copter and its peers, round by round.
 
 python benchmarks/rounds.py --family sia --scale 10000 --churn 0.01 --rounds 100 --seed 0 --peers highs --json
+python benchmarks/rounds.py --family multicommodity --scale 2000 --change link --peers highs --json
+COPTER_DATA=path/to/data python benchmarks/rounds.py --family traffic --network Cogentco --change link --peers highs
 """
 
 from __future__ import annotations
@@ -10,13 +12,18 @@ import json
 
 import families
 import peers
+from families.networks import NETWORKS
+from families.protocol import CHANGES, SolverOptions
 from harness import Options, Run
+from peers import Limits
+
+TOLERANCE = {"hare": 1e-4}  # of other families 1e-6
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--family", choices=[*families.NAMES, "hare", "chronus"], default="sia")
+    found.add_argument("--family", choices=families.NAMES, default="sia")
     found.add_argument(
         "--mode",
         choices=["full", "capped"],
@@ -25,18 +32,20 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
     found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
+    found.add_argument("--network", choices=list(NETWORKS), default="GtsCe", help="of traffic, which has no scale")
+    found.add_argument("--change", choices=list(CHANGES), help="what changes every round (default: the family's own)")
     found.add_argument(
         "--churn",
         type=float,
-        default=0.01,
-        help="share of requests replaced a round; of multicommodity, how far every demand moves (default 0.01)",
+        help="how much changes: the share of requests (churn, time: 0.01; some-limits: 0.01), or how far every cost or "
+        "limit moves (costs, limits: 0.05)",
     )
     found.add_argument("--rounds", type=int, default=20)
     found.add_argument("--seed", type=int, default=0)
     found.add_argument("--threads", type=int, default=0, help="0: all processors")
     found.add_argument("--tolerance", type=float, help="of copter (default 1e-6, of hare 1e-4)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")
-    found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}; of chronus: highs, highs-milp")
+    found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}")
     found.add_argument("--peer-time-limit", type=float, default=120.0, help="seconds of one solve of a peer")
     found.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     found.add_argument("--verbose", action="store_true", help="a line a round on stderr")
@@ -46,28 +55,33 @@ def parser() -> argparse.ArgumentParser:
 def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) -> Options:
     """Checked options; the parser's error for those that make no sense."""
     names = tuple(name for name in arguments.peers.split(",") if name)
-    own = ("highs-milp",) if arguments.family == "chronus" else ()
-    unknown = [name for name in names if name not in (*peers.NAMES, *own)]
+    unknown = [name for name in names if name not in peers.NAMES]
     if unknown:
         command.error(f"unknown peer {unknown[0]!r}: some of {', '.join(peers.NAMES)}")
-    least = {"sia": 8 * 7, "hadar": 8 * 7, "hare": 8 * 7, "hops": 8 * 21, "chronus": 32}.get(arguments.family, 10)
-    if arguments.rounds < 1 or arguments.scale < least or not 0 <= arguments.churn < 1:
-        command.error(f"rounds must be >= 1, scale >= {least} and churn from 0 to below 1")
+    if arguments.rounds < 1 or (arguments.churn is not None and not 0 <= arguments.churn < 1):
+        command.error("rounds must be >= 1, and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:
         command.error("rows must be >= 8")
+    instance = families.Instance(
+        arguments.scale,
+        arguments.change,
+        arguments.churn,
+        arguments.seed,
+        arguments.mode,
+        arguments.rows,
+        arguments.network,
+    )
     return Options(
         family=arguments.family,
-        scale=arguments.scale,
-        churn=arguments.churn,
+        instance=instance,
         rounds=arguments.rounds,
-        seed=arguments.seed,
-        mode=arguments.mode,
-        rows=arguments.rows,
         peers=names,
-        peer_time_limit_s=arguments.peer_time_limit,
-        threads=arguments.threads,
-        tolerance=arguments.tolerance or (1e-4 if arguments.family == "hare" else 1e-6),
-        time_limit_s=arguments.time_limit,
+        limits=Limits(arguments.peer_time_limit),
+        solver=SolverOptions(
+            tolerance=arguments.tolerance or TOLERANCE.get(arguments.family, 1e-6),
+            time_limit_s=arguments.time_limit,
+            threads=arguments.threads,
+        ),
         verbose=arguments.verbose,
     )
 
@@ -77,16 +91,11 @@ def main() -> None:
     command = parser()
     arguments = command.parse_args()
     options = options_of(command, arguments)
-    if options.family == "hare":
-        from families.hare import HareRun
-
-        result = HareRun(options).run()
-    elif options.family == "chronus":
-        from families.chronus import ChronusRun
-
-        result = ChronusRun(options).run()
-    else:
-        result = Run(options).run()
+    try:
+        run = Run(options)
+    except ValueError as error:
+        command.error(str(error))
+    result = run.run()
     print(json.dumps(result) if arguments.json else json.dumps(result, indent=2))
 
 

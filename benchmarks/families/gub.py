@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from families.blocks import Blocks, RenewedFamily
+from families.blocks import BlockFamily, Blocks
 
 OPTIONS = 10
 RESOURCES_OF_AN_OPTION = 4
 LOAD = 2.5  # demand over capacity, were every request to take an option at random
 
 
-class GubRounds(RenewedFamily):
+class GubRounds(BlockFamily):
     """Requests of limit 1 with ten options; an option uses 1 to 10 units of four resources out of `rows`.
 
     Values are worth about as much as the units used, so that what is chosen depends on the prices of all rows.
@@ -19,17 +21,20 @@ class GubRounds(RenewedFamily):
     Parameters
     ----------
     requests, rows : int
-    churn : float
+    change : str
+    amount : float, optional
+        As for :class:`BlockFamily`.
     seed : int
     """
 
+    changes: ClassVar[tuple[str, ...]] = ("churn", "costs", "link")
     integer = True
 
-    def __init__(self, requests: int, rows: int, churn: float, seed: int) -> None:
+    def __init__(self, requests: int, rows: int, change: str, amount: float | None, seed: int) -> None:
         self.rng, self.rows = np.random.default_rng(seed), rows
         blocks = self.draw(requests)
         used = np.bincount(blocks.row.ravel(), weights=blocks.coefficient.ravel(), minlength=rows)
-        super().__init__(blocks, np.ceil(used / OPTIONS / LOAD) + 10.0, churn, self.rng)
+        super().__init__(blocks, np.ceil(used / OPTIONS / LOAD) + 10.0, change, amount, self.rng)
 
     def draw(self, count: int) -> Blocks:
         """Random options."""

@@ -37,8 +37,6 @@ class HadarRounds(JobRounds):
     seed : int
     """
 
-    shared_pattern = False
-
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
         super().__init__(churn, seed)
         self.full = mode == "full"
@@ -121,9 +119,8 @@ class HadarRounds(JobRounds):
             self.templates[key] = self.model.add_template(usage)
         return self.templates[key]
 
-    def adopt(self, plan: Any) -> None:
+    def take(self, column: Ints) -> None:
         """Take the plan in: jobs with GPUs get on, and the next round knows what they have."""
-        column = plan.column_of_slot[np.array([plan.slot_of[int(job)] for job in self.jobs])]
         kind = self.pairs()[1]
         runs = np.flatnonzero(column != IDLE)
         self.kind = np.full(len(self.jobs), IDLE)

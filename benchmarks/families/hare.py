@@ -1,264 +1,183 @@
-"""Hare's relaxation round after round: a share of the jobs is replaced, and all is solved again, warm.
+"""Hare's relaxation round after round: jobs are replaced, or time goes on, and all is solved again, warm.
 
-Not a family of models like the others: its blocks have many rows of their own, so that it has its own solver
-(docs/hare.md) and its own mirror in HiGHS.
+A job has many rows of its own, so that the relaxation has its own solver (docs/hare.md); peers are given the program
+written out.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
-from harness import spread
-from memory import peak_rss_mb
+from judge import Judged
 
-from copter import LinearProgram
-from copter_frontends.clusters import scaled_cluster
-from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, RelaxationSolver, TimeGrid
-from copter_frontends.hare.relaxation import sufficient_horizon_s
-from copter_frontends.hare.workload import random_jobs
-from families.own_run import WARM_UP, OwnRun, known_peers
-from families.protocol import Floats
+from families.frontends import (
+    HareInstance,
+    HareJob,
+    Relaxation,
+    RelaxationSolution,
+    RelaxationSolver,
+    TimeGrid,
+    random_jobs,
+    scaled_cluster,
+    sufficient_horizon_s,
+)
+from families.program import Floats, Ints, Names, Program
+from families.protocol import Outcome, SolverOptions, chosen
 
 JOBS_PER_GPU = 0.2
 GROWTH = {"capped": 1.5, "full": 1.25}  # 23 and 40 intervals
 SPARE = 1.5  # times the first round's sufficient horizon, for what later rounds bring
+ROUND_S = 360.0  # by which time goes on
 
 
 class HareRounds:
-    """A seeded sequence of instances on seven GPU types; `churn` of the jobs are replaced a round.
+    """A seeded sequence of instances on seven GPU types.
 
     Parameters
     ----------
     gpus : int
     mode : {"full", "capped"}
         The grid: 40 intervals, or 23.
-    churn : float
+    change : {"churn", "time"}
+        A share of the jobs is replaced, and time stands still; or six minutes pass as well: jobs get on as the last
+        answer has it, those that are done leave, the grid rolls on, and as many jobs as left arrive.
+    amount : float
+        Share of the jobs replaced.
     seed : int
     """
 
-    def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
+    changes: ClassVar[tuple[str, ...]] = ("churn", "time")
+
+    def __init__(self, gpus: int, mode: str, change: str, amount: float, seed: int) -> None:
+        self.rng, self.change, self.amount = np.random.default_rng(seed), change, amount
         cluster = scaled_cluster(gpus)
         self.gpus = {kind: cluster.capacity(kind) for kind in cluster.types}
-        self.churn, self.made = churn, 0
+        self.made, self.now_s = 0, 0.0
         self.jobs = self._draw(max(2, round(JOBS_PER_GPU * gpus)))
         self.instance = HareInstance.of(self.jobs, self.gpus)
         self.grid = TimeGrid.geometric(0.0, SPARE * sufficient_horizon_s(self.instance), GROWTH[mode])
+        self.last: RelaxationSolution | None = None
+        self.columns, self.rows = Names(), Names()
+        self.edit()
 
-    def _draw(self, count: int) -> list[Any]:
+    def _draw(self, count: int) -> list[HareJob]:
         self.made += count
-        return random_jobs(count, tuple(self.gpus), self.rng, first=self.made - count)
+        fresh = random_jobs(count, tuple(self.gpus), self.rng, first=self.made - count)
+        return [replace(job, arrival_s=job.arrival_s + self.now_s) for job in fresh]
+
+    @property
+    def relaxation(self) -> Relaxation:
+        """The round's program in its own arrays."""
+        if self._relaxation is None:
+            self._relaxation = Relaxation.of(self.instance, self.grid)
+        return self._relaxation
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Size of the program."""
+        program = self.program()
+        sizes = {"jobs": len(self.jobs), "rows": self.relaxation.capacity.size, "variables": program.shape[1]}
+        return sizes | {"nonzeros": int(program.A.nnz), "all_rows": program.shape[0]}
 
     def prepare(self) -> None:
         """Draw the next round: new jobs in the places of old ones."""
-        count = max(1, round(self.churn * len(self.jobs))) if self.churn > 0 else 0
-        places = self.rng.choice(len(self.jobs), count, replace=False)
-        for at, job in zip(places.tolist(), self._draw(count), strict=True):
+        if self.change == "time":
+            self._pass_time()
+        places = chosen(len(self.jobs), self.rng, self.amount)
+        for at, job in zip(places.tolist(), self._draw(len(places)), strict=True):
             self.jobs[at] = job
 
+    def _pass_time(self) -> None:
+        """Six minutes pass."""
+        if self.last is None:
+            raise RuntimeError("time goes on from an answer: adopt one first")
+        self.now_s += ROUND_S
+        elapsed = np.clip((self.now_s - self.grid.left) / self.grid.length, 0.0, 1.0)
+        done = np.einsum("nlg,ng,l->n", self.last.gpu_seconds, self.relaxation.alpha, elapsed)
+        ahead = []
+        for job, share in zip(self.jobs, done.tolist(), strict=True):
+            rounds = int(np.ceil(job.rounds * (1.0 - share) - 1e-9))
+            ahead += [replace(job, rounds=rounds)] if rounds > 0 else []
+        self.jobs = ahead + self._draw(len(self.jobs) - len(ahead))
+
     def edit(self) -> None:
-        """Make the round's instance (timed)."""
+        """Make the round's instance and grid (timed)."""
         self.instance = HareInstance.of(self.jobs, self.gpus)
+        if self.now_s > self.grid.edges[0]:
+            self.grid = self.grid.rolled(self.now_s).until(sufficient_horizon_s(self.instance, self.now_s))
+        self._relaxation: Relaxation | None = None
+        self._program: Program | None = None
+
+    def solver(self, options: SolverOptions) -> HareSolver:
+        """The relaxation's own solver."""
+        return HareSolver(self, options)
+
+    def adopt(self, outcome: Outcome) -> None:
+        """Remember what runs."""
+        self.last = outcome.answer
+
+    # As arrays ----------------------------------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        """The relaxation written out; columns and rows are named by job, the interval's right edge and GPU type."""
+        if self._program is None:
+            lp, data = self.relaxation.program(), self.relaxation
+            job, interval, kind = (part.tolist() for part in np.nonzero(data.usable))
+            ids, edges = [job.id for job in self.jobs], self.grid.right.tolist()
+            columns = [(ids[n], edges[i], g) for n, i, g in zip(job, interval, kind, strict=True)]
+            rows = [("gpus", edge, g) for edge in edges for g in range(data.capacity.shape[1])]
+            for name, first in zip(ids, data.first.tolist(), strict=True):
+                rows += [(name, edge) for edge in edges[first:]] + [(name, "work"), (name, "excess")]
+            self._program = Program(
+                lp.c, lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper,
+                self.columns.numbers([*columns, *((name, "excess") for name in ids)]), self.rows.numbers(rows),
+                "min", lp.offset, np.zeros(len(lp.c), dtype=bool),
+            )  # fmt: skip
+        return self._program
+
+    def point(self, outcome: Outcome) -> tuple[Floats, Floats]:
+        """GPU seconds and excesses; prices, with those of parallelism that HR11 has at them."""
+        data: Relaxation = self.relaxation
+        found: RelaxationSolution = outcome.answer
+        excess = np.maximum(data.excess + data.mean_busy_s(found.gpu_seconds), 0.0)
+        lam, nu = found.job_price[0], np.clip(found.job_price[1], 0.0, data.weight)
+        price = np.maximum(found.price, 0.0)
+        worth = lam[:, None] - data.start * nu[:, None]
+        y: list[Floats] = [-price.ravel()]
+        for n, first in enumerate(data.first.tolist()):
+            kinds = data.alpha[n] > 0
+            margin = (data.alpha[n, kinds] * worth[n, first:, None] - price[first:, kinds]).max(axis=1)
+            y += [-np.maximum(margin, 0.0), np.array([lam[n], nu[n]])]
+        return np.concatenate((found.gpu_seconds[data.usable], excess)), np.concatenate(y)
+
+    def whole(self, outcome: Outcome) -> tuple[Ints, Floats] | None:
+        """None: the relaxation has no whole plan."""
+        return None
+
+    def judged_in_parts(self, outcome: Outcome) -> Judged:
+        """The relaxation is never that large."""
+        raise NotImplementedError("a relaxation of so many columns is not judged")
 
 
-class HighsHare:
-    """HiGHS on the same programs: `warm` by simplex from the last basis, else interior point without crossover."""
+class HareSolver:
+    """The relaxation's solver on a family's rounds."""
 
-    def __init__(self, warm: bool, threads: int) -> None:
-        import highspy
-
-        self.name = "highs" if warm else "highs-ipm-cold"
-        self.api, self.warm, self.highs = highspy, warm, highspy.Highs()
-        self.highs.silent()
-        self.highs.setOptionValue("threads", threads)
-        if not warm:
-            self.highs.setOptionValue("solver", "ipm")
-            self.highs.setOptionValue("run_crossover", "off")
-        self.kept: tuple[HareInstance, Relaxation, Any] | None = None
-
-    def round(self, instance: HareInstance, relaxation: Relaxation, program: LinearProgram, limit_s: float) -> Any:
-        """(ended, objective, seconds) of one round; seconds are of HiGHS's own calls."""
-        data = self.api.HighsLp()
-        data.num_row_, data.num_col_ = program.shape
-        data.col_cost_, data.offset_ = program.c, program.offset
-        data.col_lower_, data.col_upper_ = program.col_lower, program.col_upper
-        data.row_lower_, data.row_upper_ = program.row_lower, program.row_upper
-        data.a_matrix_.format_ = self.api.MatrixFormat.kColwise
-        data.a_matrix_.start_, data.a_matrix_.index_ = program.A.indptr, program.A.indices
-        data.a_matrix_.value_ = program.A.data
-        basis = self._basis(instance, relaxation)
-        started = time.perf_counter()
-        self.highs.passModel(data)
-        if basis is not None:
-            self.highs.setBasis(basis)
-        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + limit_s)
-        self.highs.run()
-        seconds = time.perf_counter() - started
-        ended = self.highs.getModelStatus() == self.api.HighsModelStatus.kOptimal
-        if self.warm and ended:
-            self.kept = instance, relaxation, self.highs.getBasis()
-        return ended, float(self.highs.getInfo().objective_function_value), seconds
-
-    def _basis(self, instance: HareInstance, relaxation: Relaxation) -> Any:
-        """The last basis by job; a new job's columns are at zero, its rows basic."""
-        if self.kept is None:
-            return None
-        before, old, basis = self.kept
-        status = self.api.HighsBasisStatus
-        columns, rows = basis.col_status, basis.row_status
-        shared, n_old = old.capacity.size, old.usable.sum(axis=(1, 2))
-        column_at = np.concatenate(([0], np.cumsum(n_old)))
-        row_at = shared + np.concatenate(([0], np.cumsum(old.parallel.shape[1] - old.first + 2)))
-        where = {job.id: k for k, job in enumerate(before.jobs)}
-        new_columns, new_rows, tail = [], list(rows[:shared]), []
-        counts, lives = relaxation.usable.sum(axis=(1, 2)), relaxation.parallel.shape[1] - relaxation.first + 2
-        for k, job in enumerate(instance.jobs):
-            at = where.get(job.id)
-            if at is None:
-                new_columns += [status.kLower] * int(counts[k])
-                new_rows += [status.kBasic] * int(lives[k])
-                tail.append(status.kLower)
-            else:
-                new_columns += columns[column_at[at] : column_at[at + 1]]
-                new_rows += rows[row_at[at] : row_at[at + 1]]
-                tail.append(columns[column_at[-1] + at])
-        found = self.api.HighsBasis()
-        found.col_status, found.row_status = new_columns + tail, new_rows
-        found.valid, found.alien = True, True
-        return found
-
-
-@dataclass
-class _Figures:
-    cold_s: float = 0.0
-    cold_ended: bool = True
-    given_up: bool = False
-    round_s: list[float] = field(default_factory=list)
-    edit_s: list[float] = field(default_factory=list)
-    iterations: list[int] = field(default_factory=list)
-    gap: list[float] = field(default_factory=list)
-    violation: list[float] = field(default_factory=list)
-    difference: list[float] = field(default_factory=list)
-    late: int = 0
-
-
-def judge(program: LinearProgram, data: Relaxation, found: RelaxationSolution) -> tuple[float, float]:
-    """(gap against the bound, largest relative violation of any row), from the program's own matrix and NumPy alone."""
-    excess = np.maximum(data.excess + data.mean_busy_s(found.gpu_seconds), 0.0)
-    x: Floats = np.concatenate((found.gpu_seconds[data.usable], excess))
-    activity, value = program.A @ x, float(program.c @ x + program.offset)
-    below = np.where(np.isfinite(program.row_lower), program.row_lower - activity, -np.inf)
-    above = np.where(np.isfinite(program.row_upper), activity - program.row_upper, -np.inf)
-    side = np.where(np.isfinite(program.row_upper), program.row_upper, program.row_lower)
-    worst = np.maximum(below, above) / np.maximum(np.abs(side), 1e-9 * np.abs(side).max())
-    if abs(value - found.objective) > 1e-9 * abs(found.objective):
-        raise SystemExit(f"the solver says {found.objective}, the point is worth {value}")
-    bound = dual_value(data, found)
-    if found.bound > bound + 1e-7 * abs(bound):
-        raise SystemExit(f"the solver says that no point is below {found.bound}, its prices prove {bound}")
-    return (value - bound) / (1.0 + abs(value)), float(max(worst.max(), 0.0))
-
-
-def dual_value(data: Relaxation, found: RelaxationSolution) -> float:
-    """HR11 at the prices handed back, none of which is improved here."""
-    lam, nu = found.job_price[0], np.clip(found.job_price[1], 0.0, data.weight)
-    price, total = np.maximum(found.price, 0.0), data.constant
-    for first in range(0, len(lam), 256):
-        at = slice(first, first + 256)
-        worth = lam[at, None] - data.start[at] * nu[at, None]
-        margin = (data.alpha[at, None, :] * worth[:, :, None] - price).max(axis=2)
-        total += float((lam[at] + nu[at] * data.excess[at]).sum())
-        total -= float((data.parallel[at] * np.maximum(margin, 0.0)).sum())
-    return total - float((data.capacity * price).sum())
-
-
-class HareRun(OwnRun):
-    """One sequence through the solver and its peers; :meth:`run` gives the object that --json prints."""
-
-    def __init__(self, options: Any) -> None:
-        self.options = options
-        self.family = HareRounds(options.scale, options.mode, options.churn, options.seed)
+    def __init__(self, family: HareRounds, options: SolverOptions) -> None:
+        self.family, self.options = family, options
         self.solver = RelaxationSolver(options.tolerance, options.threads)
-        self.figures = _Figures()
-        known = known_peers("hare", options.peers, {"highs": True, "highs-ipm-cold": False})
-        self.peers = {name: (HighsHare(warm, options.threads), _Figures()) for name, warm in known.items()}
 
-    def round(self, index: int) -> None:
-        """One round of the solver, then of every peer."""
-        family, options = self.family, self.options
-        started = time.perf_counter()
-        family.edit()
-        edited = time.perf_counter()
-        found = self.solver.solve(family.instance, family.grid, options.time_limit_s)
-        seconds = time.perf_counter() - started
-        self.relaxation = Relaxation.of(family.instance, family.grid)
-        self.program = self.relaxation.program()
-        gap, violation = judge(self.program, self.relaxation, found)
-        if index == -WARM_UP - 1:
-            self.figures.cold_s = seconds
-        if index >= 0:
-            self.figures.round_s.append(seconds)
-            self.figures.edit_s.append(edited - started)
-            self.figures.iterations.append(found.iterations)
-            self.figures.late += found.status.value != "optimal"
-        self.figures.gap.append(gap)
-        self.figures.violation.append(violation)
-        if options.verbose:
-            print(
-                f"round {index}: {seconds:.2f} s, {found.iterations} iterations, {found.free_jobs} jobs, gap {gap:.1e},"
-                f" violation {violation:.1e}, {'warm' if found.warm else 'cold'}, {found.status.value}",
-                file=sys.stderr,
-                flush=True,
-            )
-        for peer, figures in self.peers.values():
-            self._peer_round(peer, figures, index, found.objective)
-
-    def _peer_round(self, peer: HighsHare, figures: _Figures, index: int, objective: float) -> None:
-        if figures.given_up:
-            return
-        limit = self.options.peer_time_limit_s
-        ended, value, seconds = peer.round(self.family.instance, self.relaxation, self.program, limit)
-        if index == -WARM_UP - 1:
-            figures.cold_s, figures.cold_ended, figures.given_up = seconds, ended, not ended
-        if index >= 0:
-            figures.round_s.append(seconds)
-            figures.late += not ended
-        if ended:
-            figures.difference.append(abs(objective - value) / (1.0 + abs(value)))
-        if self.options.verbose:
-            print(f"round {index}: {peer.name} {seconds:.2f} s{'' if ended else ', not ended'}", file=sys.stderr)
-
-    def summary(self) -> dict[str, Any]:
-        """As the other families' object, as far as it goes."""
-        options, own = self.options, self.figures
-        peers = {
-            name: {"cold_s": f.cold_s, "cold_ended": f.cold_ended, "time_limit_hit": f.late}
-            | (spread(f.round_s) if f.round_s else {})
-            for name, (_, f) in self.peers.items()
-        }
-        best = min((p["p50_s"] for p in peers.values() if "p50_s" in p), default=None)
-        differences = [d for _, f in self.peers.values() for d in f.difference]
-        return {
-            **{key: getattr(options, key) for key in ("family", "mode", "scale", "churn", "seed", "rounds")},
-            "jobs": self.family.instance.n_jobs,
-            "rows": self.program.shape[0],
-            "variables": self.relaxation.variables,
-            "nonzeros": int(self.program.A.nnz),
-            "copter": {
-                **spread(own.round_s),
-                "cold_s": own.cold_s,
-                "edit_p50_s": float(np.median(own.edit_s)),
-                "passes_p50": float(np.median(own.iterations)),
-                "gap_max": max(own.gap),
-                "residual_max": max(own.violation),
-                "not_optimal": own.late,
-                "peak_rss_mb": peak_rss_mb(),
-            },
-            "peers": peers,
-            "ratio_to_best_peer": None if best is None else best / float(np.median(own.round_s)),
-            "objective_rel_diff_max": max(differences, default=None),
-        }
+    def solve(self) -> Outcome:
+        """Solve the round's relaxation."""
+        family = self.family
+        found: RelaxationSolution = self.solver.solve(family.instance, family.grid, self.options.time_limit_s)
+        return Outcome(
+            status=found.status.value,
+            objective=found.objective,
+            bound=found.bound,
+            solve_s=found.solve_time_s,
+            passes=found.iterations,
+            iterations=found.iterations,
+            answer=found,
+        )

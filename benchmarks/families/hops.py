@@ -38,8 +38,6 @@ class HopsRounds(JobRounds):
     seed : int
     """
 
-    shared_pattern = False
-
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
         super().__init__(churn, seed)
         self.sizes = SIZES if mode == "full" else SIZES // 2
@@ -119,7 +117,6 @@ class HopsRounds(JobRounds):
             self.templates[key] = self.model.add_template(usage)
         return self.templates[key]
 
-    def adopt(self, plan: Any) -> None:
+    def take(self, column: Ints) -> None:
         """Take the plan in: jobs with GPUs wait no longer."""
-        column = plan.column_of_slot[np.array([plan.slot_of[int(job)] for job in self.jobs])]
         self.runs = np.asarray(column != IDLE)

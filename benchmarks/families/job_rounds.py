@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Model
-from families.protocol import Floats, Ints
+from families.protocol import Floats, Ints, chosen
+from families.uniform import UniformFamily
 
 
-class JobRounds(ABC):
+class JobRounds(UniformFamily):
     """Jobs of which a share is replaced every round.
 
     Parameters
@@ -31,8 +31,8 @@ class JobRounds(ABC):
         The jobs that it puts in, as :meth:`draw` gives them.
     """
 
-    integer: ClassVar[bool] = True
-    model: Model
+    changes: ClassVar[tuple[str, ...]] = ("churn",)
+    integer = True
     waiting: Any
 
     def __init__(self, churn: float, seed: int) -> None:
@@ -58,9 +58,8 @@ class JobRounds(ABC):
 
     def prepare(self) -> None:
         """Draw the next round's arrivals and departures (not timed: it is the cluster's doing, not the solver's)."""
-        count = max(1, round(self.churn * len(self.jobs))) if self.churn > 0 else 0
-        self.doomed = self.rng.choice(len(self.jobs), count, replace=False)
-        self.waiting = self.draw(count)
+        self.doomed = chosen(len(self.jobs), self.rng, self.churn)
+        self.waiting = self.draw(len(self.doomed))
 
     def turn_over(self, fresh: int) -> NDArray[np.bool_]:
         """Take the doomed jobs out of the model, give `fresh` new ones ids; which of the old ones stay, (n,) bool."""

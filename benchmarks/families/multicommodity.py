@@ -1,6 +1,8 @@
-"""Traffic engineering by path flows: commodities share links, and every demand drifts every round."""
+"""Traffic engineering by path flows: commodities share the links of a random network."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,42 +26,35 @@ class MulticommodityRounds(BlockFamily):
     ----------
     requests : int
         Commodities.
-    churn : float
-        Every demand is drawn anew within this share of its mean, every round.
+    change : str
+    amount : float, optional
+        As for :class:`BlockFamily`; commodities come and go in `churn`.
     seed : int
     """
 
-    def __init__(self, requests: int, churn: float, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        nodes = max(8, int(np.ceil(np.sqrt(requests))) + 1)
-        tail, head = links(nodes, rng)
-        pairs = rng.choice(nodes * (nodes - 1), requests, replace=False)
-        source = pairs // (nodes - 1)
-        target = pairs % (nodes - 1)
+    changes: ClassVar[tuple[str, ...]] = ("limits", "some-limits", "link", "costs", "churn")
+
+    def __init__(self, requests: int, change: str, amount: float | None, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.nodes = max(8, int(np.ceil(np.sqrt(requests))) + 1)
+        self.tail, self.head = links(self.nodes, self.rng)
+        self.routes = Routes(self.nodes, self.tail, self.head, self.rng)
+        pairs = self.rng.choice(self.nodes * (self.nodes - 1), requests, replace=False)
+        blocks = self.between(pairs)
+        weight = blocks.coefficient[:, 0] * blocks.limit[:, None]
+        load = np.bincount(blocks.row[:, 0].ravel(), weights=weight.ravel(), minlength=len(self.tail))
+        super().__init__(blocks, np.maximum(load, np.median(load)) / LOAD, change, amount, self.rng)
+
+    def between(self, pairs: Ints) -> Blocks:
+        """Commodities between ordered pairs of nodes, by number."""
+        source, target = pairs // (self.nodes - 1), pairs % (self.nodes - 1)
         target += target >= source
-        row, coefficient = paths(nodes, tail, head, source, target, rng)
-        self.mean = rng.pareto(2.0, requests) + 0.1
-        weight = coefficient[:, 0] * self.mean[:, None]
-        load = np.bincount(row[:, 0].ravel(), weights=weight.ravel(), minlength=len(tail))
-        cost = 1.0 - 0.01 * coefficient.sum(axis=2)
-        blocks = Blocks(cost, row, coefficient, self.mean.copy())
-        super().__init__(blocks, np.maximum(load, np.median(load)) / LOAD, churn, rng)
-        self.usages = list(self.waiting)
-        self.waiting = []
+        row, coefficient = self.routes.of(source, target)
+        return Blocks(1.0 - 0.01 * coefficient.sum(axis=2), row, coefficient, self.rng.pareto(2.0, len(pairs)) + 0.1)
 
-    def prepare(self) -> None:
-        """Draw every demand anew."""
-        self.limits = self.mean * self.rng.uniform(1.0 - self.churn, 1.0 + self.churn, len(self.mean))
-        self.departed, self.arrived = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-
-    def edit(self) -> None:
-        """Hand the demands over; a request whose limit changes leaves and comes back."""
-        for request, cost, limit, (matrix, rows) in zip(
-            self.requests.tolist(), self.cost, self.limits.tolist(), self.usages, strict=True
-        ):
-            if request in self.model:
-                self.model.remove_request(request)
-            self.model.add_request(request, cost, matrix, resources=rows, limit=limit, upper=limit)
+    def draw(self, count: int) -> Blocks:
+        """Commodities between random pairs."""
+        return self.between(self.rng.integers(0, self.nodes * (self.nodes - 1), count))
 
 
 def links(nodes: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -72,21 +67,35 @@ def links(nodes: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     return both[:, 0], both[:, 1]
 
 
-def paths(
-    nodes: int, tail: Ints, head: Ints, source: Ints, target: Ints, rng: np.random.Generator
-) -> tuple[Ints, Floats]:
-    """(links, ones), each (commodities, PATHS, hops) padded with zeros: shortest paths for weights drawn at random."""
-    number = sp.csr_array((np.arange(1, len(tail) + 1), (tail, head)), shape=(nodes, nodes))
-    found = []
-    for attempt in range(PATHS):
-        weight = np.ones(len(tail)) if attempt == 0 else rng.uniform(0.5, 2.0, len(tail))
-        _, before = dijkstra(sp.csr_array((weight, (tail, head)), shape=(nodes, nodes)), return_predecessors=True)
-        at, hops = target.copy(), []
-        while np.any(at != source):
-            last = np.where(at != source, before[source, at], at)
-            hops.append(np.where(at != source, np.asarray(number[last, at]).ravel(), 0))
-            at = last
-        found.append(np.stack(hops, axis=1))
-    longest = max(f.shape[1] for f in found)
-    link = np.stack([np.pad(f, ((0, 0), (0, longest - f.shape[1]))) for f in found], axis=1).astype(np.int64)
-    return np.maximum(link - 1, 0), (link > 0).astype(np.float64)
+class Routes:
+    """Shortest paths for lengths drawn at random, PATHS of them for every pair of nodes; the first has fewest links."""
+
+    def __init__(self, nodes: int, tail: Ints, head: Ints, rng: np.random.Generator) -> None:
+        self.number = np.full((nodes, nodes), -1)
+        self.number[tail, head] = np.arange(len(tail))
+        lengths = [np.ones(len(tail)), *(rng.uniform(0.5, 2.0, len(tail)) for _ in range(PATHS - 1))]
+        graphs = [sp.csr_array((length, (tail, head)), shape=(nodes, nodes)) for length in lengths]
+        self.before = [dijkstra(graph, return_predecessors=True)[1] for graph in graphs]
+        self.longest = max(most_links(before) for before in self.before)
+
+    def of(self, source: Ints, target: Ints) -> tuple[Ints, Floats]:
+        """(links, ones), each (commodities, PATHS, longest) padded with zeros."""
+        link = np.full((len(source), PATHS, self.longest), -1)
+        for path, before in enumerate(self.before):
+            at, hop = target.copy(), 0
+            while np.any(at != source):
+                last = np.where(at != source, before[source, at], at)
+                link[:, path, hop] = np.where(at != source, self.number[last, at], -1)
+                at, hop = last, hop + 1
+        return np.maximum(link, 0), (link >= 0).astype(np.float64)
+
+
+def most_links(before: Ints) -> int:
+    """Links of the longest of all shortest paths, from the predecessors."""
+    n = len(before)
+    source, at = np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
+    hops = 0
+    while np.any(at != source):
+        at = np.where(at != source, before[source, at], at)
+        hops += 1
+    return hops

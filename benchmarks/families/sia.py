@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from copter import Model
@@ -36,8 +34,6 @@ class SiaRounds(JobRounds):
         Share of jobs replaced every round.
     seed : int
     """
-
-    shared_pattern = True
 
     def __init__(self, gpus: int, mode: str, churn: float, seed: int) -> None:
         super().__init__(churn, seed)
@@ -113,10 +109,9 @@ class SiaRounds(JobRounds):
             self.jobs.tolist(), -scale, INCENTIVE, self.column, np.where(running, INCENTIVE - self.own_base, 0.0)
         )
 
-    def adopt(self, plan: Any) -> None:
+    def take(self, column: Ints) -> None:
         """Take the plan in: running jobs that changed configuration have restarted."""
-        slots = np.array([plan.slot_of[int(job)] for job in self.jobs])
-        column = plan.column_of_slot[slots]
+        column = column.astype(np.int32)
         self.restarts += (self.column != IDLE) & (column != self.column)
         self.column = column
         for at in np.flatnonzero(column != IDLE):

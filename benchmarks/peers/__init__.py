@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from families.protocol import Family
-
-from peers.program import Answer
+from peers.answer import Answer, Limits, Peer
 from peers.remote import RemotePeer
 
-NAMES = ("highs", "highs-simplex-cold", "highs-ipm-cold", "glop", "pdlp")
+NAMES = ("highs", "highs-milp", "glop", "pdlp")
 
-__all__ = ["NAMES", "Peer", "RemotePeer", "make_peer"]
-
-
-class Peer(Protocol):
-    """Another solver, kept in step with a family."""
-
-    name: str
-
-    def update(self, family: Family) -> float:
-        """Hand the round's edits over; seconds that the solver's own interface took."""
-
-    def solve(self, time_limit_s: float) -> Answer:
-        """Solve what it was told."""
+__all__ = ["NAMES", "Answer", "Limits", "Peer", "RemotePeer", "make_peer"]
 
 
 def make_peer(name: str) -> Peer:
-    """The peer of this name."""
+    """The peer of this name; a solver is imported only where it is used, as they are optional."""
     if name == "highs":
-        from peers.highs import HighsPeer
+        from peers.highs import WAYS, HighsPeer
 
-        return HighsPeer()
-    if name in ("highs-simplex-cold", "highs-ipm-cold"):
-        from peers.highs import HighsPeer
+        return HighsPeer(WAYS)
+    if name == "highs-milp":
+        from peers.highs import MILP, HighsPeer
 
-        return HighsPeer(warm=False, solver=name.split("-")[1])
+        return HighsPeer(MILP)
     if name == "glop":
         from peers.glop import GlopPeer
 

@@ -1,193 +1,338 @@
-"""HiGHS used as fast as it honestly can be: edited in place, its basis kept; only its own calls are timed."""
+"""HiGHS in every way that it can be used well; only its own calls are timed."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import highspy
 import numpy as np
-from families.protocol import Family, Floats, Ints
-from judge import Point
+import scipy.sparse as sp
+from families.program import Floats, Ints, Kept, Program
+from numpy.typing import NDArray
 
-from peers.program import Answer, Snapshot, entries, matrix_of
+from peers.answer import Answer, Limits
 
 Status = highspy.HighsBasisStatus
+INLINE = 2000  # coefficients changed one by one; with more of them the whole program is passed
+Basis = tuple[list[Any], list[Any]]  # of columns, of rows
 
 
-class HighsPeer:
-    """HiGHS on the same sequence.
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to use HiGHS.
 
-    Parameters
+    Attributes
     ----------
+    options : dict
+        Of HiGHS.
     warm : bool
-        Edit in place and start from the last basis; otherwise the model is passed anew every round.
-    solver : str
-        "ipm" or "simplex": how a solve without a basis goes.
-    forget : bool
-        Edit in place, but drop the basis before every solve: what edits are worth by themselves.
+        Start from the last basis; otherwise what HiGHS knows of the last solve is dropped, so that presolve is on.
+    rebuilt : bool
+        Pass the whole program every round instead of editing it in place.
+    integer : bool
+        Solve the MILP.
     """
 
-    def __init__(self, warm: bool = True, solver: str = "ipm", forget: bool = False) -> None:
-        self.warm, self.solver, self.forget = warm, solver, forget
-        self.name = "highs_warm" if warm else f"highs_{solver}_cold"
+    options: dict[str, Any]
+    warm: bool = False
+    rebuilt: bool = False
+    integer: bool = False
+
+
+SIMPLEX, IPM = {"solver": "simplex"}, {"solver": "ipm"}
+WAYS: dict[str, Way] = {
+    "highs_dual_warm": Way(SIMPLEX | {"simplex_strategy": 1}, warm=True),
+    "highs_primal_warm": Way(SIMPLEX | {"simplex_strategy": 4}, warm=True),
+    "highs_ipm_cold": Way(IPM | {"run_crossover": "on"}),
+    "highs_ipm_cold_no_crossover": Way(IPM | {"run_crossover": "off"}),  # to its own 1e-8
+    "highs_ipm_cold_no_crossover_1e-6": Way(IPM | {"run_crossover": "off", "ipm_optimality_tolerance": 1e-6}),
+    "highs_simplex_cold": Way(SIMPLEX),
+}
+MILP: dict[str, Way] = {"highs_milp": Way({}, rebuilt=True, integer=True)}
+
+
+class Mirror:
+    """One HiGHS kept in step with the programs of a family; its columns and rows are in an order of their own.
+
+    What stays keeps its place, what comes stands at the end. A maximisation is given as a minimisation: without
+    crossover, HiGHS 1.15 returns prices of the wrong sign for some rows that presolve took out of a maximisation.
+    """
+
+    def __init__(self, name: str, way: Way) -> None:
+        self.name, self.way = name, way
         self.highs = highspy.Highs()
         self.highs.silent()
-        self.known = Snapshot()
-        self.has_basis = False
+        for option, value in way.options.items():
+            self.highs.setOptionValue(option, value)
+        self.known: Program | None = None  # in HiGHS's order
+        self.columns: Ints = np.zeros(0, dtype=np.int64)  # places of HiGHS's columns in the family's program
+        self.rows: Ints = self.columns
+        self.sign = 1.0  # HiGHS is given a minimisation
 
     # Keeping in step ----------------------------------------------------------------------------------------------
 
-    def update(self, family: Family) -> float:
-        """Hand the round's edits over; seconds that HiGHS's calls took."""
-        now = Snapshot.of(family)
-        if not self.warm or len(self.known.requests) == 0:
-            seconds = self.pass_whole(family, now)
+    def update(self, program: Program) -> float:
+        """Take a round's program; seconds that HiGHS's calls took."""
+        if self.known is None:
+            self.columns, self.rows = np.arange(program.shape[1]), np.arange(program.shape[0])
+            self.known = program
+            return self.pass_whole(program)
+        if self.way.rebuilt:
+            self.known = None
+            return self.update(program)
+        columns = Kept.of(self.known.column_key, program.column_key)
+        rows = Kept.of(self.known.row_key, program.row_key)
+        now = program.taken(rows.order, columns.order)
+        changed = coefficients(self.known, now, rows, columns)
+        self.columns, self.rows = columns.order, rows.order
+        before, self.known = self.known, now
+        moved = len(columns.gone) + len(columns.fresh) + len(rows.gone) + len(rows.fresh)
+        basis = self.carried(rows, columns) if self.way.warm and (moved or changed.nnz > INLINE) else None
+        if changed.nnz > INLINE:
+            seconds = self.pass_whole(now)
         else:
-            here, there = self.known.kept(family)
-            basis = self.basis() if len(here) < len(self.known.requests) or len(there) < len(now.requests) else None
-            seconds = self.delete(here, family.columns)
-            seconds += self.change(now, here, there, family.columns)
-            seconds += self.add(family, now, there)
-            if basis is not None:
-                seconds += self.restore(basis, here, there, len(now.requests), family.columns)
-        self.known = now
-        return seconds
+            seconds = self.delete(rows.gone, columns.gone)
+            seconds += self.change(before, now, (rows.before, columns.before), changed)
+            seconds += self.add(now, len(rows.before), len(columns.before))
+        return seconds if basis is None else seconds + self.set_basis(basis)
 
-    def pass_whole(self, family: Family, now: Snapshot) -> float:
-        """Give HiGHS the whole model."""
-        matrix, n = matrix_of(family), len(now.requests)
+    def pass_whole(self, program: Program) -> float:
+        """Give HiGHS the whole program."""
         data = highspy.HighsLp()
-        data.num_row_, data.num_col_ = matrix.shape
-        data.sense_ = highspy.ObjSense.kMaximize
-        data.col_cost_ = now.cost.ravel()
-        data.col_lower_, data.col_upper_ = np.zeros(matrix.shape[1]), np.repeat(now.limits, family.columns)
-        data.row_lower_ = np.full(matrix.shape[0], -np.inf)
-        data.row_upper_ = np.concatenate((now.capacity, now.limits))
+        data.num_row_, data.num_col_ = program.shape
+        self.sign = 1.0 if program.sense == "min" else -1.0
+        data.col_cost_, data.offset_ = self.sign * program.c, self.sign * program.offset
+        data.col_lower_, data.col_upper_ = program.col_lower, program.col_upper
+        data.row_lower_, data.row_upper_ = program.row_lower, program.row_upper
         data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        data.a_matrix_.start_, data.a_matrix_.index_ = matrix.indptr, matrix.indices
-        data.a_matrix_.value_ = matrix.data
-        assert matrix.shape[0] == len(now.capacity) + n
+        data.a_matrix_.start_, data.a_matrix_.index_ = program.A.indptr, program.A.indices
+        data.a_matrix_.value_ = program.A.data
+        if self.way.integer:
+            kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
+            data.integrality_ = [kinds[int(whole)] for whole in program.integrality.tolist()]
         started = time.perf_counter()
         self.highs.passModel(data)
-        self.has_basis = False
         return time.perf_counter() - started
 
-    def basis(self) -> tuple[list[Any], list[Any]] | None:
-        """The last basis, which HiGHS drops on deletes."""
+    def delete(self, rows: Ints, columns: Ints) -> float:
+        """Delete what went."""
+        started = time.perf_counter()
+        if len(columns):
+            self.highs.deleteCols(len(columns), columns.astype(np.int32))
+        if len(rows):
+            self.highs.deleteRows(len(rows), rows.astype(np.int32))
+        return time.perf_counter() - started
+
+    def change(self, before: Program, now: Program, stay: tuple[Ints, Ints], changed: sp.coo_array) -> float:
+        """Change costs, bounds, sides and coefficients of what stayed, where they are not what they were."""
+        rows, columns = stay
+        m, n = len(rows), len(columns)
+        low, high, below, above = now.col_lower[:n], now.col_upper[:n], now.row_lower[:m], now.row_upper[:m]
+        costs = places(before.c[columns] != now.c[:n])
+        boxes = places((before.col_lower[columns] != low) | (before.col_upper[columns] != high))
+        sides = places((before.row_lower[rows] != below) | (before.row_upper[rows] != above))
+        cost, low, high, below, above = self.sign * now.c[costs], low[boxes], high[boxes], below[sides], above[sides]
+        entries = list(zip(*(part.tolist() for part in (*changed.coords, changed.data)), strict=True))
+        started = time.perf_counter()
+        if len(costs):
+            self.highs.changeColsCost(len(costs), costs, cost)
+        if len(boxes):
+            self.highs.changeColsBounds(len(boxes), boxes, low, high)
+        if len(sides):
+            self.highs.changeRowsBounds(len(sides), sides, below, above)
+        for row, column, value in entries:
+            self.highs.changeCoeff(row, column, value)
+        if before.offset != now.offset:
+            self.highs.changeObjectiveOffset(self.sign * now.offset)
+        return time.perf_counter() - started
+
+    def add(self, now: Program, m: int, n: int) -> float:
+        """Add what came: rows with their entries in older columns, then columns."""
+        A = now.A
+        tail = A[:, n:] if n else A
+        head = A[:, :n].tocsr()[m:] if len(now.row_key) > m else None
+        if head is not None:
+            start, index = head.indptr[:-1].astype(np.int32), head.indices.astype(np.int32)
+        first, row = tail.indptr[:-1].astype(np.int32), tail.indices.astype(np.int32)
+        cost, low, high = self.sign * now.c[n:], now.col_lower[n:], now.col_upper[n:]
+        below, above = now.row_lower[m:], now.row_upper[m:]
+        started = time.perf_counter()
+        if head is not None:
+            self.highs.addRows(len(below), below, above, head.nnz, start, index, head.data)
+        if len(cost):
+            self.highs.addCols(len(cost), cost, low, high, tail.nnz, first, row, tail.data)
+        return time.perf_counter() - started
+
+    # Bases --------------------------------------------------------------------------------------------------------
+
+    def last_basis(self) -> Basis | None:
+        """The basis that HiGHS has, which it drops on deletes."""
         found = self.highs.getBasis()
         return (found.col_status, found.row_status) if found.valid else None
 
-    def delete(self, here: Ints, k: int) -> float:
-        """Delete the requests that are not among those kept."""
-        gone = np.setdiff1d(np.arange(len(self.known.requests)), here)
-        if len(gone) == 0:
-            return 0.0
-        columns = (gone[:, None] * k + np.arange(k)).ravel().astype(np.int32)
-        rows = (len(self.known.capacity) + gone).astype(np.int32)
-        started = time.perf_counter()
-        self.highs.deleteCols(len(columns), columns)
-        self.highs.deleteRows(len(rows), rows)
-        return time.perf_counter() - started
+    def carried(self, rows: Kept, columns: Kept) -> Basis | None:
+        """The last basis over what stays: new columns at a finite bound, new rows basic."""
+        last = self.last_basis()
+        if last is None:
+            return None
+        own, sides = (np.array(part, dtype=object) for part in last)
+        known = self.known
+        assert known is not None
+        low, high = known.col_lower[len(columns.before) :], known.col_upper[len(columns.before) :]
+        fresh = np.where(np.isfinite(low), Status.kLower, np.where(np.isfinite(high), Status.kUpper, Status.kZero))
+        return own[columns.before].tolist() + fresh.tolist(), sides[rows.before].tolist() + [Status.kBasic] * len(
+            rows.fresh
+        )
 
-    def change(self, now: Snapshot, here: Ints, there: Ints, k: int) -> float:
-        """Change costs, limits and capacities that are not what they were, in the order after the deletes."""
-        before, after = self.known.cost[here].ravel(), now.cost[there].ravel()
-        columns = np.flatnonzero(before != after).astype(np.int32)
-        costs = after[columns]
-        limited = np.flatnonzero(self.known.limits[here] != now.limits[there])
-        limits = now.limits[there][limited]
-        bounded = (limited[:, None] * k + np.arange(k)).ravel().astype(np.int32)
-        upper = np.repeat(limits, k)
-        moved = np.flatnonzero(self.known.capacity != now.capacity)
-        rows = np.concatenate((moved, len(now.capacity) + limited)).astype(np.int32)
-        bounds = np.concatenate((now.capacity[moved], limits))
-        lower, none = np.zeros(len(bounded)), np.full(len(rows), -np.inf)
-        started = time.perf_counter()
-        if len(columns):
-            self.highs.changeColsCost(len(columns), columns, costs)
-        if len(bounded):
-            self.highs.changeColsBounds(len(bounded), bounded, lower, upper)
-        for row, low, high in zip(rows.tolist(), none.tolist(), bounds.tolist(), strict=True):
-            self.highs.changeRowBounds(row, low, high)
-        return time.perf_counter() - started
-
-    def add(self, family: Family, now: Snapshot, there: Ints) -> float:
-        """Add the requests that arrived; they stand at the end."""
-        fresh = np.setdiff1d(np.arange(len(now.requests)), there)
-        if len(fresh) == 0:
-            return 0.0
-        start, row, value = entries(family, fresh, len(now.capacity) + len(there))
-        count, limits = len(fresh) * family.columns, now.limits[fresh]
-        costs, upper = now.cost[fresh].ravel(), np.repeat(limits, family.columns)
-        start, row = start[:-1].astype(np.int32), row.astype(np.int32)
-        none, lower, low = np.zeros(0, dtype=np.int32), np.full(len(fresh), -np.inf), np.zeros(count)
-        started = time.perf_counter()
-        self.highs.addRows(len(fresh), lower, limits, 0, none, none, np.zeros(0))
-        self.highs.addCols(count, costs, low, upper, len(value), start, row, value)
-        return time.perf_counter() - started
-
-    def restore(self, basis: tuple[list[Any], list[Any]], here: Ints, there: Ints, n: int, k: int) -> float:
-        """Set what survives of the basis: new columns at their lower bound, new limits' rows basic."""
-        columns, rows = [Status.kLower] * (n * k), basis[1][: len(self.known.capacity)] + [Status.kBasic] * n
-        shift = len(self.known.capacity)
-        for before, after in zip(here.tolist(), there.tolist(), strict=True):
-            columns[after * k : after * k + k] = basis[0][before * k : before * k + k]
-            rows[shift + after] = basis[1][shift + before]
-        return self.set_basis(columns, rows)
-
-    def set_basis(self, columns: list[Any], rows: list[Any]) -> float:
+    def set_basis(self, basis: Basis) -> float:
         """Seconds that setBasis takes; HiGHS repairs one of the wrong size."""
-        basis = highspy.HighsBasis()
-        basis.col_status, basis.row_status = columns, rows
-        basis.valid, basis.alien = True, True
+        found = highspy.HighsBasis()
+        found.col_status, found.row_status = basis
+        found.valid, found.alien = True, True
         started = time.perf_counter()
-        self.highs.setBasis(basis)
-        self.has_basis = True
+        self.highs.setBasis(found)
         return time.perf_counter() - started
 
-    def start_from(self, family: Family, point: Point) -> None:
-        """Give HiGHS the basis of copter's vertex, for where its own cold solve did not end in time."""
-        n, k, rows = len(family.requests), family.columns, len(family.capacity)
-        column_status, row_status = [Status.kLower] * (n * k), [Status.kUpper] * (rows + n)
-        positive = point.x > 0
-        support = np.bincount(point.place[positive], minlength=n)
-        for at in (point.place[positive] * k + point.column[positive]).tolist():
-            column_status[at] = Status.kBasic
-        for at in np.flatnonzero(support == 0).tolist():
-            row_status[rows + at] = Status.kBasic
-        extra = int(np.maximum(support - 1, 0).sum())
-        for row in np.argsort(point.price)[: max(rows - extra, 0)].tolist():
-            row_status[row] = Status.kBasic
-        self.set_basis(column_status, row_status)
+    def basis_at(self, x: Floats, y: Floats) -> Basis:
+        """A basis for a point of the last program: columns between bounds are basic, and rows without a price."""
+        known = self.known
+        assert known is not None
+        x, y = x[self.columns], y[self.rows]
+        column = np.full(len(x), Status.kBasic, dtype=object)
+        column[x >= known.col_upper], column[x <= known.col_lower] = Status.kUpper, Status.kLower
+        at_upper = (y > 0) == (known.sense == "max")
+        row = np.where(y == 0, Status.kBasic, np.where(at_upper, Status.kUpper, Status.kLower))
+        return column.tolist(), row.tolist()
 
     # Solving ------------------------------------------------------------------------------------------------------
 
-    def solve(self, time_limit_s: float) -> Answer:
-        """Solve from the basis at hand, cold when there is none, within a time limit."""
-        if self.forget:
+    def solve(self, limit_s: float, edit_s: float) -> Answer:
+        """Solve within a time limit, from the last basis if the way is a warm one."""
+        if not self.way.warm:
             self.highs.clearSolver()
-            self.has_basis = False
-        self.highs.setOptionValue("solver", "simplex" if self.has_basis else self.solver)
-        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + time_limit_s)
+        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + limit_s)
         started = time.perf_counter()
         self.highs.run()
         seconds = time.perf_counter() - started
         info, status = self.highs.getInfo(), self.highs.getModelStatus()
-        optimal = status == highspy.HighsModelStatus.kOptimal
-        self.has_basis = self.warm and bool(self.highs.getBasis().valid)
-        x, price = self.values() if optimal else (None, None)
-        return Answer(
+        # Without crossover HiGHS often calls its point "unknown": whether it is good enough is the judge's to say.
+        optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
+        has_point = optimal or (self.way.integer and info.primal_solution_status == 2)
+        iterations = info.simplex_iteration_count, info.ipm_iteration_count, info.crossover_iteration_count
+        found = Answer(
+            way=self.name,
             optimal=optimal,
             status=self.highs.modelStatusToString(status),
-            objective=float(info.objective_function_value),
+            objective=self.sign * float(info.objective_function_value) if has_point else np.nan,
+            edit_s=edit_s,
             solve_s=seconds,
-            iterations=int(max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0)),
-            x=x,
-            price=price,
+            iterations=int(sum(max(count, 0) for count in iterations)),
         )
+        return replace(found, **self.values()) if has_point else found
 
-    def values(self) -> tuple[Floats, Floats]:
-        """Columns' values and the resources' prices."""
+    def values(self) -> dict[str, Floats]:
+        """x and y in the family's order."""
         found = self.highs.getSolution()
-        return np.array(found.col_value), np.array(found.row_dual[: len(self.known.capacity)])
+        x, y = np.empty(len(self.columns)), np.zeros(len(self.rows))
+        x[self.columns] = found.col_value
+        if len(found.row_dual) == len(y):
+            y[self.rows] = self.sign * np.array(found.row_dual)
+        return {"x": x, "y": y}
+
+
+class HighsPeer:
+    """HiGHS in several ways side by side, one after the other.
+
+    In the first round only the cold ways solve, and the best basis that they find starts the warm ones off. In later
+    rounds the way that was the fastest in the last one goes first, and sets the time limit of the others.
+
+    Parameters
+    ----------
+    ways : dict of name to Way
+    """
+
+    def __init__(self, ways: dict[str, Way]) -> None:
+        self.mirrors = {name: Mirror(name, way) for name, way in ways.items()}
+        self.last_s: dict[str, float] = {}
+        self.needs_start = False  # whether no basis was found for the warm ways
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Names of the ways that are kept."""
+        return tuple(self.mirrors)
+
+    def keep(self, ways: tuple[str, ...]) -> None:
+        """Drop all other ways."""
+        self.mirrors = {name: mirror for name, mirror in self.mirrors.items() if name in ways}
+
+    def round(self, program: Program, limits: Limits) -> list[Answer]:
+        """Take the round's edits in and solve, in every way that is kept."""
+        edit_s = {name: mirror.update(program) for name, mirror in self.mirrors.items()}
+        names, started = self.order(), bool(self.last_s)
+        warm = [name for name in names if self.mirrors[name].way.warm]
+        if not started and len(warm) < len(names):
+            names = names[: -len(warm)] if warm else names
+        found, best = [], np.inf
+        for name in names:
+            answer = self.mirrors[name].solve(limits.after(best), edit_s[name])
+            found.append(answer)
+            self.last_s[name] = answer.total_s
+            best = min(best, answer.total_s) if answer.optimal else best
+        if not started and len(names) < len(edit_s):
+            self.start_warm(warm, found)
+        return found
+
+    def start_warm(self, warm: list[str], found: list[Answer]) -> None:
+        """Start the warm ways off from the basis of the fastest of the others that has one."""
+        for answer in sorted((a for a in found if a.optimal), key=lambda a: a.total_s):
+            basis = self.mirrors[answer.way].last_basis()
+            if basis is not None:
+                for name in warm:
+                    self.mirrors[name].set_basis(basis)
+                return
+        self.needs_start = bool(warm)
+
+    def order(self) -> list[str]:
+        """Names in the order in which they go: the warm ones last at first, first in their own first round;
+        then the fastest of the last round first.
+        """
+        unknown = 0.0 if self.last_s else 1e9
+        return sorted(self.mirrors, key=lambda name: self.last_s.get(name, unknown * self.mirrors[name].way.warm))
+
+    def start_from(self, x: Floats, y: Floats) -> None:
+        """Give the warm ways a basis at a point, where no cold solve has ended in time."""
+        self.needs_start = False
+        for mirror in self.mirrors.values():
+            if mirror.way.warm:
+                mirror.set_basis(mirror.basis_at(x, y))
+
+
+def places(where: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Where it is so, as HiGHS takes indices."""
+    return np.flatnonzero(where).astype(np.int32)
+
+
+def coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> sp.coo_array:
+    """Coefficients of rows and columns that stay and are not what they were, by place in `now`."""
+    m, n = len(rows.before), len(columns.before)
+    whole = m == len(before.row_key) == len(now.row_key) and n == len(before.column_key) == len(now.column_key)
+    if whole and before.A.nnz == now.A.nnz and same(before.A, now.A):
+        return sp.coo_array((m, n))
+    old = before.taken(rows.before, columns.before).A
+    new = now.A[:, :n].tocsr()[:m].tocsc()
+    moved = (new - old).tocoo()  # a coefficient that became zero is an entry of it too
+    at = moved.data != 0
+    row, column = moved.coords[0][at], moved.coords[1][at]
+    value = np.asarray(new.tocsr()[row, column]).ravel() if len(row) else np.zeros(0)
+    return sp.coo_array((value, (row, column)), shape=(m, n)) if len(row) else sp.coo_array((m, n))
+
+
+def same(one: sp.csc_array, other: sp.csc_array) -> bool:
+    """Whether two matrices are equal entry by entry."""
+    return (
+        np.array_equal(one.indptr, other.indptr)
+        and np.array_equal(one.indices, other.indices)
+        and np.array_equal(one.data, other.data)
+    )

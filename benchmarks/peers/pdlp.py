@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from families.protocol import Family, Floats
+from families.program import Floats, Kept, Program
 from ortools.pdlp import solve_log_pb2, solvers_pb2
 from ortools.pdlp.python import pdlp
 
-from peers.program import Answer, Snapshot, matrix_of
+from peers.answer import Answer, Limits
 
 OPTIMAL = solve_log_pb2.TERMINATION_REASON_OPTIMAL
+WAY = "pdlp_warm"
 
 
 class PdlpPeer:
@@ -24,7 +25,8 @@ class PdlpPeer:
     threads : int
     """
 
-    name = "pdlp_warm"
+    ways = (WAY,)
+    needs_start = False
 
     def __init__(self, tolerance: float = 1e-6, threads: int = 2) -> None:
         self.parameters = solvers_pb2.PrimalDualHybridGradientParams()
@@ -32,50 +34,53 @@ class PdlpPeer:
         criteria.simple_optimality_criteria.eps_optimal_absolute = tolerance
         criteria.simple_optimality_criteria.eps_optimal_relative = tolerance
         self.parameters.num_threads = threads
-        self.known = Snapshot()
-        self.program = pdlp.QuadraticProgram()
+        self.known: Program | None = None
         self.x: Floats = np.zeros(0)
         self.y: Floats = np.zeros(0)
 
-    def update(self, family: Family) -> float:
-        """Hand the round over, and carry the last point across the edits."""
-        now, matrix, k = Snapshot.of(family), matrix_of(family), family.columns
-        here, there = self.known.kept(family)
-        rows, n = len(now.capacity), len(now.requests)
-        x, y = np.zeros((n, k)), np.zeros(rows + n)
-        if len(self.x):
-            x[there] = self.x.reshape(-1, k)[here]
-            y[:rows], y[rows + there] = self.y[:rows], self.y[rows + here]
-        self.x, self.y, self.known = x.ravel(), y, now
-        upper = np.repeat(now.limits, k)
-        bounds = np.concatenate((now.capacity, now.limits))
-        started = time.perf_counter()
-        program = pdlp.QuadraticProgram()
-        program.objective_vector = -now.cost.ravel()
-        program.constraint_matrix = matrix
-        program.constraint_lower_bounds = np.full(rows + n, -np.inf)
-        program.constraint_upper_bounds = bounds
-        program.variable_lower_bounds = np.zeros(n * k)
-        program.variable_upper_bounds = upper
-        self.program = program
-        return time.perf_counter() - started
+    def keep(self, ways: tuple[str, ...]) -> None:
+        """There is one way."""
 
-    def solve(self, time_limit_s: float) -> Answer:
-        """Solve from the last point, within a time limit."""
-        self.parameters.termination_criteria.time_sec_limit = time_limit_s
+    def start_from(self, x: Floats, y: Floats) -> None:
+        """PDLP starts from its own last point."""
+
+    def carry(self, program: Program) -> None:
+        """Take the last point over to the columns and rows of a new program."""
+        x, y = np.zeros(program.shape[1]), np.zeros(program.shape[0])
+        if self.known is not None:
+            columns = Kept.of(self.known.column_key, program.column_key)
+            rows = Kept.of(self.known.row_key, program.row_key)
+            x[columns.after], y[rows.after] = self.x[columns.before], self.y[rows.before]
+        self.known, self.x, self.y = program, x, y
+
+    def round(self, program: Program, limits: Limits) -> list[Answer]:
+        """Hand the program over and solve from the last point."""
+        self.carry(program)
+        sign = 1.0 if program.sense == "min" else -1.0
+        started = time.perf_counter()
+        given = pdlp.QuadraticProgram()
+        given.objective_vector = sign * program.c
+        given.constraint_matrix = program.A
+        given.constraint_lower_bounds, given.constraint_upper_bounds = program.row_lower, program.row_upper
+        given.variable_lower_bounds, given.variable_upper_bounds = program.col_lower, program.col_upper
+        edit_s = time.perf_counter() - started
+        self.parameters.termination_criteria.time_sec_limit = limits.solve_s
         start = pdlp.PrimalAndDualSolution()
         start.primal_solution, start.dual_solution = self.x, self.y
         started = time.perf_counter()
-        found = pdlp.primal_dual_hybrid_gradient(self.program, self.parameters, start)
+        found = pdlp.primal_dual_hybrid_gradient(given, self.parameters, start)
         seconds = time.perf_counter() - started
         self.x, self.y = np.array(found.primal_solution), np.array(found.dual_solution)
         reason = found.solve_log.termination_reason
-        return Answer(
+        answer = Answer(
+            way=WAY,
             optimal=reason == OPTIMAL,
             status=solve_log_pb2.TerminationReason.Name(reason),
-            objective=float(self.known.cost.ravel() @ self.x),
+            objective=float(program.c @ self.x + program.offset),
+            edit_s=edit_s,
             solve_s=seconds,
             iterations=int(found.solve_log.iteration_count),
             x=self.x,
-            price=-self.y[: len(self.known.capacity)],
+            y=sign * self.y,
         )
+        return [answer]

@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
+from typing import Any
 
-from families.protocol import At, Family, Floats, Ints
-from judge import Point
+from families.program import Floats, Program
 from memory import peak_rss_mb
 
-from peers.program import Answer
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A round of a family as arrays, all that a peer needs."""
-
-    columns: int
-    shared_pattern: bool
-    requests: Ints
-    limits: Floats
-    capacity: Floats
-    cost: Floats
-    row: Ints
-    coefficient: Floats
-
-    @classmethod
-    def of(cls, family: Family) -> View:
-        """The family as it is now."""
-        everything = slice(0, len(family.requests))
-        return cls(
-            family.columns,
-            family.shared_pattern,
-            family.requests,
-            family.limits,
-            family.capacity,
-            family.costs(everything),
-            *family.pattern(everything),
-        )
-
-    def costs(self, at: At) -> Floats:
-        """As a family's."""
-        return self.cost[at]
-
-    def pattern(self, at: At) -> tuple[Ints, Floats]:
-        """As a family's."""
-        return (self.row, self.coefficient) if self.shared_pattern else (self.row[at], self.coefficient[at])
+from peers.answer import Answer, Limits
 
 
 class RemotePeer:
@@ -64,34 +28,41 @@ class RemotePeer:
         self.process = context.Process(target=serve, args=(name, other), daemon=True)
         self.process.start()
         other.close()
-        self.name, self.can_be_helped = self.receive()
+        self.name = name
+        self.ways: tuple[str, ...] = self.receive()
 
-    def receive(self) -> tuple[object, ...]:
+    def receive(self) -> Any:
         """The next answer; RuntimeError when the process has died."""
         try:
-            found: tuple[object, ...] = self.pipe.recv()
+            return self.pipe.recv()
         except EOFError:
             self.process.join()
             raise RuntimeError(
-                f"the process of a peer ended with exit code {self.process.exitcode}: its error is above "
+                f"the process of peer {self.name!r} ended with exit code {self.process.exitcode}: its error is above "
                 "(peers need the extra 'benchmark')"
             ) from None
+
+    def ask(self, verb: str, *arguments: Any) -> Any:
+        """Send a message and wait for what comes back."""
+        self.pipe.send((verb, *arguments))
+        return self.receive()
+
+    def round(self, program: Program, limits: Limits, values: bool) -> tuple[list[Answer], bool]:
+        """Hand a round over and solve: the answers (with points if asked), and whether a start is needed."""
+        found: tuple[list[Answer], bool] = self.ask("round", program, limits, values)
         return found
 
-    def round(self, family: Family, time_limit_s: float, values: bool) -> tuple[float, Answer]:
-        """Hand a round's edits over and solve: seconds of the hand-over, and the answer (with values if asked)."""
-        self.pipe.send(("round", View.of(family), time_limit_s, values))
-        return self.receive()  # type: ignore[return-value]
+    def start_from(self, x: Floats, y: Floats) -> None:
+        """Give warm ways a basis at a point that another solver found."""
+        self.ask("start_from", x, y)
 
-    def start_from(self, point: Point, time_limit_s: float) -> Answer:
-        """Solve the last round again from a point that another solver found."""
-        self.pipe.send(("start_from", point, time_limit_s))
-        return self.receive()[0]  # type: ignore[return-value]
+    def keep(self, ways: tuple[str, ...]) -> None:
+        """Drop all other ways."""
+        self.ways = self.ask("keep", ways)
 
     def peak_rss_mb(self) -> float:
         """Peak memory of the peer's process."""
-        self.pipe.send(("memory",))
-        return float(self.receive()[0])  # type: ignore[arg-type]
+        return float(self.ask("memory"))
 
     def close(self) -> None:
         """End the process."""
@@ -101,23 +72,24 @@ class RemotePeer:
 
 def serve(name: str, pipe: Connection) -> None:
     """Loop of the peer's process."""
-    from peers import make_peer
+    from peers import make_peer  # here, as only this process may load the peer's library
 
-    peer, view = make_peer(name), None
-    pipe.send((peer.name, peer.name == "highs_warm"))
+    peer = make_peer(name)
+    pipe.send(peer.ways)
     while True:
         try:
             verb, *arguments = pipe.recv()
         except EOFError:
             return
         if verb == "round":
-            view, time_limit_s, values = arguments
-            edit_s = peer.update(view)
-            answer = peer.solve(time_limit_s)
-            pipe.send((edit_s, answer if values else replace(answer, x=None, price=None)))
+            program, limits, values = arguments
+            answers = peer.round(program, limits)
+            pipe.send(([a if values else replace(a, x=None, y=None) for a in answers], peer.needs_start))
         elif verb == "start_from":
-            point, time_limit_s = arguments
-            peer.start_from(view, point)  # type: ignore[attr-defined]
-            pipe.send((replace(peer.solve(time_limit_s), x=None, price=None),))
+            peer.start_from(*arguments)
+            pipe.send(None)
+        elif verb == "keep":
+            peer.keep(*arguments)
+            pipe.send(peer.ways)
         else:
-            pipe.send((peak_rss_mb(),))
+            pipe.send(peak_rss_mb())

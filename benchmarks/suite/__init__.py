@@ -1,1 +1,1 @@
-"""The asv suite: `time_*` for speed, `track_*` beside it for what the speed was bought with."""
+"""The asv suite: `time_*` for speed, `track_*` for what the speed was bought with."""

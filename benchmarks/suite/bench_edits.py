@@ -1,4 +1,4 @@
-"""Each edit at three sizes of model, beside the same edit in highspy, method for method.
+"""Each edit at three sizes of model, compared with the same edit in highspy, method for method.
 
 An edit that cannot be repeated is timed with the one that takes it back. `benchmarks/edit_crossover.py` times the pairs
 and prints from which size on which is faster.

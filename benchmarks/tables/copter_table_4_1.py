@@ -1,4 +1,4 @@
-"""Thesis Table 4.1: Sia's programme by copter, by LP* (HiGHS, cold, with the same shim), by POP and exactly.
+"""Thesis Table 4.1: Sia's program by copter, by LP* (HiGHS, cold, with the same shim), by POP and exactly.
 
 python benchmarks/tables/copter_table_4_1.py [--gpus 10000] [--hours 24] [--mode full|capped] [--keep FILE]
 
@@ -7,7 +7,7 @@ The same jobs run to their end under each policy. The thesis has 10,000 and 25,0
 runs a small cluster with as many jobs a GPU. The
 solve time is a round's edits, solve and shim; that of POP is its slowest part's, as if the parts ran in parallel;
 that of HiGHS is its own, with the model handed over. `pop` has its parts solved exactly by HiGHS, `pop-copter` by
-copter, which gives the same plans to its gap in a time that a small machine has. LP* and the exact programme grow out
+copter, which gives the same plans to its gap in a time that a small machine has. LP* and the exact program grow out
 of reach long before 10,000 GPUs on a small machine: leave them out there with --policies.
 """
 
@@ -119,7 +119,7 @@ def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: str) -> None:
-    """The table on the screen, the paper's figures beside."""
+    """The table on the screen, with the paper's figures."""
     title = f"{asked.gpus:,} GPUs, {asked.hours:g} h of arrivals, {asked.mode} mode; {source}"
     table = Table(title=title, title_justify="left")
     heads = ("", "JCT h", "makespan h", "p50 solve s", "p99 solve s", "max/p90", "integral jobs", "gap p50", "gap max")
@@ -168,8 +168,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--mode", choices=("full", "capped"), default="full")
     made.add_argument("--policies", default="copter,lp-star,pop,milp", help="of " + ", ".join(NAMES))
     made.add_argument("--parts", type=int, default=16, help="of POP")
-    made.add_argument("--relative-gap", type=float, default=1e-4, help="of the integer programmes")
-    made.add_argument("--time-limit-s", type=float, default=math.inf, help="of an integer programme")
+    made.add_argument("--relative-gap", type=float, default=1e-4, help="of the integer programs")
+    made.add_argument("--time-limit-s", type=float, default=math.inf, help="of an integer program")
     made.add_argument("--threads", type=int, default=0, help="of each solver; 0: all")
     made.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     made.add_argument("--json", action="store_true", help="one object, the last line of stdout")

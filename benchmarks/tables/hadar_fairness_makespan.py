@@ -15,7 +15,7 @@ MAKESPAN = {"hadar": 1.0, "gavel": 1.5, "tiresias": 2.0}
 
 
 def main() -> None:
-    """Run the schedulers once an objective and print measured beside paper."""
+    """Run the schedulers once an objective and print measured next to the paper's figures."""
     asked = options(__doc__, "hadar,gavel,tiresias").parse_args()
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, spread_cost=asked.spread_cost)

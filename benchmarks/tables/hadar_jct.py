@@ -22,7 +22,7 @@ PAPER = {
 
 
 def main() -> None:
-    """Run the schedulers and print measured beside paper."""
+    """Run the schedulers and print measured next to the paper's figures."""
     command = options(__doc__, "hadar,gavel,tiresias,yarn")
     command.add_argument("--arrivals", choices=["static", "continuous"], default="static")
     command.add_argument("--jobs-per-hour", type=float, default=1.5)

@@ -1,4 +1,4 @@
-"""LP prices beside posted prices, in one run: the LP decides, the online algorithm answers for the same jobs.
+"""LP prices compared with posted prices, in one run: the LP decides, the online algorithm answers for the same jobs.
 
 python benchmarks/tables/hadar_prices.py --jobs 120
 """

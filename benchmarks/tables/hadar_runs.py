@@ -1,4 +1,4 @@
-"""What the tables of the Hadar paper share: the schedulers, a run of one, and its figures beside the paper's."""
+"""What the tables of the Hadar paper share: the schedulers, a run of one, and its figures next to the paper's."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def compare(
     paper: Mapping[str, float],
     unit: str = "h",
 ) -> list[dict[str, object]]:
-    """Print one figure of every scheduler, as a multiple of the first one's, beside the paper's multiple."""
+    """Print one figure of every scheduler, as a multiple of the first one's, next to the paper's multiple."""
     base = figure(outcomes[0])
     rows: list[dict[str, object]] = []
     print(f"\n{title}")

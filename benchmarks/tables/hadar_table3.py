@@ -53,7 +53,7 @@ def pooled(name: str, runs: list[Outcome]) -> Outcome:
 
 
 def main() -> None:
-    """Run the schedulers over some seeds and print measured beside paper."""
+    """Run the schedulers over some seeds and print measured next to the paper's figures."""
     command = options(__doc__, "hadar,gavel,tiresias")
     command.add_argument("--draws", type=int, default=10, help="sets of ten jobs (default 10)")
     command.set_defaults(scale=0.1)

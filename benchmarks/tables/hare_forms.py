@@ -23,7 +23,8 @@ from copter import Model, Session, Settings, solve
 from copter_frontends.hare import Relaxation, RelaxationSolver
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from families.hare import HareRounds, HighsHare
+from families.hare import HareRounds
+from peers.highs import IPM, SIMPLEX, Mirror, Way
 
 Result = tuple[str, float, float]  # status, objective, seconds
 REWARD = 2.0  # of a whole job, over its weight times the horizon: no job is worth leaving out
@@ -89,7 +90,10 @@ class Engine:
 def forms(tolerance: float, limit_s: float) -> dict[str, Callable[[HareRounds, Relaxation], Result]]:
     """The forms by name, each with whatever it keeps."""
     own, engine = RelaxationSolver(tolerance), Engine(tolerance, limit_s)
-    peers = {"highs ipm": HighsHare(False, 0), "highs simplex": HighsHare(True, 0)}
+    peers = {
+        "highs ipm": Mirror("ipm", Way(IPM | {"run_crossover": "off"})),
+        "highs simplex": Mirror("simplex", Way(SIMPLEX, warm=True)),
+    }
 
     def structured(rounds: HareRounds, _: Relaxation) -> Result:
         started = time.perf_counter()
@@ -103,10 +107,9 @@ def forms(tolerance: float, limit_s: float) -> dict[str, Callable[[HareRounds, R
         return found.status.value, found.objective, time.perf_counter() - started
 
     def highs(name: str) -> Callable[[HareRounds, Relaxation], Result]:
-        def run(rounds: HareRounds, relaxation: Relaxation) -> Result:
-            program = relaxation.program()
-            ended, value, seconds = peers[name].round(rounds.instance, relaxation, program, limit_s)
-            return "optimal" if ended else "time_limit", value, seconds
+        def run(rounds: HareRounds, _: Relaxation) -> Result:
+            answer = peers[name].solve(limit_s, peers[name].update(rounds.program()))
+            return answer.status.lower(), answer.objective, answer.total_s
 
         return run
 
@@ -124,7 +127,7 @@ def main() -> None:
     arguments = command.parse_args()
     found = []
     for gpus in map(int, arguments.gpus.split(",")):
-        rounds = HareRounds(gpus, arguments.mode, 0.01, 0)
+        rounds = HareRounds(gpus, arguments.mode, "churn", 0.01, 0)
         ways = forms(arguments.tolerance, arguments.time_limit)
         for label in ("cold", "1% changed"):
             relaxation = Relaxation.of(rounds.instance, rounds.grid)

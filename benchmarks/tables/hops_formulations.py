@@ -1,4 +1,4 @@
-"""Three ways to write one Hops round, and HiGHS's MILP with the paper's gaps beside copter's plan (Figures 14, 15).
+"""Three ways to write one Hops round, and HiGHS's MILP with the paper's gaps against copter's plan (Figures 14, 15).
 
     python benchmarks/tables/hops_formulations.py                       # 512 GPUs: the paper's size
     python benchmarks/tables/hops_formulations.py --factor 20 --skip-servers --limit 60

@@ -1,4 +1,4 @@
-"""What the tables of the Hops paper share: the schedulers, a run of one, and its figures beside the paper's."""
+"""What the tables of the Hops paper share: the schedulers, a run of one, and its figures next to the paper's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 3 of the Hops paper: 25 jobs on 64 GPUs, Hops beside Sia and Gavel.
+"""Table 3 of the Hops paper: 25 jobs on 64 GPUs, Hops compared with Sia and Gavel.
 
     python benchmarks/tables/hops_table3.py --draws 3
 

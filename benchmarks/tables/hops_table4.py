@@ -1,4 +1,4 @@
-"""Table 4 of the Hops paper: 500 jobs, 100 an hour, on 512 GPUs, Hops beside Sia and Gavel (Figures 11 and 12 too).
+"""Table 4 of the Hops paper: 500 jobs, 100 an hour, 512 GPUs, Hops compared with Sia and Gavel (Figures 11, 12 too).
 
 python benchmarks/tables/hops_table4.py                       # whole: some minutes
 python benchmarks/tables/hops_table4.py --scale 0.1 --jobs 200 --jobs-per-hour 400

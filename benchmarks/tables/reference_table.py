@@ -22,7 +22,7 @@ FIGURES = {
     "gpu_hours_per_job": "avg_gpu_h_roundbased",
     "restarts_per_job": "avg_restarts",
 }
-"""Figures of a run, and the columns of the reference summary that they are set beside."""
+"""Figures of a run, and the columns of the reference summary that they are compared with."""
 
 BARRED = ("avg_jct_h", "makespan_h", "gpu_hours_per_job")
 
@@ -89,7 +89,7 @@ def references(table: ReferenceTable, data: Path) -> dict[str, dict[str, Any]]:
 
 
 def compare(table: ReferenceTable, name: str, reference: dict[str, Any], store: RunStore) -> dict[str, Any]:
-    """Simulate one workload and set it beside its reference.
+    """Simulate one workload and compare it with its reference.
 
     JCTs are compared by their distributions too: the largest distance between the two cumulative distributions
     (Kolmogorov-Smirnov), and the mean distance between equal quantiles over the mean (Wasserstein).

@@ -92,7 +92,7 @@ def sia_policy(
 
 
 def profiles_of(setting: Setting) -> Mapping[str, ProfiledApplication] | None:
-    """The measured profiles beside the workload, where the semantics have jobs run by them."""
+    """The measured profiles that come with the workload, where the semantics have jobs run by them."""
     found = find_profiles(setting.workload) if setting.semantics.training == "agent" else None
     return read_profiles(found) if found else None
 

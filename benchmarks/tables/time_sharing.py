@@ -5,7 +5,7 @@ python benchmarks/tables/time_sharing.py [--workloads 3] [--burst 100] [--restar
 The thesis's Spike-240 is not public: 240 jobs in 6 hours, twice the rate of newTrace (whose busiest hour has 100), with
 a burst in the half hour from 2.5 h on after which the jobs "vastly exceed" the GPUs. The shortest stretch of a public
 newTrace workload with 240 jobs stands for it, 100 of them moved into that half hour (--burst) and the others spread
-evenly over the rest. As in the thesis the figures are of the burst's jobs; those of all jobs are beside.
+evenly over the rest. As in the thesis the figures are of the burst's jobs; those of all jobs are given too.
 A start takes as long as the public simulator has it (25 to 250 s by application), or --restart-s seconds: the
 thesis has "an average of 30 seconds". The semantics are the public simulator's.
 """

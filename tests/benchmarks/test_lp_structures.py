@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from judge import faults
 from lp_structures import STRUCTURES, main, measure
 
 from copter import Status, solve
-from copter.testing import faults
 
 names = pytest.mark.parametrize("name", STRUCTURES)
 

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judge import integer_violation
+from judge import judge as check
 
 import copter
 from copter import CopterError, IntegerStatus, InvalidDataError, LinearProgram, Settings, SettingsError
@@ -21,7 +23,6 @@ from copter.integer.clock import Clock
 from copter.integer.first_fail import FirstFail
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.relaxation import Relaxation
-from copter.testing import check, integer_violation
 
 INF = math.inf
 

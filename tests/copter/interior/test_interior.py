@@ -10,13 +10,14 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from judge import assert_optimal, faults, is_improving_ray, is_infeasibility_ray
 
 import copter.interior.room
 from copter import LinearProgram, Session, Settings, Status, solve
 from copter.interior.method import InteriorSolve, cleaned
 from copter.interior.verdicts import elastic, recession
 from copter.runtime.watch import Watch
-from copter.testing import assert_optimal, faults, is_improving_ray, is_infeasibility_ray, sia_like_model
+from copter.testing import sia_like_model
 from tests.copter.highs import highs
 from tests.copter.problems import ALL, INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from judge import assert_optimal, faults
+from judge import judge as check
 
 import copter.interior.room
 from copter import LinearProgram, Settings, Status, solve
@@ -20,7 +22,6 @@ from copter.interior.polish import face_of, polished
 from copter.interior.predictor_corrector import PredictorCorrector, longest
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
-from copter.testing import assert_optimal, check, faults
 from tests.copter.highs import highs
 from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import random_program

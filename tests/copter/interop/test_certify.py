@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from judge import assert_optimal
 from problems import INFEASIBLE, OPTIMAL
 
 import copter
 from copter import CopterError, DimensionError, LinearProgram, Settings, Status
-from copter.testing import assert_optimal
 
 highspy = pytest.importorskip("highspy")
 

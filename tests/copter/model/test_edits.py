@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from judge import assert_optimal, is_infeasibility_ray
 
 from copter import (
     EditNotAllowedError,
@@ -21,7 +22,7 @@ from copter import (
     UnknownHandleError,
 )
 from copter.matrix import Template
-from copter.testing import assert_optimal, is_infeasibility_ray, sia_like_model
+from copter.testing import sia_like_model
 from tests.copter.highs import highs
 from tests.copter.plain import EDITS, Floats, Player, bits, innards, small
 

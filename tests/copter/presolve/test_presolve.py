@@ -13,13 +13,14 @@ import scipy.sparse as sp
 from highs import highs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judge import is_improving_ray, is_infeasibility_ray
+from judge import judge as check
 
 from copter import LinearProgram, Status, read_mps
 from copter.errors import DimensionError
 from copter.presolve import Presolved, presolve
 from copter.presolve import reduce as reductions
 from copter.presolve.work import Work
-from copter.testing import check, is_improving_ray, is_infeasibility_ray
 
 INF = np.inf
 ROOT = Path(__file__).parents[3]

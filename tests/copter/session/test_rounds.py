@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from judge import assert_optimal, is_infeasibility_ray
 
 from copter import Model, Session, Settings, Solution, Status
-from copter.testing import assert_optimal, is_infeasibility_ray
 from tests.copter.highs import highs
 
 Floats = np.ndarray

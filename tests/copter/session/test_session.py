@@ -10,9 +10,11 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from judge import is_improving_ray, is_infeasibility_ray
+from judge import judge as check
 
 from copter import Model, Session, Settings, Solution, Status
-from copter.testing import check, is_improving_ray, is_infeasibility_ray, sia_like_model, sia_like_value
+from copter.testing import sia_like_model, sia_like_value
 
 
 def values(solution: Solution) -> tuple[bytes, ...]:

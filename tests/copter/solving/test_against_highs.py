@@ -7,9 +7,10 @@ from collections.abc import Hashable
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 
 from copter import LinearProgram, Model, Session, Settings, Solution, Status, solve
-from copter.testing import assert_optimal, is_improving_ray, is_infeasibility_ray, sia_like_model, sia_like_value
+from copter.testing import sia_like_model, sia_like_value
 from tests.copter.highs import highs
 
 SEEDS = range(30)

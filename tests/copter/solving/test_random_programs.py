@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from judge import faults
+from judge import judge as check
 
 from copter import LinearProgram, Settings, Solution, Status, solve
-from copter.testing import check, faults
 from tests.copter.exact import exact
 from tests.copter.highs import highs
 from tests.copter.problems import ALL, Problem

@@ -5,9 +5,10 @@ from __future__ import annotations
 import highspy
 import numpy as np
 import pytest
+from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
+from judge import judge as check
 
 from copter import LinearProgram, Settings, Status, solve
-from copter.testing import assert_optimal, check, is_improving_ray, is_infeasibility_ray
 from tests.copter.highs import highs
 from tests.copter.problems import ALL, INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 

@@ -1,0 +1,111 @@
+"""A round of a family as arrays: what peers are given and the judge judges by. Nothing of copter is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """sense c'x + offset, row_lower <= A x <= row_upper, col_lower <= x <= col_upper.
+
+    Attributes
+    ----------
+    column_key, row_key : ndarray of int64
+        Names of columns and rows that stay from round to round, none twice.
+    integrality : ndarray of bool (n,)
+        Columns that must be whole in a plan; the LP ignores them.
+    """
+
+    c: Floats
+    A: sp.csc_array
+    row_lower: Floats
+    row_upper: Floats
+    col_lower: Floats
+    col_upper: Floats
+    column_key: Ints
+    row_key: Ints
+    sense: Literal["min", "max"] = "max"
+    offset: float = 0.0
+    integrality: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return len(self.row_key), len(self.column_key)
+
+    def taken(self, rows: Ints, columns: Ints) -> Program:
+        """The same with rows and columns in another order, or only some of them."""
+        m, n = self.shape
+        A = self.A
+        if not (len(columns) == n and np.array_equal(columns, np.arange(n))):
+            A = A[:, columns]
+        if not (len(rows) == m and np.array_equal(rows, np.arange(m))):
+            A = A.tocsr()[rows].tocsc()
+        return replace(
+            self,
+            A=sp.csc_array(A),
+            c=self.c[columns],
+            col_lower=self.col_lower[columns],
+            col_upper=self.col_upper[columns],
+            column_key=self.column_key[columns],
+            row_lower=self.row_lower[rows],
+            row_upper=self.row_upper[rows],
+            row_key=self.row_key[rows],
+            integrality=self.integrality[columns] if len(self.integrality) else self.integrality,
+        )
+
+
+class Names:
+    """Numbers for names of any kind, the same number whenever a name comes again."""
+
+    def __init__(self) -> None:
+        self.number: dict[Hashable, int] = {}
+
+    def numbers(self, names: Iterable[Hashable]) -> Ints:
+        """A number for each name."""
+        return np.array([self.number.setdefault(name, len(self.number)) for name in names], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a list of keys is there in another: places before and after, and what went and came.
+
+    Attributes
+    ----------
+    before, after : ndarray of int
+        Places of the keys that stayed, in the order before.
+    gone, fresh : ndarray of int
+        Places before of those that went, places after of those that came, in their order.
+    """
+
+    before: Ints
+    after: Ints
+    gone: Ints
+    fresh: Ints
+
+    @classmethod
+    def of(cls, before: Ints, after: Ints) -> Kept:
+        """Compare two lists of keys."""
+        if np.array_equal(before, after):
+            every, none = np.arange(len(before)), np.zeros(0, dtype=np.int64)
+            return cls(every, every, none, none)
+        _, here, there = np.intersect1d(before, after, assume_unique=True, return_indices=True)
+        order = np.argsort(here, kind="stable")
+        stays, is_old = np.zeros(len(before), dtype=np.bool_), np.zeros(len(after), dtype=np.bool_)
+        stays[here], is_old[there] = True, True
+        return cls(here[order], there[order], np.flatnonzero(~stays), np.flatnonzero(~is_old))
+
+    @property
+    def order(self) -> Ints:
+        """Places after, those that stayed first, in the order before; then those that came."""
+        return np.concatenate((self.after, self.fresh))

@@ -1,0 +1,86 @@
+"""What a peer says of one round, and what every peer is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from families.program import Floats, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One solve by one way of a peer.
+
+    Attributes
+    ----------
+    way : str
+        Name of the way, as it is reported.
+    optimal : bool
+        Whether the peer says that it is done.
+    status : str
+    objective : float
+        NaN where there is no point.
+    edit_s, solve_s : float
+        Seconds of the peer's own calls: to take the edits in, to solve.
+    iterations : int
+    x, y : ndarray or None
+        A point and row duals in the program's order, for the judge.
+    """
+
+    way: str
+    optimal: bool
+    status: str
+    objective: float
+    edit_s: float
+    solve_s: float
+    iterations: int
+    x: Floats | None = None
+    y: Floats | None = None
+
+    @property
+    def total_s(self) -> float:
+        """Edit and solve."""
+        return self.edit_s + self.solve_s
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long solves may take.
+
+    Attributes
+    ----------
+    solve_s : float
+        Seconds of one solve.
+    times_best : float
+        A way is stopped once it takes this many times as long as the best one has in this round.
+    least_s : float
+        But no way is stopped before this many seconds.
+    """
+
+    solve_s: float
+    times_best: float = 5.0
+    least_s: float = 0.2
+
+    def after(self, best_s: float) -> float:
+        """Seconds that a way has when the best one so far took `best_s` (infinite if none has ended)."""
+        return min(self.solve_s, max(self.times_best * best_s, self.least_s))
+
+
+class Peer(Protocol):
+    """Another solver, kept in step with a family's programs."""
+
+    needs_start: bool  # whether :meth:`start_from` should be called before the next round
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Names of the ways that are kept."""
+
+    def round(self, program: Program, limits: Limits) -> list[Answer]:
+        """Take the round's edits in and solve, in every way that is still kept."""
+
+    def keep(self, ways: tuple[str, ...]) -> None:
+        """Drop all other ways."""
+
+    def start_from(self, x: Floats, y: Floats) -> None:
+        """Give ways that need a basis the one at a point of the last program; others do nothing."""

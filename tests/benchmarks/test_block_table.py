@@ -1,0 +1,70 @@
+"""The table of block programs: its rows are runs that rounds.py takes, and it says what is met and what is not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from block_table import ROWS, Row, chosen, line, main, markdown, met
+from families import FAMILIES
+from rounds import options_of, parser
+
+
+def test_every_row_is_a_run_that_there_is() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    for row in ROWS:
+        command = parser()
+        options = options_of(command, command.parse_args(row.command(5, 0, 600.0)[2:]))
+        assert options.instance.change in FAMILIES[row.family].kind.changes
+        assert options.instance.scale >= FAMILIES[row.family].least
+    assert len(chosen("quick", ())) < len(chosen("medium", ())) < len(chosen("full", ())) == len(ROWS)
+    assert {row.family for row in chosen("full", ("gub",))} == {"gub"}
+
+
+def result(ratio: float | None, gap: float = 1e-9, not_optimal: int = 0) -> dict:
+    own = {
+        "p50_s": 0.01,
+        "gap_max": gap,
+        "relative_residual_max": 1e-12,
+        "not_optimal": not_optimal,
+        "peak_rss_mb": 500,
+    }
+    found = {"copter": own, "ratio_to_best_peer": ratio, "best_peer_p50_s": None if ratio is None else 0.01 * ratio}
+    found |= {"best_peer": "highs_dual_warm", "cold_ratio_to_best_peer": 2.0, "tolerance": 1e-6, "nonzeros": 2_000_000}
+    return found
+
+
+def test_what_is_met_and_what_is_missed() -> None:
+    row, clock = Row("gub", 100, "churn", 3, "quick", 0.01), Row("sia", 100, "churn", 0.02, "quick", seconds=True)
+    assert met(row, result(3.5))
+    assert not met(row, result(2.5))
+    assert not met(row, result(3.5, gap=1e-5))
+    assert not met(row, result(3.5, not_optimal=1))
+    assert not met(row, result(None))
+    assert met(clock, result(None))
+    assert "2.5 (missed)" in line(row, result(2.5))
+    assert "dual_warm | 2 (missed)" in line(row, result(2.5))
+    assert "| 21.8 (missed) |" in line(row, result(2.5))
+    assert "not done" in line(row, None)
+    page = markdown([row, clock], {row.name: result(3.5), clock.name: None}, 5)
+    assert "1 of 2 bars are met" in page
+    assert all(text.count("|") == 14 for text in page.splitlines() if text.startswith("|"))
+
+
+def test_one_command_prints_and_writes_the_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("highspy")
+    rows = (Row("gub", 50, "churn", 0.001, "quick", 0.02), Row("sia", 112, "churn", 60.0, "quick", seconds=True))
+    monkeypatch.setattr("block_table.ROWS", rows)
+    monkeypatch.setattr(sys, "argv", ["block_table.py", "--rounds", "1", "--out", str(tmp_path)])
+    main()
+    assert "2 of 2 bars are met" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "block_table.json").read_text())
+    assert kept[rows[0].name]["result"]["family"] == "gub"
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--reuse"])
+    monkeypatch.setattr("block_table.run", None)  # nothing is run again
+    main()
+    assert (tmp_path / "block_table.md").read_text() == capsys.readouterr().out.removesuffix("\n")
