@@ -21,6 +21,7 @@ check: $(VENV)/.check
 	$(VENV)/bin/ruff format --check .
 	PATH="$(VENV)/bin:$$PATH" $(VENV)/bin/cython-lint copter
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 
 check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
@@ -65,5 +66,5 @@ $(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark: $(VENV)/.%: $(VENV)/.made $(SOUR
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.test
-	$(PIP) 'ruff>=0.8' 'mypy>=1.13' 'cython-lint>=0.16'
+	$(PIP) 'ruff>=0.8' 'mypy>=1.13' 'cython-lint>=0.16' 'import-linter>=2.16'
 	@touch $@

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.chronus import ChronusPolicy, StepReward
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
 JOBS_PER_GPU = 0.5

@@ -17,7 +17,7 @@ import numpy as np
 
 from copter_frontends.clusters import SCALED_TYPES, scaled_cluster
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy
-from copter_frontends.sia.comparison import HighsComparison
+from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
 
 SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # beside a T4, roughly

@@ -20,7 +20,7 @@ import numpy as np
 from copter import Settings
 from copter_frontends.clusters import SCALED_TYPES, scaled_cluster
 from copter_frontends.hops import HopsPolicy, RequirementSet
-from copter_frontends.sia.comparison import HighsComparison
+from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
 
 SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # beside a T4, roughly
@@ -104,7 +104,7 @@ def run(gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int
     """Simulate some rounds and return their figures."""
     day = Day(gpus, seed, threads, queue)
     first = day.round()
-    comparison = HighsComparison(day.policy, every=1, skip=0) if highs else None  # type: ignore[arg-type]
+    comparison = HighsComparison(day.policy, every=1, skip=0) if highs else None
     plans = [first, *(day.round() for _ in range(rounds + WARM_UP - 1))]
     counted = plans[WARM_UP:]
     stages = ("edit", "solve", "shim", "place")

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import linprog
 
 from copter.errors import SettingsError
-from copter_frontends.baselines import ThroughputTable
 from copter_frontends.baselines.gavel import (
     GavelObjective,
     GavelPolicy,
@@ -18,6 +17,7 @@ from copter_frontends.baselines.gavel import (
     RoundMechanism,
     SumProgramme,
 )
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
 ONE_EACH = {"a": 1, "b": 1}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines import ThroughputTable
 from copter_frontends.baselines.pollux import GeneticSearch, PolluxPolicy, Problem
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
 ROOT = [0.0, 1.0, 2**0.5, 3**0.5, 2.0]  # speedup on 0 to 4 GPUs

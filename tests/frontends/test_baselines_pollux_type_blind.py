@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.node_inventory import NodeInventory
 from copter_frontends.baselines.pollux import (
     LearnedSpeedups,
     ParetoSearch,
@@ -18,16 +17,17 @@ from copter_frontends.baselines.pollux import (
     VirtualNodes,
 )
 from copter_frontends.baselines.pollux.pareto_kernels import draw, repair, survivors
-from copter_frontends.baselines.registry import pollux_of_the_artifact
 from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.goodput.job_agent import FitCache, JobAgent
 from copter_frontends.goodput.profiled import fitted_profiles
 from copter_frontends.goodput.throughput import ThroughputParameters, step_time_s
+from copter_frontends.policy_kit import NodeInventory
+from copter_frontends.registry.baselines import pollux_of_the_artifact
+from copter_frontends.registry.policies import POLICIES
 from copter_frontends.semantics import DEFAULT, SIA_ARTIFACT
 from copter_frontends.simulator import Simulation
-from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.simulator.saved_run import load_run, save_run
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, configurations_of
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.policy_names import BASELINE_NAMES, HARE_SCHEMES
+from copter_frontends.registry.names import BASELINE_NAMES, HARE_SCHEMES
+from copter_frontends.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation
-from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.simulator.saved_run import load_run, save_run
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines import ThroughputTable
 from copter_frontends.baselines.shockwave import ShockwavePolicy, Window, WindowJob, plan_window
 from copter_frontends.baselines.shockwave.blind import give_blindly
 from copter_frontends.baselines.shockwave.window import BASES, in_turn, log_lines
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policy_kit import ThroughputTable
+from copter_frontends.registry.policies import POLICIES
 from copter_frontends.semantics import DEFAULT, SIA_ARTIFACT
-from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.cold_highs import ColdSiaPolicy, priced_bound
 from copter_frontends.baselines.pop import PopPolicy, deal
 from copter_frontends.sia import SiaPolicy
+from copter_frontends.sia.cold_highs import ColdSiaPolicy, priced_bound
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidClusterError, Job, PlanStatus
 
 NAMES = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from copter.errors import InvalidDataError
-from copter_frontends.baselines import GoodputThroughputs, Throughputs, ThroughputTable
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
+from copter_frontends.policy_kit import GoodputThroughputs, Throughputs, ThroughputTable
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 JOB = Job("j", "cifar10", requested_gpus=2, work_samples=100.0)

@@ -16,11 +16,11 @@ from copter.errors import SettingsError
 from copter_frontends.baselines.edf import EdfPolicy
 from copter_frontends.baselines.genie import GeniePolicy
 from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
-from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.chronus import ChronusPolicy, StepReward
-from copter_frontends.chronus.drawn_rewards import DrawnRewards
 from copter_frontends.cli import cli
+from copter_frontends.deadlines import DrawnRewards
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy, TraceError, configurations_of
 
 ROOT = Path(__file__).parents[2]

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.node_inventory import NodeInventory
-from copter_frontends.baselines.throughputs import GoodputThroughputs, ThroughputTable
 from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Standing, StepReward, weighted_miss_rate
 from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.reporting import ReportingSimulation
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.chronus.workload import Workload, synthetic_workload, table_source
+from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory, ThroughputTable
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job
 
 HOUR_S = 3600.0

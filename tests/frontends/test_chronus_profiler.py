@@ -6,10 +6,10 @@ import pytest
 from test_chronus_policy import simulate
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.chronus import Profiler, Standing
 from copter_frontends.chronus.profiled_rates import ProfiledRates, iteration_time
 from copter_frontends.chronus.workload import synthetic_workload
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
 

@@ -12,8 +12,6 @@ from conformance import check_plan
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.baselines.node_inventory import NodeInventory
-from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, LeaseShim, Standing, StepReward
 from copter_frontends.chronus.compact import compact_form, per_deadline_form
 from copter_frontends.chronus.options import Ints, Options
@@ -21,6 +19,7 @@ from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.reporting import ReportingSimulation
 from copter_frontends.chronus.rounding import round_up
 from copter_frontends.chronus.workload import table_source
+from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan
 
 LEASE_S = 1200.0

@@ -11,7 +11,7 @@ from copter_frontends import cli
 from copter_frontends.hare.opponents import RULES
 from copter_frontends.hare.testbed import testbed_workload as make_testbed
 from copter_frontends.hare.workload import PaperWorkload
-from copter_frontends.policy_names import HARE_SCHEMES
+from copter_frontends.registry.names import HARE_SCHEMES
 
 
 def simulate(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

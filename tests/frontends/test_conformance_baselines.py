@@ -6,10 +6,10 @@ import pytest
 from conformance import PolicyConformance
 
 from copter_frontends.baselines.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
-from copter_frontends.baselines.registry import BASELINES
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import fitted_profiles
-from copter_frontends.policy_names import BASELINE_NAMES
+from copter_frontends.registry.baselines import BASELINES
+from copter_frontends.registry.names import BASELINE_NAMES
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configurations_of
 
 TOLERANCES = {"gavel-finish-time-fairness": 2e-3, "shockwave": 2e-3}  # where a bisection, or a search, ends

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy
 from copter_frontends.hadar.utility import Utility
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
 GPUS = {"J1": 3, "J2": 2, "J3": 2}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.hadar import HadarPolicy, OnlineRule, PriceFunction
 from copter_frontends.hadar.find_alloc import Offer, Wish, find_alloc
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
 KIND = np.array([0, 0, 1])  # servers 0 and 1 of a fast type, 2 of a slow one

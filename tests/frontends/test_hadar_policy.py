@@ -9,9 +9,9 @@ import pytest
 from conformance import check_plan
 
 from copter.errors import InvalidDataError, SettingsError
-from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator, Unmeasured
 from copter_frontends.hadar.estimator import Measuring
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, InvalidJobError, Job
 
 FAST_AND_SLOW = {"fast": 8.0, "slow": 4.0}

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hadar import HadarPolicy
 from copter_frontends.hadar.workload import STEPS_PER_S, hadar_jobs, table_source
+from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation, SimulationError
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan, TraceError, configurations_of

@@ -9,8 +9,8 @@ from conformance import PolicyConformance
 
 from copter import Model, Session, Settings
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
+from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.sia import SiaFormulation, SiaObjective, SiaPolicy
-from copter_frontends.sia.comparison import HighsComparison
 from copter_frontends.sia.formulation import IDLE
 from copter_frontends.sia.shim import integer_assignment
 from copter_frontends.vocabulary import (

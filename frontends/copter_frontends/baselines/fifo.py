@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from copter_frontends.baselines.base import BaselinePolicy, CanRun, Choice, requested_gpus
+from copter_frontends.policy_kit import CanRun, Choice, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job
 
 
-class FifoPolicy(BaselinePolicy):
+class FifoPolicy(RoundPolicy):
     """First-come-first-served scheduling of rigid jobs, as the papers' YARN capacity-scheduler baseline.
 
     A job gets exactly the GPUs that its user asked for (kept within its `min_gpus` and `max_gpus`), all of one type, on

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from copter import Model, Session
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import Choice, requested_gpus
-from copter_frontends.baselines.deadlines import DeadlineJobs
+from copter_frontends.baselines.deadline_jobs import DeadlineJobs
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
-from copter_frontends.baselines.throughputs import Throughputs
-from copter_frontends.chronus.rewards import Rewards
+from copter_frontends.deadlines import Rewards
+from copter_frontends.policy_kit import Choice, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -120,4 +119,4 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         job = self.jobs[job_id]
         rate = self.best_rate(job)
         mean_s = self.work_left(job) / rate if rate > 0 else NEVER_S
-        return np.asarray(norm.sf(after_s, loc=mean_s, scale=max(self.sigma * mean_s, 1.0)))
+        return np.asarray(ndtr((mean_s - after_s) / max(self.sigma * mean_s, 1.0)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Job
 
 Shares = tuple[tuple[str, int], ...]

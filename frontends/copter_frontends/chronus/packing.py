@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation
 
 

@@ -10,21 +10,27 @@ from typing import Any
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith, requested_gpus
-from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.profiler import Profiler
-from copter_frontends.chronus.rewards import Rewards, StepReward, reward_for
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
 from copter_frontends.chronus.slo_book import Mode, Notice, SloRecord
-from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan, configurations_of
+from copter_frontends.deadlines import Rewards, StepReward, reward_for
+from copter_frontends.policy_kit import (
+    Choice,
+    RoundPolicy,
+    RunsWith,
+    Throughputs,
+    representative_throughputs,
+    requested_gpus,
+)
+from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan
 
 
-class ChronusPolicy(BaselinePolicy):
+class ChronusPolicy(RoundPolicy):
     """The Chronus scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Jobs with a reward are SLO jobs: they are promised a deadline, or told that none can be met. The others, and those
@@ -78,7 +84,7 @@ class ChronusPolicy(BaselinePolicy):
         first_lease: FirstLease = "adaptive",
         selector: Selector | None = None,
     ) -> None:
-        self.throughputs = throughputs or _representative(cluster)
+        self.throughputs = throughputs or representative_throughputs(cluster)
         self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
         self.grid, self.book = self.selector.grid, self.selector.book
         super().__init__(cluster, round_s, RunsWith(self.throughputs))
@@ -155,7 +161,7 @@ class ChronusPolicy(BaselinePolicy):
         self.rewards[job_id] = reward
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As :meth:`.BaselinePolicy.update_job`; progress counts towards what a promise still needs."""
+        """As :meth:`.RoundPolicy.update_job`; progress counts towards what a promise still needs."""
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
             self.book.records[job_id].progress = self.service[job_id].progress
@@ -171,12 +177,12 @@ class ChronusPolicy(BaselinePolicy):
         self._heard.discard(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """As :meth:`.BaselinePolicy.add_resources`."""
+        """As :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._changed = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """As :meth:`.BaselinePolicy.remove_resources`; jobs on the nodes lose the present lease.
+        """As :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the present lease.
 
         The next plan finds them others, or demotes what cannot be kept any more, with a notice.
         """
@@ -385,10 +391,3 @@ class ChronusPolicy(BaselinePolicy):
         if cycle.solution is None:
             return {}
         return dict(zip(self.nodes.types, cycle.solution.prices.price[:, 0].tolist(), strict=True))
-
-
-def _representative(cluster: Cluster) -> Throughputs:
-    """Throughputs of the project's own representative jobs."""
-    from copter_frontends.goodput import GoodputModel
-
-    return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))

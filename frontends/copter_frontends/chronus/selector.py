@@ -14,9 +14,9 @@ from copter_frontends.chronus.held_leases import HeldLeases
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.rewards import StepReward
 from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
+from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 
 HALF = 0.5  # of one job's reward: of few jobs, no whole plan could make use of a mixture that is nearer to the bound

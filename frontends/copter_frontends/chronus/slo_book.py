@@ -11,7 +11,7 @@ import numpy as np
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
-from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 
 NO_LEASES: Ints = np.zeros(0, dtype=np.int64)

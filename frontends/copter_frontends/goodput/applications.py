@@ -23,7 +23,6 @@ from copter_frontends.goodput.fitted_constants import (
     V100_RATIO,
 )
 from copter_frontends.goodput.noise_scales import NOISE_SCALE
-from copter_frontends.goodput.pipeline import Pipeline
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 
@@ -39,6 +38,26 @@ class GpuProfile:
         if not 1 <= self.min_local_batch_size <= self.max_local_batch_size:
             limits = f"{self.min_local_batch_size} to {self.max_local_batch_size}"
             raise InvalidDataError(f"local batch sizes {limits}: the range must start at 1 or more and not be empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """How an application is cut into a pipeline.
+
+    Parameters
+    ----------
+    stages : mapping of GPU type to int
+        GPUs of one replica, P: stages of the pipeline on GPUs of this type.
+    microbatches : int
+        Micro-batches of one sample that a replica trains in a step.
+    """
+
+    stages: Mapping[str, int]
+    microbatches: int
+
+    def __post_init__(self) -> None:
+        if self.microbatches < 1 or any(count < 1 for count in self.stages.values()):
+            raise InvalidDataError(f"a pipeline needs 1 or more stages and microbatches, not {self}")
 
 
 @dataclass(frozen=True)

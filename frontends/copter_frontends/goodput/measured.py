@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.applications import APPLICATIONS
@@ -125,8 +127,6 @@ class MeasuredSteps:
     def _in_space(self, nodes: int, gpus: int, local: int) -> tuple[float, float]:
         """Linear over a Delaunay triangulation of (nodes, GPUs, local batch); the nearest point outside of it."""
         if self._space is None:
-            from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
-
             points, where = np.unique(self._points, axis=0, return_inverse=True)
             count = np.bincount(where.ravel())
             mean = np.column_stack([np.bincount(where.ravel(), self._values[:, k]) / count for k in (0, 1)])
@@ -155,8 +155,6 @@ def find_profiles(*beside: str | Path) -> Path | None:
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
-    import os
-
     roots = [Path(os.environ.get("COPTER_DATA", "../shared/data"))]
     roots += [folder for path in beside for folder in Path(path).resolve().parents]
     return next((root / "profiles" / "sia" for root in roots if (root / "profiles" / "sia" / "cifar10").is_dir()), None)

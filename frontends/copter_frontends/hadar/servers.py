@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from copter_frontends.baselines.node_inventory import NodeInventory
 from copter_frontends.hadar.job_book import Ints
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError
 
 
@@ -104,8 +104,3 @@ class Servers:
     def capacity(self) -> Ints:
         """GPUs of each type, (types,)."""
         return np.array([self.nodes.capacity(name) for name in self.types], dtype=np.int64)
-
-    def jobs_on(self, nodes: Iterable[str], held: Mapping[str, Allocation]) -> list[str]:
-        """Ids of the jobs with a GPU on any of these nodes."""
-        gone = set(nodes)
-        return [job_id for job_id, allocation in held.items() if any(node in gone for node, _ in allocation.nodes)]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from copter_frontends.baselines.base import BaselinePolicy
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.facts import checked_weights
 from copter_frontends.hare.speeds import Speeds
+from copter_frontends.policy_kit import RoundPolicy
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job
 
 ROUND_S = 300.0
 LEAST_LEFT = 1e-4  # of a job, below which its remaining work is not taken
 
 
-class GangPolicy(BaselinePolicy):
+class GangPolicy(RoundPolicy):
     """A policy of jobs that are one chunk of as many tasks as their users asked for GPUs, all on one type in a round.
 
     Parameters

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import perf_counter
 
-from copter_frontends.baselines.base import Choice, requested_gpus
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.gang import Gang, gang_schedule
 from copter_frontends.hare.gang_policy import ROUND_S, GangPolicy
@@ -14,6 +13,7 @@ from copter_frontends.hare.instance import HareInstance
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.relaxation import sufficient_horizon_s
 from copter_frontends.hare.solver import RelaxationSolver
+from copter_frontends.policy_kit import Choice, requested_gpus
 from copter_frontends.vocabulary import Cluster
 
 RESTART_S = 30.0  # assumed cost of moving a running job, in the order's estimates

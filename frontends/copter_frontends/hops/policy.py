@@ -12,7 +12,7 @@ import numpy as np
 
 from copter import Settings, Solution, Status
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, Wanted
+from copter_frontends.goodput import GoodputModel
 from copter_frontends.hops.draft import Draft, Shares
 from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.formulation import NONE, GroupFormulation, Wish
@@ -24,6 +24,7 @@ from copter_frontends.hops.server_groups import ServerGroups, group_servers
 from copter_frontends.hops.service_window import adjust_for_sensitivity, service_window
 from copter_frontends.hops.shim import HopsShim, fill
 from copter_frontends.hops.throughputs import ModelledThroughputs, PlacedThroughputs
+from copter_frontends.policy_kit import OPTIMAL_GAP, Choice, RoundPolicy, Wanted, relative_gap, status_of
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -31,7 +32,6 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
-    PlanStatus,
     configurations_of,
 )
 
@@ -39,7 +39,7 @@ SOLVE_SHARE = 0.6  # of a plan's deadline that the LP may use
 Wishing = Callable[[str], Wish]
 
 
-class HopsPolicy(BaselinePolicy):
+class HopsPolicy(RoundPolicy):
     """The Hops scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Every `full_round_s` all GPUs that no pin holds are planned anew for the jobs of the service window; plans in
@@ -98,7 +98,9 @@ class HopsPolicy(BaselinePolicy):
         if cluster.gpus == 0:
             raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         super().__init__(cluster, round_s)
-        self.book = JobBook(throughputs or _representative(cluster), rules or OfferRules())
+        self.book = JobBook(
+            throughputs or ModelledThroughputs(cluster, GoodputModel(configurations_of(cluster))), rules or OfferRules()
+        )
         self.latency = LatencyQueue(priority)
         self.fairness, self.full_round_s, self.stay_bonus = fairness, full_round_s, stay_bonus
         self.shim, self.speed_bin, self.settings = shim or HopsShim(), speed_bin, settings or Settings()
@@ -300,15 +302,16 @@ class HopsPolicy(BaselinePolicy):
         self._chosen = {job: self._allocation(each.shares) for job, each in draft.placed.items()}
         wanted: Wanted = {job: (each.gpu_type, each.gpus) for job, each in self._chosen.items() if job not in self.pins}
         value = draft.value
-        close = bound - value <= 1e-6 * (1 + abs(bound)) and (solution is None or solution.status is Status.OPTIMAL)
-        status = PlanStatus.OPTIMAL if close else PlanStatus.FEASIBLE
+        solved = solution is None or solution.status is Status.OPTIMAL
+        gap = relative_gap(value, bound)
+        close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding
         return Choice(
             wanted=wanted,
             objective=value,
             bound=max(bound, value) if close else bound,
             fractional_jobs=fractional,
             prices=prices,
-            status=PlanStatus.KEPT_PREVIOUS if kept else status,
+            status=status_of(gap, solved, kept),
             timings=timings,
         )
 
@@ -427,10 +430,3 @@ class HopsPolicy(BaselinePolicy):
             GroupFormulation(self.groups, self.settings, stay_bonus=bonus),
             GroupFormulation(self.groups, self.settings, all_slots=True, stay_bonus=bonus),
         )
-
-
-def _representative(cluster: Cluster) -> PlacedThroughputs:
-    """Throughputs of the project's own representative jobs."""
-    from copter_frontends.goodput import GoodputModel
-
-    return ModelledThroughputs(cluster, GoodputModel(configurations_of(cluster)))

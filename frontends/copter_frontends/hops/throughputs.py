@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Protocol, runtime_checkable
 
-from copter_frontends.baselines.throughputs import GoodputThroughputs
+from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from copter import Model, Session, Settings, Solution
 from copter_frontends.goodput import GoodputModel, application_of
 from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.policy_kit import SessionHolder
 from copter_frontends.semantics import DEFAULT, Semantics
-from copter_frontends.session_holder import SessionHolder
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor

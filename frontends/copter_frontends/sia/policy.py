@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from copter import Settings, Solution, Status
@@ -13,11 +12,13 @@ from copter_frontends.goodput import ALL_APPLICATIONS, Application, GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.placement import PlacementError, Placer
+from copter_frontends.policy_kit import EditClock, plan_changes, relative_gap, status_of
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
 from copter_frontends.sia.formulation import IDLE, SiaFormulation
 from copter_frontends.sia.objective import SiaObjective, objective_of
+from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.shim import Assignment, as_plan, fill, integer_assignment
 from copter_frontends.sia.time_sharing import Service, TimeSharing
 from copter_frontends.vocabulary import (
@@ -29,7 +30,6 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
-    PlanStatus,
     configurations_of,
 )
 
@@ -104,7 +104,7 @@ class SiaPolicy:
         self.last_solution: Solution | None = None
         self.last_lp_s = 0.0
         self.observers: list[Callable[[], object]] = []
-        self._edit_s = 0.0
+        self.edit_clock = EditClock()
         self._build()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class SiaPolicy:
 
     def add_job(self, job: Job) -> None:
         """Start to consider a job. DuplicateJobError if its id is known, InvalidJobError if it fits nowhere."""
-        with self._timed():
+        with self.edit_clock:
             if job.reservation is not None:
                 self._check_reservation(job)
             self.formulation.add_job(job)
@@ -129,14 +129,14 @@ class SiaPolicy:
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in ``progress`` (fraction of training done), ``restarts`` (count), ``hints`` (TrainingHints)."""
-        with self._timed():
+        with self.edit_clock:
             self.formulation.state(job_id)
             check_facts(job_id, what_changed)
             self.formulation.update_job(job_id, **what_changed)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
-        with self._timed():
+        with self.edit_clock:
             self.formulation.remove_job(job_id)
             self.previous.pop(job_id, None)
             self.pinned.pop(job_id, None)
@@ -145,7 +145,7 @@ class SiaPolicy:
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Keep a job on exactly this allocation until unpinned with None."""
-        with self._timed():
+        with self.edit_clock:
             if allocation is None:
                 if job_id not in self.held or self.formulation.state(job_id).column == IDLE:
                     self.formulation.pin(job_id, IDLE)
@@ -162,7 +162,7 @@ class SiaPolicy:
 
         In full mode a type that grows beyond its first size gets new configurations, and the LP starts afresh.
         """
-        with self._timed():
+        with self.edit_clock:
             added = self.cluster.add_whole_nodes(gpu_type, count, nodes)
             if any(c not in self.formulation.column_of for c in self._sizes(gpu_type)):
                 self._build()
@@ -177,7 +177,7 @@ class SiaPolicy:
         CapacityInUseError
             If a pinned job is on one of the nodes, or fewer GPUs exist.
         """
-        with self._timed():
+        with self.edit_clock:
             doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
             for job_id, allocation in self.pinned.items():
                 hit = [node for node, _ in allocation.nodes if node in doomed]
@@ -204,9 +204,10 @@ class SiaPolicy:
         self._take_turns(now_s)
         self.formulation.refresh_costs(now_s)
         edited = time.perf_counter()
-        solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
+        solution = self._solve(SOLVE_SHARE * deadline_s)
         solved = time.perf_counter()
-        self.last_solution, self.last_lp_s = solution, self._edit_s + solved - started
+        self.last_solution = solution if isinstance(solution, Solution) else None
+        self.last_lp_s = self.edit_clock.seconds + solved - started
         for observe in self.observers:
             observe()
         observed = time.perf_counter()
@@ -215,10 +216,10 @@ class SiaPolicy:
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
         rounded = time.perf_counter()
-        allocations, moved = self._place(assignment)
+        allocations = self._place(assignment)
         placed = time.perf_counter()
         timings = {
-            "edit": self._edit_s + edited - started,
+            "edit": self.edit_clock.seconds + edited - started,
             "solve": solved - edited,
             "observe": observed - solved,
             "shim": rounded - observed,
@@ -228,14 +229,17 @@ class SiaPolicy:
         self._adopt(assignment, allocations)
         for job_id, service in self.service.items():
             service.note(now_s, job_id in allocations)
-        return replace(plan, move=tuple(sorted(set(plan.move) | moved)))
+        return plan
 
-    def _place(self, assignment: Assignment) -> tuple[dict[str, Allocation], frozenset[str]]:
+    def _solve(self, deadline_s: float) -> RelaxedSolution:
+        return self.formulation.solve(deadline_s)
+
+    def _place(self, assignment: Assignment) -> dict[str, Allocation]:
         """Nodes for every job. Where pinned jobs leave no room for one, it gets the next best that they allow."""
         while True:
             try:
                 pinned = self._fixed_in_place(assignment)
-                return self.placer.place(as_plan(assignment), self.previous, pinned)
+                return self.placer.place(as_plan(assignment), self.previous, pinned)[0]
             except PlacementError as error:
                 if error.job_id is None or error.job_id in pinned:
                     raise
@@ -246,31 +250,25 @@ class SiaPolicy:
     def _plan(
         self,
         assignment: Assignment,
-        solution: Solution,
+        solution: RelaxedSolution,
         allocations: dict[str, Allocation],
         fractional: int,
         timings: dict[str, float],
     ) -> Plan:
-        before, objective = self.previous, assignment.objective
-        changed = {
-            job_id
-            for job_id, allocation in allocations.items()
-            if job_id in before
-            and (before[job_id].gpu_type, before[job_id].gpus) != (allocation.gpu_type, allocation.gpus)
-        }
-        gap = max(solution.bound - objective, 0.0) / (1.0 + abs(solution.bound))
+        changes, objective = plan_changes(self.previous, allocations), assignment.objective
+        gap = relative_gap(objective, solution.bound)
         return Plan(
             allocations=allocations,
-            start=tuple(sorted(job_id for job_id in allocations if job_id not in before)),
-            stop=tuple(sorted(job_id for job_id in before if job_id not in allocations)),
-            move=tuple(changed),
+            start=changes.start,
+            stop=changes.stop,
+            move=changes.move,
             objective=objective,
             bound=solution.bound,
             gap=gap,
             prices={name: solution.price(name) for name in self.formulation.types},
             fractional_jobs=fractional,
             skipped=dict(self.skipped),
-            status=PlanStatus.OPTIMAL if solution.status is Status.OPTIMAL and gap <= 1e-6 else PlanStatus.FEASIBLE,
+            status=status_of(gap, solution.status is Status.OPTIMAL),
             timings=timings,
         )
 
@@ -279,7 +277,7 @@ class SiaPolicy:
         for job_id in self.formulation.jobs:
             self.formulation.place(job_id, assignment.column.get(job_id, IDLE))
         self.previous = allocations
-        self._edit_s = 0.0
+        self.edit_clock.reset()
 
     def _take_turns(self, now_s: float) -> None:
         """Say what each job's service lately makes it worth on top (S10)."""
@@ -378,19 +376,3 @@ class SiaPolicy:
                 f"job {job_id!r}: {allocation.gpus} GPUs of {allocation.gpu_type!r} is no configuration of the cluster"
             )
         return column
-
-    def _timed(self) -> _EditClock:
-        return _EditClock(self)
-
-
-class _EditClock:
-    """Adds the time spent in an edit to the next plan's edit time."""
-
-    def __init__(self, policy: SiaPolicy) -> None:
-        self.policy = policy
-
-    def __enter__(self) -> None:
-        self.started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.policy._edit_s += time.perf_counter() - self.started

@@ -2,7 +2,7 @@
 
 from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelProgrammes, JobFacts
 from copter_frontends.baselines.gavel.policy import GavelPolicy
-from copter_frontends.baselines.gavel.programmes import LevelProgramme, Request, Shares, SumProgramme
+from copter_frontends.baselines.gavel.programs import LevelProgramme, Request, Shares, SumProgramme
 from copter_frontends.baselines.gavel.rounds import RoundMechanism
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Settings
-from copter_frontends.baselines.gavel.programmes import LevelProgramme, Request, Shares, SumProgramme
+from copter_frontends.baselines.gavel.programs import LevelProgramme, Request, Shares, SumProgramme
 
 Floats = NDArray[np.float64]
 

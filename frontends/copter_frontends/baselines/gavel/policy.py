@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from copter import Settings
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith, requested_gpus
 from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelProgrammes, JobFacts, isolated_rate
-from copter_frontends.baselines.gavel.programmes import Shares
+from copter_frontends.baselines.gavel.programs import Shares
 from copter_frontends.baselines.gavel.rounds import RoundMechanism
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import Choice, RoundPolicy, RunsWith, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -22,7 +21,7 @@ Floats = NDArray[np.float64]
 RESET_S = 1920.0  # least time between two solves, as in Gavel's scheduler
 
 
-class GavelPolicy(BaselinePolicy):
+class GavelPolicy(RoundPolicy):
     """Gavel, heterogeneity-aware, for rigid jobs (Narayanan et al., OSDI '20).
 
     Parameters
@@ -79,26 +78,26 @@ class GavelPolicy(BaselinePolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.BaselinePolicy.add_job`."""
+        """As :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self.mechanism.add(job.id)
         self._isolated_s[job.id] = self._counted[job.id] = 0.0
         self._stale = True
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`."""
+        """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.mechanism.remove(job_id)
         del self._isolated_s[job_id], self._counted[job_id]
         self._stale = True
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.BaselinePolicy.add_resources`."""
+        """As :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._stale = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.BaselinePolicy.remove_resources`."""
+        """As :meth:`.RoundPolicy.remove_resources`."""
         super().remove_resources(gpu_type, count, nodes)
         self._stale = True
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation
 
 Ints = NDArray[np.int64]

@@ -1,14 +1,39 @@
-"""The same LPs through HiGHS, cold once and then warm, beside copter's own figures."""
+"""The same LPs solved by HiGHS, cold once and then warm, for a comparison with copter's own figures."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from copter import Model, Solution
 from copter.interop.highs import HighsMirror
-from copter_frontends.sia.policy import SiaPolicy
+
+
+class HasModel(Protocol):
+    """A formulation."""
+
+    @property
+    def model(self) -> Model:
+        """The LP of the last round."""
+
+
+class HasLp(Protocol):
+    """A policy that solves an LP each round: what a comparison looks at."""
+
+    last_solution: Solution | None
+    last_lp_s: float
+    observers: list[Callable[[], object]]
+
+    @property
+    def variables(self) -> int:
+        """Columns of the LP."""
+
+    @property
+    def formulation(self) -> HasModel:
+        """What holds the LP's model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +63,7 @@ class HighsComparison:
 
     Parameters
     ----------
-    policy : SiaPolicy
+    policy : HasLp
     every : int
         Rounds between two comparisons.
     time_limit_s : float
@@ -47,7 +72,7 @@ class HighsComparison:
         Rounds to let pass first (a warm-up).
     """
 
-    def __init__(self, policy: SiaPolicy, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
+    def __init__(self, policy: HasLp, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
         self.policy, self.every, self.time_limit_s, self.skip = policy, every, time_limit_s, skip
         self.rounds: list[ComparedRound] = []
         self.cold_limit_hit = False

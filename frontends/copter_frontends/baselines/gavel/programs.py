@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution, Status
-from copter_frontends.session_holder import SessionHolder
+from copter_frontends.policy_kit import SessionHolder
 
 Floats = NDArray[np.float64]
 

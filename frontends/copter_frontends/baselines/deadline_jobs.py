@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from copter_frontends.baselines.base import BaselinePolicy
-from copter_frontends.chronus.rewards import NO_REWARDS, Rewards, StepReward, reward_for
+from copter_frontends.deadlines import NO_REWARDS, Rewards, StepReward, reward_for
+from copter_frontends.policy_kit import RoundPolicy
 from copter_frontends.vocabulary import Job
 
 
-class DeadlineJobs(BaselinePolicy):
-    """Jobs with a reward are SLO jobs, the others best effort; a part of policies, before :class:`.BaselinePolicy`.
+class DeadlineJobs(RoundPolicy):
+    """Jobs with a reward are SLO jobs, the others best effort; a part of policies, before :class:`.RoundPolicy`.
 
     Attributes
     ----------
@@ -24,14 +24,14 @@ class DeadlineJobs(BaselinePolicy):
         self.source, self.rewards = source or NO_REWARDS, {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.BaselinePolicy.add_job`; an SLO job if the source has a reward for it."""
+        """As :meth:`.RoundPolicy.add_job`; an SLO job if the source has a reward for it."""
         super().add_job(job)
         reward = reward_for(self.source, job)
         if reward is not None:
             self.rewards[job.id] = reward
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`."""
+        """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.rewards.pop(job_id, None)
 

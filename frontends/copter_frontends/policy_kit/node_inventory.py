@@ -1,10 +1,10 @@
-"""The nodes of a cluster with their free GPUs, for the baselines that place jobs by themselves."""
+"""The nodes of a cluster with their free GPUs, for policies that place their jobs themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from copter_frontends.baselines.free_gpus import FreeGpus, Shares
+from copter_frontends.policy_kit.free_gpus import FreeGpus, Shares
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,

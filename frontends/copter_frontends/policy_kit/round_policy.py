@@ -1,16 +1,20 @@
-"""What the baselines share: jobs, nodes, pins, the service that jobs have had, and a plan's bookkeeping."""
+"""The base of policies that place their jobs themselves: jobs, nodes, pins, service, and the plan's bookkeeping."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
-from copter_frontends.baselines.node_inventory import NodeInventory
-from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.goodput.job_facts import check_facts
+from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
+from copter_frontends.policy_kit.choice import Choice
+from copter_frontends.policy_kit.gap import relative_gap
+from copter_frontends.policy_kit.node_inventory import NodeInventory
+from copter_frontends.policy_kit.plan_changes import plan_changes
+from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
+from copter_frontends.policy_kit.service import Service
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -18,82 +22,11 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
-    PlanStatus,
     UnknownJobError,
 )
 
-CanRun = Callable[[Job, str, int], bool]
-Wanted = dict[str, tuple[str, int]]
 
-
-@dataclass(slots=True)
-class Service:
-    """What a job has had so far.
-
-    Attributes
-    ----------
-    executed_s, waiting_s : float
-        Seconds with GPUs, as seen at the plans, and seconds without since the job last had some (or was submitted).
-    gpu_s : float
-        GPUs times seconds held: the attained service of least-attained-service policies.
-    progress : float
-        Fraction of the job that is done, as far as the policy was told.
-    """
-
-    executed_s: float = 0.0
-    waiting_s: float = 0.0
-    gpu_s: float = 0.0
-    progress: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a policy decided for a round, before nodes.
-
-    Attributes
-    ----------
-    wanted : dict of job id to (GPU type, GPUs)
-        Within each type's capacity, pinned jobs left out.
-    objective, bound, fractional_jobs, prices, status
-        As in :class:`~copter_frontends.vocabulary.Plan`; the objective is the GPUs in use where None is given.
-    timings : mapping of str to float
-        Seconds of the stages ``solve`` and ``shim``.
-    """
-
-    wanted: Wanted
-    objective: float | None = None
-    bound: float | None = None
-    fractional_jobs: int = 0
-    prices: Mapping[str, float] = field(default_factory=dict)
-    status: PlanStatus = PlanStatus.FEASIBLE
-    timings: Mapping[str, float] = field(default_factory=dict)
-
-
-def requested_gpus(job: Job) -> int:
-    """GPUs of a rigid job: what its user asked for, within the range that it runs on."""
-    if job.gpus is not None:
-        return job.gpus
-    wanted = max(job.requested_gpus, job.min_gpus)
-    return wanted if job.max_gpus is None else min(wanted, job.max_gpus)
-
-
-def anywhere(job: Job, gpu_type: str, gpus: int) -> bool:
-    """The test whether a job runs at all where nothing is known of that."""
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class RunsWith:
-    """The test whether a job runs at all, of how fast it runs (a value, so that policies can be saved)."""
-
-    throughputs: Throughputs
-
-    def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether the throughput is above zero."""
-        return self.throughputs.rate(job, gpu_type, gpus) > 0
-
-
-class BaselinePolicy(ABC):
+class RoundPolicy(ABC):
     """A scheduling policy but for its rule, which a subclass gives as :meth:`choose`.
 
     Parameters
@@ -121,7 +54,7 @@ class BaselinePolicy(ABC):
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
         self.service: dict[str, Service] = {}
-        self._can_run: CanRun = can_run or anywhere
+        self._can_run = can_run or anywhere
         self._order: dict[str, tuple[float, int]] = {}
         self._arrivals = 0
         self._planned: dict[str, Allocation] = {}
@@ -193,8 +126,9 @@ class BaselinePolicy(ABC):
         Jobs on them go back to their place in the queue. CapacityInUseError if a pinned job is on one, or if there are
         not so many GPUs.
         """
-        gone = set(self.nodes.choose(gpu_type, count, nodes, {n for pin in self.pins.values() for n, _ in pin.nodes}))
-        for job_id in [j for j, held in self.held.items() if any(node in gone for node, _ in held.nodes)]:
+        pinned = {node for pin in self.pins.values() for node, _ in pin.nodes}
+        gone = set(self.nodes.choose(gpu_type, count, nodes, pinned))
+        for job_id in jobs_on(gone, self.held):
             self.release(job_id)
         self.nodes.drop(gpu_type, gone)
 
@@ -222,11 +156,8 @@ class BaselinePolicy(ABC):
 
     def make_room(self, job_id: str, allocation: Allocation) -> None:
         """Free the GPUs of an allocation by stopping jobs that are not pinned; CapacityInUseError if pins hold them."""
-        wanted = dict(allocation.nodes)
-        pinned = [j for j, pin in self.pins.items() if j != job_id and any(n in wanted for n, _ in pin.nodes)]
-        self.nodes.require_free(job_id, allocation, [self.pins[j] for j in pinned])
-        for other in [j for j, held in self.held.items() if any(n in wanted for n, _ in held.nodes)]:
-            if other not in self.pins and self.nodes.short_of(allocation):
+        for other in jobs_to_stop(self.nodes, job_id, [allocation], self.held, self.pins):
+            if self.nodes.short_of(allocation):
                 self.release(other)
 
     # The round ----------------------------------------------------------------------------------------------------
@@ -244,19 +175,19 @@ class BaselinePolicy(ABC):
         finally:
             for job_id in kept:
                 del self.pins[job_id]
-        before, now = self._planned, dict(self.held)
-        self._planned = dict(now)
-        value = float(sum(held.gpus for held in now.values())) if choice.objective is None else choice.objective
+        before, self._planned = self._planned, dict(self.held)
+        changes = plan_changes(before, self._planned)
+        value = float(sum(held.gpus for held in self.held.values())) if choice.objective is None else choice.objective
         bound = value if choice.bound is None else choice.bound
         stages = {"solve": chosen - begun, "shim": 0.0, **choice.timings}
         return Plan(
-            allocations=now,
-            start=tuple(j for j in now if j not in before),
-            stop=tuple(j for j in before if j not in now),
-            move=tuple(j for j, held in now.items() if j in before and before[j] != held),
+            allocations=dict(self._planned),
+            start=changes.start,
+            stop=changes.stop,
+            move=changes.move,
             objective=value,
             bound=bound,
-            gap=max(bound - value, 0.0) / (1.0 + abs(bound)),
+            gap=relative_gap(value, bound),
             prices=choice.prices,
             fractional_jobs=choice.fractional_jobs,
             status=choice.status,
@@ -316,9 +247,5 @@ class BaselinePolicy(ABC):
         self._last_plan_s = now_s
         for job_id, had in self.service.items():
             held = self.held.get(job_id) if job_id in self._planned else None
-            if held is not None:
-                had.executed_s += elapsed_s
-                had.waiting_s = 0.0
-                had.gpu_s += held.gpus * elapsed_s
-            elif self.jobs[job_id].submit_s < now_s:
-                had.waiting_s += min(elapsed_s, now_s - self.jobs[job_id].submit_s)
+            queued_s = min(elapsed_s, max(now_s - self.jobs[job_id].submit_s, 0.0))
+            had.serve(held.gpus if held is not None else 0, elapsed_s, queued_s)

@@ -1,4 +1,4 @@
-"""How fast jobs run: what the baselines ask, of a plain table as of the goodput model (docs/baselines.md, B1)."""
+"""How fast jobs run: what policies ask, of a plain table or of the goodput model (docs/baselines.md, B1)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Literal, Protocol, runtime_checkable
 
 from copter.errors import InvalidDataError
+from copter_frontends.goodput import GoodputModel
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
-from copter_frontends.vocabulary import Cluster, Configuration, Job
+from copter_frontends.vocabulary import Cluster, Configuration, Job, configurations_of
 
 Unit = Literal["samples", "iterations"]
 TableEntry = float | Mapping[int, float]
@@ -122,6 +123,11 @@ class GoodputThroughputs:
         if where not in self._others:
             self._others[where] = same_model_for(self._model, [where])
         return self._others[where]
+
+
+def representative_throughputs(cluster: Cluster) -> GoodputThroughputs:
+    """Throughputs of the project's own representative jobs (docs/goodput.md)."""
+    return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))
 
 
 def _check(what: str, value: float) -> None:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
-from copter_frontends.baselines.base import requested_gpus
-from copter_frontends.baselines.throughputs import Throughputs
-from copter_frontends.chronus.rewards import StepReward, weighted_miss_rate
-from copter_frontends.chronus.workload import MIXES, draw_reward
+from copter_frontends.deadlines.rewards import StepReward, weighted_miss_rate
+from copter_frontends.policy_kit import Throughputs, requested_gpus
 from copter_frontends.simulator.result import SimulationResult
 from copter_frontends.vocabulary import Cluster, Job, TraceError
+
+MIXES: Mapping[str, tuple[float, float, float]] = {
+    "slo": (1.0, 0.0, 0.0),
+    "mix1": (0.7, 0.0, 0.3),
+    "mix2": (0.3, 0.6, 0.1),
+}
+"""Shares of strict, soft and best-effort jobs (Table 1)."""
+
+DEADLINES = (1.2, 2.0)  # a first deadline, in units of the duration: uniform between these
 
 
 class DrawnRewards:
@@ -47,6 +54,14 @@ class DrawnRewards:
             return None
         rng = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])
         return draw_reward(self._throughputs.work(job) / rate, self._mix, rng)
+
+
+def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepReward | None:
+    """A class by the mix's shares, and deadlines as the paper draws them; None for best effort."""
+    kind, factor = rng.choice(3, p=MIXES[mix]), rng.uniform(*DEADLINES)
+    if kind == 2:
+        return None
+    return StepReward.soft(factor * duration_s) if kind == 1 else StepReward.strict(factor * duration_s)
 
 
 def deadline_summary(result: SimulationResult, jobs: Iterable[Job], rewards: DrawnRewards) -> dict[str, Any]:

@@ -6,26 +6,25 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from copter import Settings
-from copter_frontends.baselines.base import RunsWith
-from copter_frontends.baselines.cold_highs import ColdSiaPolicy
 from copter_frontends.baselines.edf import EdfPolicy
 from copter_frontends.baselines.fifo import FifoPolicy
 from copter_frontends.baselines.gavel import GavelObjective, GavelPolicy
 from copter_frontends.baselines.genie import GeniePolicy
-from copter_frontends.baselines.measured_throughputs import MeasuredThroughputs
 from copter_frontends.baselines.pollux import LearnedSpeedups, PolluxPolicy, TypeBlindPollux
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.baselines.shockwave import ShockwavePolicy
 from copter_frontends.baselines.srtf import SrtfPolicy
 from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
-from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import TiresiasPolicy
-from copter_frontends.chronus.drawn_rewards import DrawnRewards
+from copter_frontends.deadlines import DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
+from copter_frontends.policy_kit.measured_throughputs import MeasuredThroughputs
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
+from copter_frontends.sia.cold_highs import ColdSiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
 Make = Callable[[Cluster, GoodputModel, str, int | None], SchedulingPolicy]
@@ -41,6 +40,10 @@ def _gavel(objective: GavelObjective) -> Make:
 
 def _goodput(cluster: Cluster, model: GoodputModel) -> GoodputThroughputs:
     return GoodputThroughputs(cluster, model)
+
+
+def _fifo(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
+    return FifoPolicy(cluster, can_run=RunsWith(_goodput(cluster, model)))
 
 
 def _tiresias(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -146,6 +149,7 @@ OBJECTIVES = {
 
 BASELINES: dict[str, Make] = {
     **{name: _gavel(objective) for name, objective in OBJECTIVES.items()},
+    "fifo": _fifo,
     "tiresias": _tiresias,
     "srtf": _srtf,
     "yarn-cs": _yarn,
