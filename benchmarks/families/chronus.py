@@ -19,10 +19,10 @@ from copter import LinearProgram
 from copter.interop.highs_lp import highs_lp
 from copter_frontends.chronus import LeaseGrid, Selector, StepReward
 from copter_frontends.chronus.compact import compact_form
+from copter_frontends.chronus.job_book import Mode, SloRecord
 from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.chronus.rounding import round_up
 from copter_frontends.chronus.selector import Cycle
-from copter_frontends.chronus.slo_book import Mode, SloRecord
 from copter_frontends.vocabulary import Job
 from families.own_run import WARM_UP, OwnRun, known_peers
 

@@ -18,7 +18,7 @@ from memory import peak_rss_mb
 from copter import LinearProgram
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, RelaxationSolver, TimeGrid
-from copter_frontends.hare.relaxation import sufficient_horizon_s
+from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.workload import random_jobs
 from families.own_run import WARM_UP, OwnRun, known_peers
 from families.protocol import Floats

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from copter.errors import SettingsError
+from copter_frontends.chronus.job_book import Mode, Notice, SloRecord
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
@@ -17,7 +18,6 @@ from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
-from copter_frontends.chronus.slo_book import Mode, Notice, SloRecord
 from copter_frontends.deadlines import Rewards, StepReward, reward_for
 from copter_frontends.policy_kit import (
     Choice,

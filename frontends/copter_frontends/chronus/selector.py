@@ -11,11 +11,11 @@ import numpy as np
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.held_leases import HeldLeases
+from copter_frontends.chronus.job_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.shim import LeaseShim, improve
-from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.relaxation import sufficient_horizon_s
-from copter_frontends.hare.schedule import HareSchedule, Rule, middle_order, schedule_in_order, timed
+from copter_frontends.hare.schedule import HareSchedule, timed
+from copter_frontends.hare.shim import Rule, middle_order, schedule_in_order
 from copter_frontends.hare.solver import RelaxationSolver
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.gang import Gang, gang_schedule
 from copter_frontends.hare.gang_policy import ROUND_S, GangPolicy
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import HareInstance
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.relaxation import sufficient_horizon_s
 from copter_frontends.hare.solver import RelaxationSolver
 from copter_frontends.policy_kit import Choice, requested_gpus
 from copter_frontends.vocabulary import Cluster

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import HareInstance
-from copter_frontends.hare.relaxation import sufficient_horizon_s
-from copter_frontends.hare.schedule import HareSchedule, Rule, middle_order, schedule_in_order
+from copter_frontends.hare.schedule import HareSchedule
+from copter_frontends.hare.shim import Rule, middle_order, schedule_in_order
 from copter_frontends.hare.solver import RelaxationSolution, RelaxationSolver
 
 

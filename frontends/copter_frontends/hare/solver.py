@@ -10,11 +10,11 @@ import numpy as np
 
 from copter import Status
 from copter.errors import SettingsError
+from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.interior_point import CHUNKS, InteriorPoint, Iterate, cold_start, pairs
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.relaxation import Relaxation
 from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.response import respond
 from copter_frontends.hare.standing import Standing
@@ -281,9 +281,9 @@ class RelaxationSolver:
             np.zeros((n, intervals, kinds)), np.ones((n, intervals, kinds)), np.ones((2, n, intervals)),
             np.stack((nu, nu, nu, nu)), lam.copy(), room,
         )  # fmt: skip
-        rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, at.room[1], target)
-        out = (at.v, at.z, at.slack, at.excess, at.lam)
-        list(pool.map(lambda part: respond(part, *rest, *out), np.array_split(np.arange(n), CHUNKS)))
+        jobs, point = data.rows, at.of_jobs
+        parts = np.array_split(np.arange(n), CHUNKS)
+        list(pool.map(lambda part: respond(part, jobs, at.room[1], target, point, at.lam), parts))
         at.room[0] = np.maximum(data.capacity - at.v.sum(axis=0), np.minimum(target / at.room[1], data.capacity))
         return at
 

@@ -7,7 +7,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import LinearProgram
 from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.deadlines import SOFT_FACTORS, SOFT_VALUES
+from copter_frontends.deadlines.rewards import SOFT_FACTORS, SOFT_VALUES
 
 STRICT = ((1.0, 100.0),)
 SOFT = tuple(zip(SOFT_FACTORS, SOFT_VALUES, strict=True))

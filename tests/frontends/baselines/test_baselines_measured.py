@@ -21,7 +21,7 @@ from copter_frontends.registry.baselines import gavel_of_the_artifact
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
 
 

@@ -10,7 +10,7 @@ from conformance import check_plan
 
 from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator, Unmeasured
-from copter_frontends.hadar.estimator import Measuring
+from copter_frontends.hadar.measuring import Measuring
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, InvalidJobError, Job
 

@@ -11,8 +11,10 @@ import pytest
 
 from copter_frontends import cli
 from copter_frontends.cli.output import print_json
-from copter_frontends.cli.simulate import POLICY_NAMES
-from copter_frontends.simulator import SimulationError, policies
+from copter_frontends.registry import policies
+from copter_frontends.registry.names import LP_NAMES, POLICY_NAMES
+from copter_frontends.registry.policy_entry import PolicyEntry
+from copter_frontends.simulator import SimulationError
 
 KEYS = {
     *("policy", "gpus", "rounds", "variables", "jobs_completed", "avg_jct_h", "p99_jct_h", "makespan_h", "utilisation"),
@@ -178,7 +180,7 @@ class Broken:
     ],
 )
 def test_a_failed_run_is_one_line_and_exit_code_1(capsys, monkeypatch, error, line):
-    monkeypatch.setitem(policies.POLICIES, "fifo", policies.PolicyEntry(lambda *_: Broken(error), has_lp=False))
+    monkeypatch.setitem(policies.POLICIES, "fifo", PolicyEntry(lambda *_: Broken(error), has_lp=False))
     code, out, err = run(capsys, "simulate", "fifo", "--gpus", "8", "--rounds", "1", "--json")
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].endswith(line)
@@ -189,7 +191,7 @@ def test_a_failed_run_is_one_line_and_exit_code_1(capsys, monkeypatch, error, li
 
 
 def test_an_interrupt_is_one_line(capsys, monkeypatch):
-    broken = policies.PolicyEntry(lambda *_: Broken(KeyboardInterrupt()), has_lp=False)  # type: ignore[arg-type]
+    broken = PolicyEntry(lambda *_: Broken(KeyboardInterrupt()), has_lp=False)  # type: ignore[arg-type]
     monkeypatch.setitem(policies.POLICIES, "fifo", broken)
     code, _, err = run(capsys, "simulate", "fifo", "--gpus", "8", "--rounds", "1")
     assert (code, err.splitlines()[-1]) == (1, "copter: interrupted")
@@ -202,6 +204,7 @@ def test_figures_that_are_not_numbers_become_null(capsys):
 
 def test_the_names_on_the_command_line_are_the_registry():
     assert set(POLICY_NAMES) == set(policies.POLICIES)
+    assert set(LP_NAMES) == {name for name, entry in policies.POLICIES.items() if entry.has_lp}
 
 
 def test_help_imports_nothing_heavy():

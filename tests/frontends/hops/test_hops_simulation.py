@@ -15,7 +15,7 @@ from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.fairness import fragmentation_gpus
 from copter_frontends.vocabulary import TraceError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("priority", ["lr", "srtf"])

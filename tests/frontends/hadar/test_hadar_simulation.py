@@ -16,7 +16,7 @@ from copter_frontends.simulator import Simulation, SimulationError
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan, TraceError, configurations_of
 
-TABLES = Path(__file__).parents[2] / "benchmarks" / "tables"
+TABLES = Path(__file__).parents[3] / "benchmarks" / "tables"
 
 
 class Fixed:

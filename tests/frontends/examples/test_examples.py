@@ -8,7 +8,7 @@ import pytest
 from copter_frontends.placement import PlacementError, Placer
 from copter_frontends.vocabulary import Allocation, Cluster, SchedulingPolicy
 
-EXAMPLE = Path(__file__).parents[2] / "frontends" / "examples" / "shortest_first.py"
+EXAMPLE = Path(__file__).parents[3] / "frontends" / "examples" / "shortest_first.py"
 
 
 def test_shortest_first_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter import LinearProgram
+from copter_frontends.hare.array_groups import JobRows
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.vocabulary import InvalidJobError
@@ -82,6 +83,11 @@ class Relaxation:
     def shape(self) -> tuple[int, int, int]:
         """(N, L, G)."""
         return len(self.weight), *self.capacity.shape
+
+    @property
+    def rows(self) -> JobRows:
+        """What the jobs' own rows are made of, for the kernels; the very arrays."""
+        return JobRows(self.first, self.start, self.parallel, self.alpha, self.weight, self.excess)
 
     @property
     def constant(self) -> float:

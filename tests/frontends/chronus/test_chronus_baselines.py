@@ -23,7 +23,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy, TraceError, configurations_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 REWARDS = {f"job-{i}": StepReward.strict((1 + i % 7) * HOUR_S) for i in range(0, 60, 2)}
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import copter
 from copter_frontends import cli
+from copter_frontends.cli import solving
 
 KEYS = {
     *("status", "objective", "bound", "gap", "primal_residual", "dual_residual", "max_violation"),
@@ -91,7 +92,7 @@ def test_a_numerical_error_is_exit_code_1(capsys, tmp_path, monkeypatch):
     from dataclasses import replace
 
     solved = copter.solve(PROBLEM)
-    monkeypatch.setattr(copter, "solve", lambda *_: replace(solved, status=copter.Status.NUMERICAL_ERROR))
+    monkeypatch.setattr(solving, "solve", lambda *_: replace(solved, status=copter.Status.NUMERICAL_ERROR))
     code, out, _ = run(capsys, file_of(tmp_path, PROBLEM), "--json")
     assert (code, json.loads(out)["status"]) == (1, "numerical_error")
 
