@@ -148,8 +148,8 @@ OBJECTIVES = {
 """Gavel's objectives by the policy's name."""
 
 BASELINES: dict[str, Make] = {
-    **{name: _gavel(objective) for name, objective in OBJECTIVES.items()},
     "fifo": _fifo,
+    **{name: _gavel(objective) for name, objective in OBJECTIVES.items()},
     "tiresias": _tiresias,
     "srtf": _srtf,
     "yarn-cs": _yarn,

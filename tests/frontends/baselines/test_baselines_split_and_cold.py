@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conformance import check_plan
 
 from copter.errors import SettingsError
 from copter_frontends.baselines.pop import PopPolicy, deal
@@ -48,15 +49,21 @@ def test_parts_keep_to_their_nodes_and_sums_add_up():
         assert {node for node, _ in held.nodes} <= set(shares[pop._part_of[job_id]])
     again = [part.plan(600.0) for part in pop.parts]
     assert plan.objective == pytest.approx(sum(part.objective for part in again), rel=1e-6)
-    assert plan.timings["solve"] >= 0
+    assert set(plan.timings) == set(again[0].timings)
+    assert plan.objective <= plan.bound * (1 + 1e-9) <= 1.2 * plan.objective
 
 
-def test_split_plans_are_worth_no_more_than_whole_ones():
+@pytest.mark.parametrize("seed", range(3))
+def test_split_plans_are_worth_less_than_whole_ones_but_not_by_much(seed: int):
     whole, split = ColdSiaPolicy(Cluster.of(TYPES), integer=True), PopPolicy(Cluster.of(TYPES), SiaPolicy, 4)
-    for job in jobs(30):
+    for job in jobs(30, seed):
         whole.add_job(job)
         split.add_job(job)
-    assert split.plan(600.0).objective <= whole.plan(600.0).bound * (1 + 1e-6)
+    best, parts = whole.plan(600.0), split.plan(600.0)
+    check_plan(parts, Cluster.of(TYPES))
+    assert parts.objective <= best.objective * (1 + 2e-4)
+    assert parts.bound < best.bound  # four parts of few nodes each: the split itself costs something here
+    assert parts.objective >= 0.85 * best.objective
 
 
 def test_more_parts_than_nodes_are_as_many_as_nodes():

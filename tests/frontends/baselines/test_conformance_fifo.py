@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import pytest
 from conformance import PolicyConformance, check_plan
 
@@ -21,10 +19,6 @@ from copter_frontends.vocabulary import (
 class TestFifoConforms(PolicyConformance):
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return FifoPolicy(cluster)
-
-    def state(self, policy: SchedulingPolicy) -> Hashable | None:
-        assert isinstance(policy, FifoPolicy)
-        return tuple(policy.jobs.items()), tuple((k, policy.nodes.free(k)) for k in policy.nodes.types)
 
 
 class TestFifoWithoutBackfillConforms(PolicyConformance):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import runpy
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from printed_tables import tables_of
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hadar import HadarPolicy
@@ -110,23 +113,54 @@ def test_every_job_ends_where_none_fits_on_one_type() -> None:
         ("hadar_jct", ["--jobs", "40", "--scale", "0.1", "--schedulers", "hadar,gavel,yarn"], "average JCT, static"),
         ("hadar_fairness_makespan", ["--jobs", "20", "--scale", "0.05", "--schedulers", "hadar,tiresias"], "makespan"),
         ("hadar_table3", ["--draws", "1", "--scale", "0.05", "--schedulers", "hadar,gavel"], "average JCT"),
-        ("hadar_round_length", ["--jobs", "15", "--scale", "0.05", "--rates", "10"], "48 min"),
-        ("hadar_prices", ["--jobs", "20", "--scale", "0.05"], "worth over the certified bound"),
     ],
 )
-def test_the_tables_print_paper_and_measured(
+def test_the_tables_figures_are_multiples_of_hadars(
     script: str,
     options: list[str],
     wanted: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import runpy
+    printed = tables_of(run_table(script, options, monkeypatch, capsys))
+    assert any(title.startswith(wanted) for title in printed)
+    schedulers = set(options[options.index("--schedulers") + 1].split(","))
+    for title, rows in printed.items():
+        assert set(rows) == schedulers, title
+        for name, (value, measured, *_) in rows.items():
+            assert value > 0, (title, name)
+            assert measured == pytest.approx(value / rows["hadar"][0], rel=0.05, abs=0.006), (title, name)
 
+
+def test_longer_rounds_cost_hadar_completion_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run_table("hadar_round_length", ["--jobs", "15", "--scale", "0.05", "--rates", "10"], monkeypatch, capsys)
+    ((rows),) = tables_of(out).values()
+    (jct_h,) = rows.values()
+    assert len(jct_h) == 4
+    assert 0 < jct_h[0] < jct_h[-1]
+
+
+def test_the_lps_plans_are_worth_nearly_the_bound_and_the_online_ones_no_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run_table("hadar_prices", ["--jobs", "20", "--scale", "0.05"], monkeypatch, capsys)
+    shares = re.search(r"worth over the certified bound.*LP ([\d.]+), online ([\d.]+)", out)
+    assert shares is not None, out
+    lp, online = float(shares[1]), float(shares[2])
+    assert 0.99 <= lp <= 1.0
+    assert 0.5 < online <= 1.0
+
+
+def run_table(
+    script: str, options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """Run a script of benchmarks/tables and return what it printed."""
     monkeypatch.syspath_prepend(str(TABLES))
     monkeypatch.setattr(sys, "argv", [script, *options])
     runpy.run_path(str(TABLES / f"{script}.py"), run_name="__main__")
-    assert wanted in capsys.readouterr().out
+    return capsys.readouterr().out
 
 
 def test_in_small_hadar_beats_those_that_do_not_see_speeds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def test_the_group_bound_holds_for_every_placement_and_the_shim_comes_near(seed:
     draft.admit(wishes)
     residual = GroupFormulation(groups, Settings(), all_slots=True)
     draft, _ = HopsShim(dives=2)(draft, formulation, solution, solution.bound, residual, 60.0)
-    assert best * 0.9 <= draft.value <= solution.bound + 1e-6 * best
+    assert best * 0.95 <= draft.value <= solution.bound + 1e-6 * best
     used = np.zeros(len(groups.ids), dtype=np.int64)
     for each in draft.placed.values():
         for server, gpus in each.shares:

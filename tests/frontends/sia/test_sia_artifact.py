@@ -25,6 +25,7 @@ from copter_frontends.sia import SiaObjective, SiaPolicy
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
 from copter_frontends.sia.objective import objective_of
+from copter_frontends.sia.shim import integer_assignment
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.agent_training import used_of
 from copter_frontends.simulator.workload import make_workload
@@ -275,17 +276,34 @@ def test_values_are_rounded_and_clipped_as_the_public_simulator_does() -> None:
     assert objective.values(base, 0.0)[0] == pytest.approx(1.1 - 3000.0)
 
 
-def test_branch_and_bound_is_never_worse_than_the_shim() -> None:
-    cluster = Cluster.of({"t4": (2, 4), "a100": (1, 8)})
-    policy = SiaPolicy(cluster, semantics=replace(DEFAULT, exact_integer=True))
-    rng = np.random.default_rng(5)
-    for i in range(12):
-        policy.add_job(Job(f"j{i}", str(rng.choice(list(APPLICATIONS)))))
-    plan = policy.plan(0.0)
-    assert plan.bound >= plan.objective - 1e-9
-    assert policy.last_solution is not None
-    found, _ = exact_assignment(policy.formulation, policy.last_solution, 60.0)
-    assert found.evaluate() <= policy.last_solution.bound + 1e-6
+def test_branch_and_bound_is_never_worse_than_the_shim_and_sometimes_better() -> None:
+    gains = []
+    for seed in range(6):
+        cluster = Cluster.of({"t4": (2, 4), "a100": (1, 8)})
+        rng = np.random.default_rng(seed)
+        waiting = [Job(f"j{i}", str(rng.choice(list(APPLICATIONS)))) for i in range(12)]
+        policy, exact = SiaPolicy(cluster), SiaPolicy(cluster, semantics=replace(DEFAULT, exact_integer=True))
+        for job in waiting:
+            policy.add_job(job)
+            exact.add_job(job)
+        formulation = policy.formulation
+        formulation.refresh_costs(0.0)
+        solution = formulation.solve()
+        shim, _ = integer_assignment(formulation, solution)
+        searched, _ = exact_assignment(formulation, solution, 60.0)
+        for each in (shim, searched):
+            used = np.zeros(len(formulation.types), dtype=np.int64)
+            for column in each.column.values():
+                used[formulation.kind[column]] += formulation.gpus[column]
+            assert (used <= [cluster.capacity(name) for name in formulation.types]).all()
+            value = sum(formulation.value(job_id, column) for job_id, column in each.column.items())
+            assert each.objective == pytest.approx(value, rel=1e-9)
+        assert shim.objective > 0
+        assert searched.objective >= shim.objective - 1e-9
+        assert searched.objective <= solution.bound + 1e-6
+        assert exact.plan(0.0).objective == pytest.approx(searched.objective, rel=1e-3)
+        gains.append(searched.objective / shim.objective - 1.0)
+    assert max(gains) > 0.005
 
 
 @pytest.mark.parametrize("profiling", ["oracle", "bootstrap", "projected", "none"])

@@ -1,6 +1,7 @@
 """The Sia policy: the thesis's example, exactness on small instances, the shim, errors."""
 
 import itertools
+from dataclasses import replace
 
 import highspy  # noqa: F401  (the comparison below needs it)
 import numpy as np
@@ -10,6 +11,7 @@ from conformance import PolicyConformance
 from copter import Model, Session, Settings
 from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
+from copter_frontends.semantics import DEFAULT
 from copter_frontends.sia import SiaFormulation, SiaObjective, SiaPolicy
 from copter_frontends.sia.formulation import IDLE
 from copter_frontends.sia.shim import integer_assignment
@@ -109,8 +111,12 @@ def test_plans_against_enumeration(seed: int) -> None:
     best = best_by_enumeration(policy.formulation)
     assert plan.objective <= best + 1e-9
     assert plan.bound >= best - 1e-9
-    assert plan.objective >= 0.9 * best  # a shim, not branch and bound: the gap says how far
-    assert plan.gap == pytest.approx((plan.bound - plan.objective) / (1 + plan.bound), abs=1e-12)
+    assert plan.objective >= 0.93 * best  # the worst of these seeds; on the others the shim finds the best
+    assert plan.gap == pytest.approx((plan.bound - plan.objective) / (1 + plan.objective + plan.bound), abs=1e-12)
+    exact = SiaPolicy(cluster, semantics=replace(DEFAULT, exact_integer=True))
+    for job in jobs(3, seed):
+        exact.add_job(job)
+    assert exact.plan(600.0).objective == pytest.approx(best, rel=1e-3)
 
 
 @pytest.mark.parametrize("power", [-1.0, -0.5, 0.0, 0.5, 1.0])
@@ -319,6 +325,7 @@ def test_growing_beyond_the_first_size_brings_larger_configurations() -> None:
 class TestSiaConformance(PolicyConformance):
     """The suite that every policy passes."""
 
+    keeps_lp = True
     objective_tolerance = 1e-2
     refuses_large_jobs = False
 
