@@ -3,7 +3,7 @@
 python frontends/examples/chronus_at_scale.py --gpus 10000
 python frontends/examples/chronus_at_scale.py --gpus 25000
 
-With HiGHS beside it: python benchmarks/rounds.py --family chronus --scale 10000 --peers highs,highs-milp
+With HiGHS for comparison: python benchmarks/rounds.py --family chronus --scale 10000 --peers highs,highs-milp
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run(gpus: int, cycles: int, seed: int) -> dict[str, Any]:
 
 
 def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float) -> float:
-    """Seconds in which one more job is promised leases beside the plan, or not (median of three)."""
+    """Seconds in which one more job is promised leases in what the plan leaves, or not (median of three)."""
     times = []
     for _ in range(3):
         job, reward = arrivals.next(now_s)

@@ -1,4 +1,4 @@
-"""Hadar's rounds on 10,000 and 25,000 GPUs of seven types: seconds of each stage, certified gaps, HiGHS beside it.
+"""Hadar's rounds on 10,000 and 25,000 GPUs of seven types: seconds of each stage, certified gaps, HiGHS for comparison.
 
     python frontends/examples/hadar_at_scale.py                        # both sizes, 2,000 and 5,000 jobs
     python frontends/examples/hadar_at_scale.py --gpus 10000 --rounds 50 --highs
@@ -20,7 +20,7 @@ from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
 
-SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # beside a T4, roughly
+SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # relative to a T4, roughly
 SIZES, SIZE_SHARES = (1, 2, 4, 8, 16, 32), (0.35, 0.15, 0.2, 0.15, 0.1, 0.05)
 JOBS_PER_GPU, CHURN = 0.2, 0.01
 WARM_UP = 3

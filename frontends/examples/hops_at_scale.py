@@ -1,10 +1,10 @@
-"""Hops' rounds on 10,000 and 25,000 GPUs: seconds of each stage, certified gaps, HiGHS beside it.
+"""Hops' rounds on 10,000 and 25,000 GPUs: seconds of each stage, certified gaps, HiGHS for comparison.
 
     python frontends/examples/hops_at_scale.py                        # 1,250 and 3,125 servers of 8
     python frontends/examples/hops_at_scale.py --gpus 10000 --rounds 10 --highs
 
 Seven GPU types, servers of each up to 12% faster or slower than their type, users' own requirement sets (up to eight
-sizes from 1 to 16 GPUs), 2,000 and 5,000 jobs in the service window. Every round the whole cluster is planned anew:
+sizes from 1 to 16 GPUs), 2,000 and 5,000 jobs in the service window. Every round the whole cluster is planned again:
 queue, window, LP, whole placements on single servers. Some jobs end between rounds and others come.
 """
 
@@ -23,7 +23,7 @@ from copter_frontends.hops import HopsPolicy, RequirementSet
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
 
-SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # beside a T4, roughly
+SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # relative to a T4, roughly
 SERVER_SPEEDS = (0.88, 1.0, 1.12)
 JOBS_PER_GPU = 0.25  # in the queue; the window has fewer
 MOST_GPUS, MOST_SIZES = 16, 8

@@ -56,7 +56,7 @@ class PolicyConformance(ABC):
 
     applications: Sequence[str] = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")
     examples = 15
-    # Whether a policy edited before its first plan must reach the objective of one built anew, and how closely.
+    # Whether a policy edited before its first plan must reach the objective of one rebuilt, and how closely.
     objective_comparable = True
     objective_tolerance = 1e-9
     # Whether capacity that comes and goes leaves the objective's scale as it was (not so where values are normalised by

@@ -10,8 +10,8 @@ class FifoPolicy(RoundPolicy):
     """First-come-first-served scheduling of rigid jobs, as the papers' YARN capacity-scheduler baseline.
 
     A job gets exactly the GPUs that its user asked for (kept within its `min_gpus` and `max_gpus`), all of one type, on
-    as few nodes as can be, and keeps them to its end. Among the types with room it goes to the one with the most free
-    GPUs; ties go to the cluster's order. It knows nothing of speeds.
+    the fewest nodes possible, and keeps them to its end. Among the types with room it goes to the one with the most
+    free GPUs; ties go to the cluster's order. It knows nothing of speeds.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class PopPolicy:
 
     @property
     def variables(self) -> int:
-        """Columns of all parts' programmes together."""
+        """Columns of all parts' programs together."""
         return sum(int(getattr(part, "variables", 0)) for part in self.parts)
 
     # Edits --------------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class ChronusPolicy(RoundPolicy):
         self.placement = placement or LocalSearch(SpreadCosts({}))
         self.last_cycle: Cycle | None = None
         self._now_s = 0.0
-        self._cycled = -1  # the last lease at whose beginning all was planned anew
+        self._cycled = -1  # the last lease at whose beginning all was planned again
         self._changed = False  # GPUs have come or gone since the last plan
         self._guaranteed: dict[str, SloRecord] = {}  # jobs that have the present lease
         self._heard: set[str] = set()  # jobs whose progress was told since the lease began
@@ -254,7 +254,7 @@ class ChronusPolicy(RoundPolicy):
         return left / rate if rate > 0 else float("inf")
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
-        """Ways to run a job: one a GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
+        """Ways to run a job: one per GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
         found = []
         for number, kind in enumerate(self.nodes.types):
             for gpus in self._counts(job, kind):
@@ -371,7 +371,7 @@ class ChronusPolicy(RoundPolicy):
         self.book.records[job.id] = SloRecord(job, reward, modes, self.service[job.id].progress)
 
     def _count_unheard(self) -> None:
-        """A lease is over: jobs that had it, and of which nothing was heard, have got on by it, less a restart (C3)."""
+        """A lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3)."""
         for job_id, record in self._guaranteed.items():
             if job_id in self.held and job_id not in self._heard:
                 done = (self.grid.lease_s - self.grid.restart_s) / record.modes[record.mode].total_s

@@ -101,7 +101,7 @@ class SmoothedDual:
         order : int64 array (jobs,)
             Places of the jobs in an order in which neighbours are alike.
         offset : float
-            From 0 to 1; another one deals otherwise.
+            From 0 to 1; another value gives another deal.
         """
         options, horizon = self.options, self.capacity.shape[1]
         row = np.full(options.jobs, -1, dtype=np.int64)

@@ -15,7 +15,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 @click.command()
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
-@click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs a node.")
+@click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
 @click.option("--cluster", help="A paper's cluster (sia-het, hadar-60, ...; hare-15 has its own jobs) or a YAML file.")
 @click.option("--hours", type=_POSITIVE, help="Simulated hours.")
 @click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
@@ -43,11 +43,11 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     show_default=True,
     help="Conventions: copter's own, or those of Sia's public simulator.",
 )
-@click.option("--profiles", type=click.Path(), help="Folder of measured profiles  [default: found beside the data]")
+@click.option("--profiles", type=click.Path(), help="Folder of measured profiles  [default: found next to the data]")
 @click.option(
     "--throughputs",
     type=click.Path(),
-    help="File of steps per second, for Gavel's traces  [default: found beside the data]",
+    help="File of steps per second, for Gavel's traces  [default: found next to the data]",
 )
 @click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
 @click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")

@@ -76,7 +76,7 @@ class Application:
     restart_s : float
         Seconds that a start or restart takes (checkpoint-restore) before training goes on.
     policy_restart_s : float
-        The same as Sia's policy reckons with; the public artifact uses two different numbers.
+        The same as assumed by Sia's policy; the public artifact uses two different numbers.
     slowdown : float
         Measured training time over the time that the model gives. Rows of goodput do not include it.
     gpus : mapping of GPU type to GpuProfile

@@ -70,7 +70,7 @@ class MeasuredSteps:
         self.one_gpu = (int(one[0].max()), float(one[1][:, 0].max()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the triangulation, which is made anew when it is needed."""
+        """All but the triangulation, which is rebuilt when it is needed."""
         return {**self.__dict__, "_space": None}
 
     @property
@@ -150,13 +150,13 @@ def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -
     return {name: _read_application(root / name, name) for name in names}
 
 
-def find_profiles(*beside: str | Path) -> Path | None:
-    """The folder ``profiles/sia`` of the data directory, or beside any folder above one of the given files.
+def find_profiles(*next_to: str | Path) -> Path | None:
+    """The folder ``profiles/sia`` of the data directory, or next to any folder above one of the given files.
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
     roots = [Path(os.environ.get("COPTER_DATA", "../shared/data"))]
-    roots += [folder for path in beside for folder in Path(path).resolve().parents]
+    roots += [folder for path in next_to for folder in Path(path).resolve().parents]
     return next((root / "profiles" / "sia" for root in roots if (root / "profiles" / "sia" / "cifar10").is_dir()), None)
 
 

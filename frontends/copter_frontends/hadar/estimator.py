@@ -1,4 +1,4 @@
-"""Throughputs that nobody has given or measured yet, guessed from those that are known (H16)."""
+"""Throughputs that were neither given nor measured yet, guessed from those that are known (H16)."""
 
 from __future__ import annotations
 

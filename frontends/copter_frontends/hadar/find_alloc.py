@@ -73,7 +73,7 @@ def find_alloc(wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats) ->
 
 
 def _together(gpus: int, r: int, kind: Ints, size: Ints, free: Ints) -> Ints | None:
-    """GPUs of one type on as few servers as can be, the cheapest (servers are in order of price); None if none fit."""
+    """GPUs of one type on the fewest and cheapest servers (they are in order of price); None if none fit."""
     here = np.flatnonzero(kind == r)
     if len(here) == 0:
         return None

@@ -1,4 +1,4 @@
-"""Hadar's LP on the differential model: one request a job, one column a GPU type (docs/hadar.md, H7)."""
+"""Hadar's LP on the differential model: one request per job, one column per GPU type (docs/hadar.md, H7)."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class HadarFormulation:
         return not np.isnan(self.book.sent[self.book.row(job_id), 0])
 
     def _reshape(self, job_id: str) -> None:
-        """Give a job's request a column for what it has, or take that away; :meth:`_send` adds the request anew."""
+        """Give a job's request a column for what it has, or take that away; :meth:`_send` adds the request again."""
         row = self.book.row(job_id)
         wanted = self.book.held[row].tobytes() if self.has_own_column(row) else None
         if self._in_model(job_id) and self._own.get(job_id) != wanted:

@@ -71,7 +71,7 @@ class HadarPolicy:
     rule : OnlineRule, optional
         Knobs of the online algorithm; its prices are the posted ones.
     compare_prices : bool
-        Run the online algorithm beside the LP in every round, on the same jobs, for :attr:`last_online`.
+        Also run the online algorithm in every round, on the same jobs, for :attr:`last_online`.
     settings : copter.Settings, optional
         Of the LP solver.
 

@@ -1,4 +1,4 @@
-"""Servers for bundles: as few servers as can be, and no job moves whose GPUs did not change (H15)."""
+"""Servers for bundles: the fewest servers possible, and no job moves whose GPUs did not change (H15)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Servers:
         return parts
 
     def find(self, bundle: Ints, rates: Sequence[float]) -> Allocation:
-        """Servers for a bundle that the types' free GPUs allow: each type's part on as few servers as can be.
+        """Servers for a bundle that the types' free GPUs allow: each type's part on the fewest servers possible.
 
         Parameters
         ----------

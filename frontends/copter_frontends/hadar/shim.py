@@ -79,7 +79,7 @@ class HadarShim:
         best: Draft,
         time_limit_s: float,
     ) -> Draft:
-        """The LP's answer with the jobs in doubt chosen anew, all at once (H13)."""
+        """The LP's answer with the jobs in doubt chosen again, all at once (H13)."""
         draft = Draft(formulation, prices)
         regret = draft.regret(shares, prices)
         movable = np.flatnonzero(~formulation.book.pinned)

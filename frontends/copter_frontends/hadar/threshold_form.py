@@ -82,7 +82,7 @@ class ThresholdForm:
         )
         at_mixed, at_own, at_part = n_pure, n_pure + n_mixed, self.whole
         owner = np.concatenate([pure[:, 0], mixed[:, 0], own])
-        use = [  # rows: one a job, then one a threshold, then one a type
+        use = [  # rows: one per job, then one per threshold, then one per type
             (owner, np.arange(self.whole), np.ones(self.whole)),
             (self.jobs + np.arange(n_mixed), at_mixed + np.arange(n_mixed), -c.gpus[mixed[:, 0]].astype(np.float64)),
             (self.jobs + parts[:, 0], at_part + np.arange(n_parts), np.ones(n_parts)),

@@ -41,7 +41,7 @@ def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[
     """Run a schedule's sequences.
 
     Between tasks of different jobs a GPU switches; the switch begins when the GPU is free. A task starts when its GPU
-    has switched and its round may start. Hare keeps the models of the tasks that ended last, as many as fit beside the
+    has switched and its round may start. Hare keeps the models of the tasks that ended last, as many as fit next to the
     task that runs (HR26): the newest first, and the running task before all.
 
     Parameters

@@ -102,7 +102,7 @@ class Relaxation:
 
     @property
     def variables(self) -> int:
-        """Columns: GPU seconds, and an excess a job."""
+        """Columns: GPU seconds, and an excess per job."""
         return int(self.usable.sum()) + len(self.weight)
 
     def in_units(self, unit_s: float, unit_weight: float) -> Relaxation:

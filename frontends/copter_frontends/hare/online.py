@@ -1,4 +1,4 @@
-"""Jobs that arrive one by one: what has started stays, the rest is planned anew at every arrival (HR22)."""
+"""Jobs that arrive one by one: what has started stays, the rest is planned again at every arrival (HR22)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OnlineHare:
 
     The grid is absolute and rolls (:meth:`.TimeGrid.rolled`): at an event only the interval that now lies in is cut, so
     that the relaxation is solved from the last prices. A chunk of which a task has started is carried out as it was
-    planned; all others are planned anew.
+    planned; all others are planned again.
 
     Parameters
     ----------

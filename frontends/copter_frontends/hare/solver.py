@@ -25,7 +25,7 @@ ALMOST_ALL = 0.6  # of the jobs, from which on all are solved for
 AIM = 0.5  # of the tolerance that a solve of all jobs goes on to, so that the next rounds have some to spend
 ENOUGH = 0.6  # of the tolerance that the whole's gap may be when the freed jobs' solve ends
 OWN_SHARE = 0.1  # of the tolerance that the freed jobs' own gap may be
-FRESH_GAP = 0.03  # relative gap that the products say where every job is put anew at the kept prices
+FRESH_GAP = 0.03  # relative gap that the products say where every job is placed again at the kept prices
 FREE_ITERATIONS = 80  # for the freed jobs; they may have been left no room
 PART_GAP = 1e-4  # that the products say where the freed jobs start, relative to the whole
 WARM_ITERATIONS = 40  # after which a warm solve of all jobs that has not ended starts afresh, cold
@@ -171,10 +171,10 @@ class RelaxationSolver:
         status = Status.ITERATION_LIMIT if method.iterations >= limit else Status.NUMERICAL_ERROR
         return best.ended(self._status(best.gap, until, status), method.iterations, len(data.weight))
 
-    def _status(self, gap: float, until: float, otherwise: Status) -> Status:
+    def _status(self, gap: float, until: float, unsolved: Status) -> Status:
         if gap <= self.tolerance:
             return Status.OPTIMAL
-        return Status.TIME_LIMIT if time.perf_counter() >= until else otherwise
+        return Status.TIME_LIMIT if time.perf_counter() >= until else unsolved
 
     def _standing(self, data: Relaxation, method: InteriorPoint, own: float, pool: ThreadPoolExecutor) -> Standing:
         """What the iterate at hand is worth: a feasible point, and the bound at its prices."""
@@ -268,7 +268,7 @@ class RelaxationSolver:
         found = Standing.at_prices(data, at.room[1], lam, nu, pool)
         return found.with_jobs(data, standing.v, free, v), method.iterations
 
-    # All jobs put anew --------------------------------------------------------------------------------------------
+    # All jobs placed again --------------------------------------------------------------------------------------------
 
     def _respond(
         self, data: Relaxation, price: Floats, lam: Floats, nu: Floats, gap: float, pool: ThreadPoolExecutor

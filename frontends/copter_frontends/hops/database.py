@@ -125,7 +125,7 @@ class ThroughputDatabase:
             return None if row is None else IterationTimes.from_dict(json.loads(row[0]))
 
     def server_ratios(self) -> dict[tuple[str, str], float]:
-        """{(GPU type, server): how fast it is beside its type}: the mean over what jobs have in both layers (HP7)."""
+        """{(GPU type, server): how fast it is relative to its type}: mean over jobs with records in both layers (HP7)."""
         with self._reported("be read"):
             rows = self._sql.execute(
                 "SELECT s.gpu_type, s.server, SUM(s.observations * s.per_gpu / t.per_gpu) / SUM(s.observations) "
@@ -186,4 +186,4 @@ class ThroughputDatabase:
             ) from error
 
 
-MEND = "the file is left as it is: restore a copy, or give another path to begin anew"
+MEND = "the file is left as it is: restore a copy, or give another path to start afresh"

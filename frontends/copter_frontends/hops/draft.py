@@ -33,7 +33,7 @@ class Draft:
     held : mapping of job id to Shares
         What jobs have now.
     slowdown : callable (job id, group, GPUs, nodes) -> float
-        Speed on so many nodes beside that on as few as can be, at most 1.
+        Speed on so many nodes relative to that on the fewest possible, at most 1.
     stay_bonus : float
     """
 

@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import InvalidJobError, Job
 class ThroughputEstimator:
     """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
-    A type or theory answer for one server is multiplied by how fast that server has been beside its type, over all
+    A type or theory answer for one server is multiplied by how fast that server has been relative to its type, over all
     jobs. A job that was never profiled on a type cannot run there.
 
     Parameters
@@ -90,7 +90,7 @@ class ThroughputEstimator:
         return job.work_samples
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """How fast a server has been beside its type, 1 if nothing ran there."""
+        """How fast a server has been relative to its type, 1 if nothing ran there."""
         self._refresh()
         return self._speeds.get((gpu_type, server), 1.0)
 

@@ -80,7 +80,7 @@ def placed_program(
     free: Ints,
     slowdown: Callable[[str, int, int, int], float] | None = None,
 ) -> tuple[LinearProgram, list[PlacedColumn]]:
-    """(11)-(13) with (13) summed over jobs too: maximise over all columns, servers' rows first, then one row a job."""
+    """(11)-(13) with (13) summed over jobs too: maximise over all columns; rows of the servers, then of the jobs."""
     columns = [c for job, wish in wishes.items() for c in columns_of(job, wish, groups, free, slowdown=slowdown)]
     index = {job: len(free) + i for i, job in enumerate(wishes)}
     entries = [(server, j, float(gpus)) for j, c in enumerate(columns) for server, gpus in c.shares]

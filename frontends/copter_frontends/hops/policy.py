@@ -42,7 +42,7 @@ Wishing = Callable[[str], Wish]
 class HopsPolicy(RoundPolicy):
     """The Hops scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    Every `full_round_s` all GPUs that no pin holds are planned anew for the jobs of the service window; plans in
+    Every `full_round_s` all GPUs that no pin holds are planned again for the jobs of the service window; plans in
     between give only idle GPUs away, until the round ends for all. docs/hops.md derives the program from the paper.
 
     Parameters
@@ -58,7 +58,7 @@ class HopsPolicy(RoundPolicy):
     round_s, full_round_s : float
         Seconds between two plans, and between two plans of the whole cluster.
     stay_bonus : float
-        Gain that a job's present GPUs are worth beside others; 0 is the paper's objective.
+        Gain that a job's present GPUs are worth more than others; 0 is the paper's objective.
     rules : OfferRules, optional
     shim : HopsShim, optional
     speed_bin : float
@@ -412,7 +412,7 @@ class HopsPolicy(RoundPolicy):
         return group_servers(servers, self.book.throughputs.server_speed, self.speed_bin)
 
     def _regroup(self) -> bool:
-        """Group the servers anew if some have come or gone or are known better; whether the groups are others now."""
+        """Group the servers again if some have come or gone or are known better; whether the groups are others now."""
         version = self.book.throughputs.version
         if not self._stale and version == self._grouped_at:
             return False

@@ -21,7 +21,7 @@ class ServerGroup:
     gpus : int
         Of each server.
     speed : float
-        Mean speed beside the type.
+        Mean speed relative to the type.
     servers : tuple of str
         Their ids.
     """

@@ -28,7 +28,7 @@ class PlacedThroughputs(Protocol):
         """Samples of the whole job."""
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """How fast a server is beside its type; 1 where nothing is known."""
+        """How fast a server is relative to its type; 1 where nothing is known."""
 
 
 class ModelledThroughputs:

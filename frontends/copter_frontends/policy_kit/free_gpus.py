@@ -63,7 +63,7 @@ class FreeGpus:
                 self._set(node, self._free[node] + gpus)
 
     def find(self, gpus: int) -> Shares | None:
-        """Find room for a job on as few nodes as can be, sorted by node id; None if there is none."""
+        """Find room for a job on the fewest nodes possible, sorted by node id; None if there is none."""
         whole, rest = divmod(gpus, self._gpus_per_node)
         empty = self._by_free[self._gpus_per_node]
         if len(empty) < whole:

@@ -62,7 +62,7 @@ class NodeInventory:
         return node in self._free[gpu_type]
 
     def find(self, gpu_type: str, gpus: int, split: bool = False) -> Shares | None:
-        """Room for a job on as few nodes as can be; with `split` also over more, where it is free only there."""
+        """Room for a job on the fewest nodes possible; with `split` also over more, where it is free only there."""
         free = self._free[gpu_type]
         shares = free.find(gpus)
         return free.find_anywhere(gpus) if shares is None and split else shares
@@ -81,7 +81,7 @@ class NodeInventory:
         return [node for node, gpus in allocation.nodes if free.free_on(node) < gpus]
 
     def require_free(self, job_id: str, allocation: Allocation, held: Iterable[Allocation]) -> None:
-        """CapacityInUseError if an allocation does not fit beside others that cannot be moved."""
+        """CapacityInUseError if an allocation does not fit next to others that cannot be moved."""
         used: dict[str, int] = {}
         for other in held:
             for node, gpus in other.nodes:

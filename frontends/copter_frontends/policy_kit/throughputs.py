@@ -20,7 +20,7 @@ class Throughputs(Protocol):
     """Progress per second of a job, in a unit that is the same for all GPU types of the job: samples or iterations."""
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
-        """Units per second on `gpus` GPUs of a type, over as few nodes as can be; 0 where the job cannot run.
+        """Units per second on `gpus` GPUs of a type, over the fewest nodes possible; 0 where the job cannot run.
 
         `progress` is the fraction of the job that is done, 0 to 1, for sources in which the rate changes with it.
         """

@@ -48,7 +48,7 @@ class PolicyEntry:
         return replace(semantics, type_blind=True, charge="type_and_shape", pin_restoring=False)
 
     def take(self, jobs: Iterable[Job]) -> list[Job]:
-        """The jobs as the policy's paper has them: for a rigid one a workload's batch size is fixed, and no cap."""
+        """The jobs as the policy's paper has them: for a rigid one per workload's batch size is fixed, and no cap."""
         if not self.rigid:
             return list(jobs) if self.capped else [replace(job, max_batch_size=None) for job in jobs]
         return [replace(job, batch_size=job.batch_size or job.max_batch_size) for job in jobs]

@@ -45,7 +45,7 @@ def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
         caption = "Distance of each plan from its certified bound, (bound − objective) / (1 + |bound|)."
         found.append(Chart("gap", "Gap", caption, lambda a, t: _gap(a, t, measured)))
     if comparison:
-        caption = "The same programmes solved from where HiGHS stood (warm) and from nothing (cold)."
+        caption = "The same programs solved from where HiGHS stood (warm) and from nothing (cold)."
         found.append(Chart("highs", "Against HiGHS", caption, lambda a, t: _against_highs(a, t, comparison)))
     caption = "GPUs held as a share of the cluster, by type."
     found.append(Chart("utilisation", "Utilisation", caption, lambda a, t: _utilisation(a, t, every)))

@@ -20,7 +20,7 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     facts.add_column("value", justify="right")
     for name, value in headline(summary):
         facts.add_row(name, value)
-    times = Table(box=box.SIMPLE_HEAD, title="wall-clock time a round", title_justify="left")
+    times = Table(box=box.SIMPLE_HEAD, title="wall-clock time per round", title_justify="left")
     for name in ("", *_PERCENTILES, "max"):
         times.add_column(name, justify="right" if name else "left")
     for name, key in _STAGES:

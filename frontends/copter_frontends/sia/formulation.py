@@ -1,4 +1,4 @@
-"""Sia's LP on the differential model: one request a job, one column a configuration, one resource a GPU type."""
+"""Sia's LP on the differential model: one request per job, one column per configuration, one resource per GPU type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Floats = NDArray[np.float64]
 IDLE = -1  # column of a job without GPUs
 TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
 STAY_STEPS = 5  # more than the places of types and sizes can make up for, which is 4
-TIE_SPREAD, TIE_TURN = 0.25, 25  # jobs' steps fall by up to this share in order of arrival, anew after so many jobs
+TIE_SPREAD, TIE_TURN = (
+    0.25,
+    25,
+)  # steps fall by up to this share in order of arrival, over so many jobs
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 

@@ -47,7 +47,7 @@ class SiaPolicy:
     goodput : GoodputModel, optional
         Its applications are used; by default the project's own representative jobs.
     mode : {"full", "capped"}
-        Every whole-node size up to the cluster (as the thesis's scale experiments), or at most 64 GPUs a job (as the
+        Every whole-node size up to the cluster (as the thesis's scale experiments), or at most 64 GPUs per job (as the
         public simulator).
     objective : SiaObjective, optional
         Fairness power and queue-occupancy incentive.
@@ -186,7 +186,7 @@ class SiaPolicy:
                         f"cannot remove node {hit[0]!r} of type {gpu_type!r}: "
                         f"job {job_id!r} is pinned to it; unpin it first"
                     )
-            for job_id in self.held.keys() - self.pinned.keys():  # held anew in the next round, where there is room
+            for job_id in self.held.keys() - self.pinned.keys():  # held again in the next round, where there is room
                 self.formulation.pin(job_id, IDLE)
             self.cluster.remove_nodes(doomed)
             self.formulation.remove_gpus(gpu_type, count)
@@ -339,7 +339,7 @@ class SiaPolicy:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        """Make the formulation anew for the cluster as it is, with the jobs that are known."""
+        """Make the formulation again for the cluster as it is, with the jobs that are known."""
         old = getattr(self, "formulation", None)
         configurations = configurations_of(self.cluster, None if self.mode == "full" else CAPPED_GPUS)
         capacity = {name: self.cluster.capacity(name) for name in self.cluster.types}

@@ -158,7 +158,7 @@ def fill(assignment: Assignment) -> None:
 
 
 def upgrade(assignment: Assignment) -> None:
-    """Let running jobs grow into GPUs that nobody else can use, best gain first (S8)."""
+    """Let running jobs grow into GPUs that no other job can use, best gain first (S8)."""
     formulation = assignment.formulation
     if not assignment.left.any():
         return

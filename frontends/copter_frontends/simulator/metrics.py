@@ -1,4 +1,4 @@
-"""Figures of a simulation: one row a job, and a summary."""
+"""Figures of a simulation: one row per job, and a summary."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class JobTuner:
     Parameters
     ----------
     cluster : Cluster
-        Says how many GPUs a node has, and how many there are. Read once.
+        Says how many GPUs per node has, and how many there are. Read once.
     gpu_type : str, optional
         The type that jobs are tuned on; by default the cluster's only one.
     most_gpus : int

@@ -19,13 +19,13 @@ Throughputs = Mapping[str, Mapping[int, float]]
 """Steps per second of a model by the GPUs that it runs on."""
 
 
-def find_throughputs(*beside: str | Path) -> Path | None:
+def find_throughputs(*next_to: str | Path) -> Path | None:
     """The file ``profiles/gavel/isolated_throughputs_flat.csv`` of the data directory, or of one above a given file.
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
     roots = [Path(os.environ.get("COPTER_DATA", "../shared/data"))]
-    roots += [folder for path in beside for folder in Path(path).resolve().parents]
+    roots += [folder for path in next_to for folder in Path(path).resolve().parents]
     places = (root / "profiles" / "gavel" / "isolated_throughputs_flat.csv" for root in roots)
     return next((place for place in places if place.is_file()), None)
 

@@ -10,12 +10,12 @@ from copter.errors import SettingsError
 from copter_frontends.baselines.gavel import (
     GavelObjective,
     GavelPolicy,
-    GavelProgrammes,
+    GavelPrograms,
     JobFacts,
-    LevelProgramme,
+    LevelProgram,
     Request,
     RoundMechanism,
-    SumProgramme,
+    SumProgram,
 )
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
@@ -28,7 +28,7 @@ def facts(*rate: float, **others: float) -> JobFacts:
 
 
 def solve(objective: GavelObjective, capacity: dict[str, int], **jobs: JobFacts):
-    return GavelProgrammes(objective, capacity).solve(capacity, jobs)
+    return GavelPrograms(objective, capacity).solve(capacity, jobs)
 
 
 def test_max_sum_throughput_gives_each_type_to_whom_it_adds_most():
@@ -99,7 +99,7 @@ def test_jobs_that_are_alike_have_equal_shares():
 def test_the_programmes_agree_with_highs_after_edits(seed: int):
     rng = np.random.default_rng(seed)
     capacity = {"a": 8, "b": 4, "c": 12}
-    sums, levels = SumProgramme(capacity), LevelProgramme(capacity)
+    sums, levels = SumProgram(capacity), LevelProgram(capacity)
     alive: dict[str, Request] = {}
     for step in range(6):
         for i in range(int(rng.integers(1, 6))):
@@ -109,8 +109,8 @@ def test_the_programmes_agree_with_highs_after_edits(seed: int):
         for gone in rng.permutation(list(alive))[: len(alive) // 3]:
             del alive[str(gone)]
         capacity["b"] = int(rng.integers(4, 9))
-        for programme in (sums, levels):
-            programme.edit(capacity, alive)
+        for program in (sums, levels):
+            program.edit(capacity, alive)
         one, two = sums.solve(), levels.solve()
         expected_sum, expected_level = _by_highs(capacity, alive)
         assert one.objective == pytest.approx(expected_sum, rel=1e-5)

@@ -39,7 +39,7 @@ def test_its_size_follows_the_arrivals_hour_by_hour() -> None:
     for number in range(240):
         profiler.submit(f"job-{number}", 4, 15.0 * number)
     profiler.step(3600.0, 8, 800)
-    assert profiler.gpus == 80  # 960 GPUs an hour for 300 s each
+    assert profiler.gpus == 80  # 960 GPUs per hour for 300 s each
     profiler.step(3900.0, 8, 800)
     assert profiler.gpus == 80
     crowded = Profiler()

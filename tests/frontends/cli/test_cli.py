@@ -77,7 +77,7 @@ def test_the_table_and_the_plain_progress_lines(capsys):
     assert code == 0
     assert "fifo on 16 GPUs" in out
     assert "average JCT" in out
-    assert "wall-clock time a round" in out
+    assert "wall-clock time per round" in out
     lines = [line for line in err.splitlines() if line.startswith("round ")]
     assert len(lines) == 10
     assert lines[0].startswith("round 2/20: ")
@@ -126,7 +126,7 @@ BAD = {
     "'clairvoyant' is not one of": ["simulate", "clairvoyant", "--gpus", "8"],
     "0 is not in the range": ["simulate", "fifo", "--gpus", "8", "--rounds", "0"],
     "Invalid value for '--hours'": ["simulate", "fifo", "--gpus", "8", "--hours", "-1"],
-    "solves no linear programme": ["simulate", "fifo", "--gpus", "8", "--compare", "highs"],
+    "solves no linear program": ["simulate", "fifo", "--gpus", "8", "--compare", "highs"],
     "No such option '--colour'": ["simulate", "fifo", "--colour", "red"],
     "No such command 'fly'": ["fly"],
     "Missing": ["simulate"],

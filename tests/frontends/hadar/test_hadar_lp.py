@@ -100,18 +100,18 @@ def test_an_edited_model_solves_to_the_same_as_one_built_anew_and_as_highs() -> 
     terms = RoundTerms(3960.0, 360.0, 10.0, 0.05, made.capacity)
     made.refresh(terms)
     warm = made.solve()
-    anew = HadarFormulation(made.types, made.capacity.copy(), made.utility, Settings(threads=1))
+    again = HadarFormulation(made.types, made.capacity.copy(), made.utility, Settings(threads=1))
     book = made.book
     for row in reversed(range(len(book))):  # in another order
         job = book.jobs[row]
-        anew.book.add(job, int(book.gpus[row]), float(book.total[row]), book.rates[row].copy())
-        anew.book.progress[anew.book.row(job.id)] = book.progress[row]
+        again.book.add(job, int(book.gpus[row]), float(book.total[row]), book.rates[row].copy())
+        again.book.progress[again.book.row(job.id)] = book.progress[row]
         if book.held[row].any():
-            anew.hold(job.id, book.held[row].copy(), bool(book.spread[row]))
-    anew.refresh(terms)
-    cold = anew.solve()
-    assert anew.scale == made.scale
+            again.hold(job.id, book.held[row].copy(), bool(book.spread[row]))
+    again.refresh(terms)
+    cold = again.solve()
+    assert again.scale == made.scale
     assert before.objective != pytest.approx(warm.objective, rel=1e-3), "the edits must matter"
     assert warm.objective == pytest.approx(cold.objective, rel=2e-6)
-    assert warm.objective == pytest.approx(optimum(anew.model), rel=2e-6)
+    assert warm.objective == pytest.approx(optimum(again.model), rel=2e-6)
     assert cold.objective <= warm.bound * (1 + 1e-6)

@@ -215,7 +215,7 @@ def test_a_packing_that_does_not_exist_is_refused() -> None:
 def test_nodes_of_another_size_are_refused() -> None:
     cluster = Cluster.of({"a": (1, 8)})
     cluster.nodes["odd"] = Node("odd", "a", 4)
-    with pytest.raises(PlacementError, match="'odd' has 4 GPUs of type 'a', which is of 8 GPUs a node"):
+    with pytest.raises(PlacementError, match="'odd' has 4 GPUs of type 'a', which is of 8 GPUs per node"):
         Placer(cluster).place({}, {})
     cluster.nodes["odd"] = Node("odd", "z", 4)
     with pytest.raises(PlacementError, match="'odd' has 4 GPUs of type 'z', which is unknown"):

@@ -130,7 +130,7 @@ def test_a_placement_is_always_found_and_moves_only_what_must(counts: dict[str, 
 @given(clusters, st.integers(0, 2**32))
 def test_evicting_smaller_jobs_is_enough_for_powers_of_two(counts: dict[str, tuple[int, int]], seed: int) -> None:
     def refuse(*_: object) -> None:
-        pytest.fail("packed a whole type anew although eviction is enough")
+        pytest.fail("packed a whole type again although eviction is enough")
 
     rng, cluster = random.Random(seed), Cluster.of(counts)
     placer, wanted, previous = Placer(cluster), Wanted(), dict[str, Allocation]()

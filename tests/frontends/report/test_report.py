@@ -45,7 +45,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def result() -> SimulationResult:
-    """A FIFO run whose records carry a gap and prices too, as those of a policy with a programme do."""
+    """A FIFO run whose records carry a gap and prices too, as those of a policy with a program do."""
     cluster = named_cluster("sia-het")
     jobs = generate_day(40, 4.0, seed=1)
     simulation = Simulation(cluster, jobs, FifoPolicy(cluster), GoodputModel(configurations_of(cluster)))

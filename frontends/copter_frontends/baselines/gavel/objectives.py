@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Settings
-from copter_frontends.baselines.gavel.programs import LevelProgramme, Request, Shares, SumProgramme
+from copter_frontends.baselines.gavel.programs import LevelProgram, Request, Shares, SumProgram
 
 Floats = NDArray[np.float64]
 
@@ -63,8 +63,8 @@ def isolated_rate(facts: JobFacts, capacity: Floats, jobs: int) -> float:
     return float(facts.rate @ isolated_share(capacity, jobs, facts.gpus))
 
 
-class GavelProgrammes:
-    """Solves an objective, keeping its linear programmes from one call to the next.
+class GavelPrograms:
+    """Solves an objective, keeping its linear programs from one call to the next.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class GavelProgrammes:
         self, objective: GavelObjective, capacity: Mapping[str, int], settings: Settings | None = None
     ) -> None:
         self.objective = objective
-        self.sums = SumProgramme(capacity, settings)
-        self.levels = LevelProgramme(capacity, settings)
+        self.sums = SumProgram(capacity, settings)
+        self.levels = LevelProgram(capacity, settings)
 
     @property
     def variables(self) -> int:
-        """Columns of the programme as it was last solved."""
+        """Columns of the program as it was last solved."""
         summed = self.objective is GavelObjective.MAX_SUM_THROUGHPUT
         return (self.sums if summed else self.levels).model.n_columns
 
@@ -113,7 +113,7 @@ class GavelProgrammes:
     def _finish_time_fairness(
         self, capacity: Mapping[str, int], counts: Floats, jobs: Mapping[str, JobFacts]
     ) -> Shares:
-        """min over x of the largest rho_m, by bisection on rho with a feasibility programme each (B7)."""
+        """min over x of the largest rho_m, by bisection on rho with a feasibility program each (B7)."""
         alone = {j: isolated_rate(facts, counts, len(jobs)) for j, facts in jobs.items()}
         ideal = {j: facts.isolated_s + facts.work_left / alone[j] for j, facts in jobs.items()}
         best = {j: facts.age_s + facts.work_left / float(facts.rate.max()) for j, facts in jobs.items()}

@@ -1,6 +1,6 @@
-"""Gavel's linear programmes on copter's differential model (docs/baselines.md, B4-B6).
+"""Gavel's linear programs on copter's differential model (docs/baselines.md, B4-B6).
 
-x_mj is the fraction of its time that job m spends on GPU type j. Both programmes live on between the rounds: an edit
+x_mj is the fraction of its time that job m spends on GPU type j. Both programs live on between the rounds: an edit
 touches the jobs that it is about, and a solve starts from where the last one ended.
 """
 
@@ -24,7 +24,7 @@ ROUNDING = 1e-6  # relative; levels that differ by less are equal
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a job asks of a programme: a value per unit of time on each type (types,), and the GPUs it takes there."""
+    """What a job asks of a program: a value per unit of time on each type (types,), and the GPUs it takes there."""
 
     value: Floats
     gpus: int
@@ -40,7 +40,7 @@ class Shares:
     prices: Mapping[str, float]
 
 
-class Programme(SessionHolder, ABC):
+class Program(SessionHolder, ABC):
     """Jobs as requests of a model, one column for each GPU type that the job has a value on."""
 
     def __init__(self, capacity: Mapping[str, float], settings: Settings | None = None) -> None:
@@ -93,7 +93,7 @@ class Programme(SessionHolder, ABC):
         return x
 
 
-class SumProgramme(Programme):
+class SumProgram(Program):
     """max sum_mj value_mj x_mj; sum_j x_mj <= time_m; sum_m gpus_m x_mj <= GPUs_j; x >= 0 (B4)."""
 
     def _add(self, job_id: str, request: Request) -> None:
@@ -112,7 +112,7 @@ class SumProgramme(Programme):
         return Shares(x, solution.objective, solution.bound, self._prices(solution))
 
 
-class LevelProgramme(Programme):
+class LevelProgram(Program):
     """max_x min_m sum_j value_mj x_mj under the same limits, by Newton's method on the level (B5).
 
     At a level t the model is max sum_mj u_mj with u_mj = value_mj x_mj, sum_j u_mj <= t for every job: t can be reached

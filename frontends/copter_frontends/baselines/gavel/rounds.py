@@ -56,7 +56,7 @@ class RoundMechanism:
             self._received_s[job_id][self._column[kind]] += elapsed_s
 
     def reset(self) -> None:
-        """Add what jobs should have had and did not have to their deficits, and start the clocks anew (B11)."""
+        """Add what jobs should have had and did not have to their deficits, and start the clocks again (B11)."""
         for job_id, share in self.share.items():
             self.deficit_s[job_id] += share * self._since_reset_s[job_id] - self._received_s[job_id]
             self._received_s[job_id][:] = 0.0
