@@ -97,7 +97,7 @@ def run(gpus: int, rounds: int, seed: int, utility: str, highs: bool, threads: i
     total = sum(times.values())
     assert isinstance(total, np.ndarray)
     mixed = [sum(bool(a.mixture) for a in plan.allocations.values()) for plan in counted]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "gpus": gpus,
         "jobs": len(day.progress),
         "running": len(counted[-1].allocations),
@@ -110,8 +110,8 @@ def run(gpus: int, rounds: int, seed: int, utility: str, highs: bool, threads: i
         "used": sum(a.gpus for a in counted[-1].allocations.values()) / gpus,
     }
     if comparison is not None:
-        found["highs"] = comparison.summary()
-    return found
+        result["highs"] = comparison.summary()
+    return result
 
 
 def main() -> None:

@@ -110,7 +110,7 @@ def run(gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int
     stages = ("edit", "solve", "shim", "place")
     times = {stage: np.array([plan.timings[stage] for plan in counted]) for stage in stages}
     total = np.sum(list(times.values()), axis=0)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "gpus": gpus,
         "servers": len(day.policy.groups.ids),
         "queue": len(day.policy.jobs),
@@ -126,8 +126,8 @@ def run(gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int
         "used": sum(a.gpus for a in counted[-1].allocations.values()) / gpus,
     }
     if comparison is not None:
-        found["highs"] = comparison.summary()
-    return found
+        result["highs"] = comparison.summary()
+    return result
 
 
 def main() -> None:

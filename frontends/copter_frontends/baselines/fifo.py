@@ -36,9 +36,9 @@ class FifoPolicy(RoundPolicy):
         """Start what fits, in order of submission. Takes no notice of the deadline: it has nothing to search."""
         full: set[tuple[str, int]] = set()  # (type, GPUs) for which there is no room
         for job_id in [j for j in self.queue() if j not in self.held]:
-            found = self._place(self.jobs[job_id], full)
-            if found is not None:
-                self.hold(job_id, found)
+            result = self._place(self.jobs[job_id], full)
+            if result is not None:
+                self.hold(job_id, result)
             elif not self.backfill:
                 break
         return Choice({j: (held.gpu_type, held.gpus) for j, held in self.held.items() if j not in self.pins})

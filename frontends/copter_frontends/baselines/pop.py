@@ -199,15 +199,15 @@ class PopPolicy:
 
     def _prices(self, plans: list[Plan]) -> dict[str, float]:
         """Mean of the parts' prices, weighed by their GPUs of the type."""
-        found = {}
+        result = {}
         for kind in self.cluster.types:
             gpus = [0] * len(plans)
             for node in self.cluster.nodes_of(kind):
                 gpus[self._part_of_node[node.id]] += node.gpus
             total = sum(gpus)
             priced = sum(count * plan.prices.get(kind, 0.0) for count, plan in zip(gpus, plans, strict=True))
-            found[kind] = priced / total if total else 0.0
-        return found
+            result[kind] = priced / total if total else 0.0
+        return result
 
 
 def deal(cluster: Cluster, parts: int) -> list[list[str]]:

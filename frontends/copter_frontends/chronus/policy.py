@@ -255,14 +255,14 @@ class ChronusPolicy(RoundPolicy):
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Ways to run a job: one per GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
-        found = []
+        result = []
         for number, kind in enumerate(self.nodes.types):
             for gpus in self._counts(job, kind):
                 rate = self.throughputs.rate(job, kind, gpus)
                 if rate > 0:
                     taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                    found.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
-        return tuple(found)
+                    result.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
+        return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:
         """What a job asks for, and in elastic mode the sizes of its range that consolidate."""

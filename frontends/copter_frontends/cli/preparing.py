@@ -88,11 +88,11 @@ def _profiles(asked: SimulateOptions) -> Mapping[str, ProfiledApplication] | Non
         return read_profiles(asked.profiles)
     if PRESETS[asked.semantics].training == "exact":
         return None
-    found = find_profiles(*([asked.trace] if asked.trace else []))
-    if found is None:
+    result = find_profiles(*([asked.trace] if asked.trace else []))
+    if result is None:
         complain("no measured profiles found (COPTER_DATA, --profiles): jobs train by the fitted constants")
         return None
-    return read_profiles(found)
+    return read_profiles(result)
 
 
 def _work(word: str) -> Literal["trace", "full"]:

@@ -132,10 +132,10 @@ class MeasuredSteps:
             mean = np.column_stack([np.bincount(where.ravel(), self._values[:, k]) / count for k in (0, 1)])
             self._space = LinearNDInterpolator(points, mean), NearestNDInterpolator(points, mean, rescale=True)
         inside, outside = self._space
-        found = inside([nodes, gpus, local])[0]
-        if np.isnan(found).any():
-            found = outside([nodes, gpus, local])[0]
-        return float(found[0]), float(found[1])
+        result = inside([nodes, gpus, local])[0]
+        if np.isnan(result).any():
+            result = outside([nodes, gpus, local])[0]
+        return float(result[0]), float(result[1])
 
 
 def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -> dict[str, ProfiledApplication]:

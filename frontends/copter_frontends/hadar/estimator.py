@@ -56,8 +56,8 @@ class ThroughputEstimator:
             own = np.where(seen, per_gpu - speed, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
             several = seen & (seen.sum(axis=1) > 1)[:, None]  # a job seen on one type says nothing of the others
             count = several.sum(axis=0)
-            found = np.where(several, per_gpu - own[:, None], 0.0).sum(axis=0) / np.maximum(count, 1)
-            speed = np.where(count > 0, found, 0.0)
+            result = np.where(several, per_gpu - own[:, None], 0.0).sum(axis=0) / np.maximum(count, 1)
+            speed = np.where(count > 0, result, 0.0)
         return np.asarray(speed)
 
 

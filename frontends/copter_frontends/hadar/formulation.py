@@ -261,14 +261,14 @@ class HadarFormulation:
 def bundle_values(book: JobBook, values: RoundValues, bundles: NDArray[np.int64]) -> Floats:
     """Worth of the GPUs that each job is given, (n,): what it has, W_j of one type, or a mixture (H4, H5)."""
     n = len(book)
-    found = np.zeros(n)
+    result = np.zeros(n)
     rows = np.flatnonzero(bundles.sum(axis=1) > 0)
     if len(rows) == 0:
-        return found
+        return result
     used = bundles[rows] > 0
     slowest = np.argmin(np.where(used, values.rate[rows], np.inf), axis=1)
     single = used.sum(axis=1) == 1
     worth = np.where(single, values.pure[rows, slowest], values.mixed[rows, slowest])
     same = (bundles[rows] == book.held[rows]).all(axis=1)
-    found[rows] = np.where(same, values.own[rows], np.maximum(worth, NO_VALUE))
-    return found
+    result[rows] = np.where(same, values.own[rows], np.maximum(worth, NO_VALUE))
+    return result

@@ -70,11 +70,11 @@ class Servers:
         shares: dict[str, int] = {}
         used = np.flatnonzero(bundle).tolist()
         for q in used:
-            found = self.nodes.find(self.types[q], int(bundle[q]), split=True)
-            assert found is not None, "a bundle was asked for that the free GPUs do not allow"
+            result = self.nodes.find(self.types[q], int(bundle[q]), split=True)
+            assert result is not None, "a bundle was asked for that the free GPUs do not allow"
             if len(used) == 1:
-                return Allocation(self.types[q], int(bundle[q]), found)
-            shares.update(found)
+                return Allocation(self.types[q], int(bundle[q]), result)
+            shares.update(result)
         return self.allocation(shares, rates)
 
     def allocation(self, shares: Mapping[str, int], rates: Sequence[float]) -> Allocation:
@@ -96,10 +96,10 @@ class Servers:
 
     def bundle(self, allocation: Allocation) -> Ints:
         """GPUs of each type of an allocation, (types,)."""
-        found = np.zeros(len(self.types), dtype=np.int64)
+        result = np.zeros(len(self.types), dtype=np.int64)
         for name, gpus in allocation.by_type.items():
-            found[self.types.index(name)] = gpus
-        return found
+            result[self.types.index(name)] = gpus
+        return result
 
     def capacity(self) -> Ints:
         """GPUs of each type, (types,)."""

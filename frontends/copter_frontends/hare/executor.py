@@ -89,11 +89,11 @@ def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: 
 
     `kept` and `mb` are the kept models' jobs and sizes, newest first, -1 for none.
     """
-    found, count = False, 0
+    result, count = False, 0
     room = capacity_mb - running_mb
     for k in range(kept.shape[0]):
         if kept[k] == job:
-            found = True
+            result = True
         elif kept[k] >= 0 and mb[k] <= room and count < kept.shape[0] - 1:
             room -= mb[k]
             kept[count], mb[count] = kept[k], mb[k]
@@ -103,7 +103,7 @@ def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: 
     kept[0], mb[0] = job, own_mb
     for k in range(count + 1, kept.shape[0]):
         kept[k] = -1
-    return found
+    return result
 
 
 @_compiled

@@ -125,20 +125,20 @@ class InteriorPoint:
         self.iterations += 1
         return True
 
-    def _correct(self, pool: ThreadPoolExecutor, target: float, found: Direction) -> Direction:
+    def _correct(self, pool: ThreadPoolExecutor, target: float, result: Direction) -> Direction:
         """Gondzio's correctors, while they lengthen the step."""
         for _ in range(CORRECTORS):
-            self._aim_central(pool, target, min(1.0, 1.1 * found[0] + 0.1), min(1.0, 1.1 * found[1] + 0.1))
+            self._aim_central(pool, target, min(1.0, 1.1 * result[0] + 0.1), min(1.0, 1.1 * result[1] + 0.1))
             self._swap()
             wider = self._direction(pool)
-            gain = (wider[0] + wider[1]) / (found[0] + found[1])
+            gain = (wider[0] + wider[1]) / (result[0] + result[1])
             if gain < 1.0:
                 self._swap()
                 break
-            found = wider
+            result = wider
             if gain < LEAST_GAIN:
                 break
-        return found
+        return result
 
     def _swap(self) -> None:
         """Put the step aside, and take the one put aside before."""
@@ -245,10 +245,10 @@ class InteriorPoint:
         parts: list[Floats] = [np.zeros(6) for _ in self.ranges]
         rest = (jobs, point, self.kept, products, self.rows, dy, step, self.dinner)
         self._each(pool, lambda span, part: substitute(*span, *rest, part), parts)
-        found = np.array(parts)
-        primal = min(1.0 / max(float(found[:, 0].max()), BACK), _longest(room[0], droom[0]))
-        dual = min(1.0 / max(float(found[:, 1].max()), BACK), _longest(room[1], droom[1]))
-        sums = found[:, 2:].sum(axis=0)
+        result = np.array(parts)
+        primal = min(1.0 / max(float(result[:, 0].max()), BACK), _longest(room[0], droom[0]))
+        dual = min(1.0 / max(float(result[:, 1].max()), BACK), _longest(room[1], droom[1]))
+        sums = result[:, 2:].sum(axis=0)
         sums += [(room[0] * room[1]).sum(), (room[0] * droom[1]).sum(), (room[1] * droom[0]).sum(), 0.0]
         sums[3] += (droom[0] * droom[1]).sum()
         return min(primal, 1.0 / BACK), min(dual, 1.0 / BACK), sums

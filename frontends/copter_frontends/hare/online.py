@@ -114,10 +114,10 @@ class OnlineHare:
         if grid is None or now >= grid.edges[-1]:
             grid = TimeGrid.geometric(now, now + 2.0 * (horizon - now), self.growth)
         grid = grid.rolled(now).until(horizon) if now > grid.edges[0] else grid.until(horizon)
-        found = self.solver.solve(part, grid)
-        self.events.append(Event(now, part.n_jobs, grid.intervals, found.iterations, found.solve_time_s, found.warm))
+        result = self.solver.solve(part, grid)
+        self.events.append(Event(now, part.n_jobs, grid.intervals, result.iterations, result.solve_time_s, result.warm))
         cut = Chunks.cut(part, size)
-        order = middle_order(part, cut, found.mean_busy_s)
+        order = middle_order(part, cut, result.mean_busy_s)
         return part, schedule_in_order(part, cut, order, self.rule, free_s=np.maximum(free, now)), grid
 
     def _commit(

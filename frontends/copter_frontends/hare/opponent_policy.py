@@ -70,8 +70,8 @@ class OpponentPolicy(GangPolicy):
         instance = HareInstance.of(jobs, self.capacity())
         rule, busy_s, waiting = RULES[self.scheme](instance, True), self._busy_s(), list(range(len(jobs)))
         kind = gpu_type_of(instance)
-        while waiting and (found := rule(waiting, busy_s)) is not None:
-            at, gpus = found
+        while waiting and (result := rule(waiting, busy_s)) is not None:
+            at, gpus = result
             waiting.remove(at)
             on = instance.gpu_types[int(kind[gpus[0]])]
             wanted[jobs[at].id], busy_s[gpus] = (on, len(gpus)), jobs[at].train_s[on]

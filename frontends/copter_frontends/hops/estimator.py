@@ -109,11 +109,11 @@ class ThroughputEstimator:
         return self.database.on_server(self._key(job), gpu_type, server, gpus, nodes)
 
     def _read(self, key: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float:
-        found = self.database.on_server(key, gpu_type, server, gpus, nodes)
-        if found is not None:
-            return found
-        found = self.database.on_type(key, gpu_type, gpus, nodes)
-        if found is None:
+        result = self.database.on_server(key, gpu_type, server, gpus, nodes)
+        if result is not None:
+            return result
+        result = self.database.on_type(key, gpu_type, gpus, nodes)
+        if result is None:
             parts = self.database.theory(key, gpu_type)
-            found = 0.0 if parts is None else parts.throughput(gpus, nodes)
-        return found * self._speeds.get((gpu_type, server), 1.0)
+            result = 0.0 if parts is None else parts.throughput(gpus, nodes)
+        return result * self._speeds.get((gpu_type, server), 1.0)

@@ -47,7 +47,7 @@ def columns_of(
     slowdown : callable (job, group, GPUs, nodes) -> float, optional
         As for :class:`.Draft`.
     """
-    offers, found = wish.offers, []
+    offers, result = wish.offers, []
 
     def value_of(kind: int, gpus: int, shares: Shares) -> float:
         gains = []
@@ -65,13 +65,13 @@ def columns_of(
     }
     for gpus in offers.requirements.sizes:
         alone = [((server, gpus),) for server in np.flatnonzero(free >= gpus).tolist()]
-        found += [PlacedColumn(job, shares, value_of(PACKED, gpus, shares)) for shares in alone]
+        result += [PlacedColumn(job, shares, value_of(PACKED, gpus, shares)) for shares in alone]
         for same in servers.values():
             for start in range(len(same)):
                 shares = _window(same[start:], free, gpus)
                 if shares is not None and len(shares) > 1:
-                    found.append(PlacedColumn(job, shares, value_of(SPREAD, gpus, shares)))
-    return [each for each in found if each.value > 0]
+                    result.append(PlacedColumn(job, shares, value_of(SPREAD, gpus, shares)))
+    return [each for each in result if each.value > 0]
 
 
 def placed_program(

@@ -394,11 +394,11 @@ class HopsPolicy(RoundPolicy):
 
     def _type_prices(self, solution: Solution) -> dict[str, float]:
         """Worth of one more GPU of each type: the largest over its groups."""
-        found = dict.fromkeys(self.nodes.types, 0.0)
+        result = dict.fromkeys(self.nodes.types, 0.0)
         for row, price in zip(self.formulation.rows, self.formulation.prices(solution).tolist(), strict=True):
             kind = self.groups.groups[row[1]].gpu_type
-            found[kind] = max(found[kind], price) if row[0] == "gpus" else found[kind]
-        return found
+            result[kind] = max(result[kind], price) if row[0] == "gpus" else result[kind]
+        return result
 
     def _allocation(self, shares: Shares) -> Allocation:
         kind = self.groups.groups[int(self.groups.group[shares[0][0]])].gpu_type

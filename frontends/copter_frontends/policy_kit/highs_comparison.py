@@ -97,9 +97,9 @@ class HighsComparison:
             self._model = policy.formulation.model
             self._mirror = HighsMirror(policy.formulation.model, primal=self.every == 1)
         assert self._mirror is not None
-        found = self._cold(index) if cold else self._warm(index, "warm")
-        self.rounds.append(found)
-        return found
+        result = self._cold(index) if cold else self._warm(index, "warm")
+        self.rounds.append(result)
+        return result
 
     def _cold(self, index: int) -> ComparedRound:
         assert self._mirror is not None

@@ -124,10 +124,10 @@ def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How often deadlines are missed, where the jobs have any."""
     if "deadlines" not in summary:
         return []
-    found = summary["deadlines"]
+    result = summary["deadlines"]
     return [
-        ("jobs with deadlines", f"{found['jobs']:,}"),
-        ("weighted deadline-miss rate", number(found["weighted_miss_rate"], "{:.1%}")),
+        ("jobs with deadlines", f"{result['jobs']:,}"),
+        ("weighted deadline-miss rate", number(result["weighted_miss_rate"], "{:.1%}")),
     ]
 
 

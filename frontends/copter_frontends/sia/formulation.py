@@ -130,9 +130,9 @@ class SiaFormulation(SessionHolder):
         self._arrivals += 1
         state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        found = self.column_sets.of(self._live(job), self.model)
-        state.columns, state.local = found.columns, found.local
-        self.model.add_request(job.id, self._whole(state, 1.0), template=found.template, integer=True)
+        result = self.column_sets.of(self._live(job), self.model)
+        state.columns, state.local = result.columns, result.local
+        self.model.add_request(job.id, self._whole(state, 1.0), template=result.template, integer=True)
         state.clamped = True
         self.jobs[job.id] = state
 
@@ -292,9 +292,9 @@ class SiaFormulation(SessionHolder):
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
-        found = np.full(len(self.gpus), INVALID_VALUE)
-        found[self.jobs[job_id].columns] = self.model.cost(job_id)
-        return found
+        result = np.full(len(self.gpus), INVALID_VALUE)
+        result[self.jobs[job_id].columns] = self.model.cost(job_id)
+        return result
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -366,11 +366,11 @@ class SiaFormulation(SessionHolder):
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
         """The job's own column of a configuration; InvalidJobError where it has none."""
-        found = int(state.local[column])
-        if found < 0:
+        result = int(state.local[column])
+        if result < 0:
             place = self.configurations[column]
             raise InvalidJobError(f"job {job_id!r}: it cannot run on {place.gpus} GPUs of {place.gpu_type!r}")
-        return found
+        return result
 
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""

@@ -48,18 +48,18 @@ def read_throughputs(path: str | Path, gpu_type: str = REFERENCE_TYPE) -> Throug
     header = next(rows, (0, []))[1]
     if not {column.strip() for column in header}.issuperset(COLUMNS):
         raise TraceError(f"{path}: no file of throughputs: its header lacks one of {','.join(COLUMNS)}")
-    columns, found = Columns(header), dict[str, dict[int, float]]()
+    columns, result = Columns(header), dict[str, dict[int, float]]()
     for line_number, row in rows:
         try:
             columns.check(row)
             if columns.text(row, "gpu_type") == gpu_type:
                 gpus, rate = columns.count(row, "scale_factor"), columns.number(row, "steps_per_s")
-                found.setdefault(columns.text(row, "job_type"), {})[gpus] = rate
+                result.setdefault(columns.text(row, "job_type"), {})[gpus] = rate
         except BadFieldError as error:
             raise TraceError(f"{path}: line {line_number}: {error}") from None
-    if not found:
+    if not result:
         raise TraceError(f"{path}: says nothing of GPU type {gpu_type!r}")
-    return found
+    return result
 
 
 def with_durations(trace: Trace, throughputs: Throughputs) -> Trace:

@@ -96,13 +96,13 @@ class GavelPrograms:
             self.sums.edit(capacity, {j: Request(facts.rate, facts.gpus) for j, facts in jobs.items()})
             return alike(self.sums.solve(), {j: (facts.rate.tobytes(), facts.gpus) for j, facts in jobs.items()})
         if self.objective is GavelObjective.FINISH_TIME_FAIRNESS:
-            found = self._finish_time_fairness(capacity, counts, jobs)
+            result = self._finish_time_fairness(capacity, counts, jobs)
         else:
             values = {j: facts.rate / self._need(facts, counts) for j, facts in jobs.items()}
             self.levels.edit(capacity, {j: Request(values[j], facts.gpus) for j, facts in jobs.items()})
-            found = self.levels.solve()
+            result = self.levels.solve()
         every = {j: (f.rate.tobytes(), f.gpus, f.work_left, f.age_s, f.isolated_s, f.weight) for j, f in jobs.items()}
-        return alike(self._with_leftovers(found, capacity, jobs), every)
+        return alike(self._with_leftovers(result, capacity, jobs), every)
 
     def _need(self, facts: JobFacts, capacity: Floats) -> float:
         """Units of rate that count as one: w T_prop / gpus for max-min fairness, the work left for makespan (B5)."""
@@ -137,18 +137,18 @@ class GavelPrograms:
                 low = rho
         return Shares(x, -high, -min(low, high), prices)
 
-    def _with_leftovers(self, found: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
+    def _with_leftovers(self, result: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
         """Time and GPUs that the objective leaves over go by a sum of rates, each over the job's best (B8)."""
         left = {kind: float(gpus) for kind, gpus in capacity.items()}
         for j, facts in jobs.items():
-            for kind, share in zip(capacity, found.x[j], strict=True):
+            for kind, share in zip(capacity, result.x[j], strict=True):
                 left[kind] -= facts.gpus * float(share)
         room = {kind: max(gpus, 0.0) for kind, gpus in left.items()}
         requests = {j: Request(facts.rate / facts.rate.max(), facts.gpus) for j, facts in jobs.items()}
         self.sums.edit(room, requests)
-        more = self.sums.solve({j: 1.0 - float(found.x[j].sum()) for j in jobs})
-        x = {j: np.clip(found.x[j] + more.x[j], 0.0, 1.0) for j in jobs}
-        return Shares(x, found.objective, found.bound, found.prices)
+        more = self.sums.solve({j: 1.0 - float(result.x[j].sum()) for j in jobs})
+        x = {j: np.clip(result.x[j] + more.x[j], 0.0, 1.0) for j in jobs}
+        return Shares(x, result.objective, result.bound, result.prices)
 
 
 def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:

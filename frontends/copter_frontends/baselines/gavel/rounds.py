@@ -73,11 +73,11 @@ class RoundMechanism:
         if not self.share:
             return {}
         total = np.sum(list(self.time_s.values()), axis=0)
-        found = {}
+        result = {}
         for job_id, share in self.share.items():
             part = np.divide(self.time_s[job_id], total, out=np.zeros_like(total), where=total > 0)
-            found[job_id] = np.where(part > 0, share / np.where(part > 0, part, 1.0), share * STARVED)
-        return found
+            result[job_id] = np.where(part > 0, share / np.where(part > 0, part, 1.0), share * STARVED)
+        return result
 
     def select(
         self, room: Mapping[str, int], gpus: Mapping[str, int], runs: Mapping[str, Floats], one_queue: bool = False

@@ -138,12 +138,12 @@ class PolluxPolicy(RoundPolicy):
     def _present(self, ids: list[str], names: list[tuple[str, str]], problem: Problem) -> Ints:
         """What the jobs have, as an individual; jobs that no longer may have it begin with nothing."""
         at = {node: column for column, (_, node) in enumerate(names)}
-        found = np.zeros((len(ids), len(names)), dtype=np.int64)
+        result = np.zeros((len(ids), len(names)), dtype=np.int64)
         for row, job_id in enumerate(ids):
             held = self.held.get(job_id)
             if held is not None:
                 for node, gpus in held.nodes:
-                    found[row, at[node]] = gpus
-        kind, size = problem.sizes(found[None])
+                    result[row, at[node]] = gpus
+        kind, size = problem.sizes(result[None])
         runs = problem.speedup[np.arange(len(ids)), kind[0], np.minimum(size[0], problem.speedup.shape[2] - 1)] > 0
-        return np.where(runs[:, None], found, 0)
+        return np.where(runs[:, None], result, 0)

@@ -170,10 +170,10 @@ class TypeBlindPollux(RoundPolicy):
         if not self._front:
             return base[None].copy()
         column = {name: c for c, name in enumerate(nodes.names)}
-        found = np.zeros((len(self._front), *base.shape), dtype=np.int64)
+        result = np.zeros((len(self._front), *base.shape), dtype=np.int64)
         for i, individual in enumerate(self._front):
             for j, job_id in enumerate(ids):
                 for name, gpus in individual.get(job_id, {}).items():
                     if name in column:
-                        found[i, j, column[name]] = gpus
-        return found
+                        result[i, j, column[name]] = gpus
+        return result
