@@ -6,7 +6,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
-from copter_frontends.sia.formulation import IDLE, SiaFormulation
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.shim import Assignment, integer_assignment
 

@@ -16,9 +16,11 @@ from copter_frontends.policy_kit import EditClock, plan_changes, relative_gap, s
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
-from copter_frontends.sia.formulation import IDLE, SiaFormulation
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.objective import SiaObjective, objective_of
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
+from copter_frontends.sia.reservations import Reservations
 from copter_frontends.sia.shim import Assignment, as_plan, fill, integer_assignment
 from copter_frontends.sia.time_sharing import Service, TimeSharing
 from copter_frontends.vocabulary import (
@@ -27,7 +29,6 @@ from copter_frontends.vocabulary import (
     Cluster,
     Configuration,
     InvalidClusterError,
-    InvalidJobError,
     Job,
     Plan,
     configurations_of,
@@ -100,7 +101,6 @@ class SiaPolicy:
         self.skipped: dict[str, str] = {}
         self.previous: dict[str, Allocation] = {}
         self.pinned: dict[str, Allocation] = {}
-        self.held: dict[str, tuple[str, int] | None] = {}
         self.last_solution: Solution | None = None
         self.last_lp_s = 0.0
         self.observers: list[Callable[[], object]] = []
@@ -122,10 +122,10 @@ class SiaPolicy:
         """Start to consider a job. DuplicateJobError if its id is known, InvalidJobError if it fits nowhere."""
         with self.edit_clock:
             if job.reservation is not None:
-                self._check_reservation(job)
+                self.reservations.check(job, job.reservation)
             self.formulation.add_job(job)
             if job.reservation is not None or not job.preemptible:
-                self.held[job.id] = job.reservation
+                self.reservations.jobs[job.id] = job.reservation
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in ``progress`` (fraction of training done), ``restarts`` (count), ``hints`` (TrainingHints)."""
@@ -140,14 +140,14 @@ class SiaPolicy:
             self.formulation.remove_job(job_id)
             self.previous.pop(job_id, None)
             self.pinned.pop(job_id, None)
-            self.held.pop(job_id, None)
+            self.reservations.jobs.pop(job_id, None)
             self.service.pop(job_id, None)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Keep a job on exactly this allocation until unpinned with None."""
         with self.edit_clock:
             if allocation is None:
-                if job_id not in self.held or self.formulation.state(job_id).column == IDLE:
+                if job_id not in self.reservations.jobs or self.formulation.state(job_id).column == IDLE:
                     self.formulation.pin(job_id, IDLE)
                 self.pinned.pop(job_id, None)
                 return
@@ -186,7 +186,7 @@ class SiaPolicy:
                         f"cannot remove node {hit[0]!r} of type {gpu_type!r}: "
                         f"job {job_id!r} is pinned to it; unpin it first"
                     )
-            for job_id in self.held.keys() - self.pinned.keys():  # held again in the next round, where there is room
+            for job_id in self.reservations.jobs.keys() - self.pinned.keys():  # fixed again in the next round
                 self.formulation.pin(job_id, IDLE)
             self.cluster.remove_nodes(doomed)
             self.formulation.remove_gpus(gpu_type, count)
@@ -200,7 +200,7 @@ class SiaPolicy:
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: solve the LP, round it, place it on nodes."""
         started = time.perf_counter()
-        self._hold()
+        self.reservations.fix()
         self._take_turns(now_s)
         self.formulation.refresh_costs(now_s)
         edited = time.perf_counter()
@@ -238,7 +238,7 @@ class SiaPolicy:
         """Nodes for every job. Where pinned jobs leave no room for one, it gets the next best that they allow."""
         while True:
             try:
-                pinned = self._fixed_in_place(assignment)
+                pinned = self.reservations.in_place(assignment.column, self.previous, self.pinned)
                 return self.placer.place(as_plan(assignment), self.previous, pinned)[0]
             except PlacementError as error:
                 if error.job_id is None or error.job_id in pinned:
@@ -290,52 +290,6 @@ class SiaPolicy:
             bonuses[job_id] = service.bonus(now_s, self.time_sharing)
         self.formulation.share_time(bonuses)
 
-    # Reservations and jobs that may not be preempted ------------------------------------------------------------------
-
-    def _check_reservation(self, job: Job) -> None:
-        """Refuse a reservation of what is no configuration, or of more than other reservations leave."""
-        assert job.reservation is not None
-        kind, gpus = job.reservation
-        capacity = self.cluster.capacity(kind)  # UnknownGpuTypeError
-        taken = sum(held[1] for held in self.held.values() if held is not None and held[0] == kind)
-        if (kind, gpus) not in self.formulation.column_of:
-            raise InvalidJobError(f"job {job.id!r}: its reservation, {gpus} GPUs of {kind!r}, is no configuration")
-        if taken + gpus > capacity:
-            raise InvalidJobError(
-                f"job {job.id!r}: its reservation of {gpus} GPUs of {kind!r} does not fit: {taken} of {capacity} are "
-                "reserved already"
-            )
-
-    def _hold(self) -> None:
-        """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
-
-        What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
-        """
-        left = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
-        for state in self.formulation.jobs.values():
-            if state.pinned != IDLE:
-                chosen = self.formulation.configurations[state.pinned]
-                left[chosen.gpu_type] -= chosen.gpus
-        for job_id, wanted in self.held.items():
-            state = self.formulation.jobs[job_id]
-            column = self.formulation.column_of.get(wanted, IDLE) if wanted is not None else state.column
-            if state.pinned != IDLE or column == IDLE:
-                continue
-            place = self.formulation.configurations[column]
-            if left[place.gpu_type] >= place.gpus:
-                left[place.gpu_type] -= place.gpus
-                self.formulation.pin(job_id, column)
-
-    def _fixed_in_place(self, assignment: Assignment) -> set[str]:
-        """Jobs that keep the very nodes that they have."""
-        keep = set(self.pinned)
-        for job_id in self.held:
-            had, column = self.previous.get(job_id), assignment.column.get(job_id)
-            if had is not None and column is not None:
-                place = self.formulation.configurations[column]
-                keep |= {job_id} if (place.gpu_type, place.gpus) == (had.gpu_type, had.gpus) else set()
-        return keep
-
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
@@ -347,6 +301,9 @@ class SiaPolicy:
         self.formulation = SiaFormulation(
             configurations, capacity, goodput, self.objective, self.settings, self.semantics, estimator
         )
+        if old is None:
+            self.reservations = Reservations(self.cluster, self.formulation)
+        self.reservations.formulation = self.formulation
         for job_id, state in (old.jobs if old else {}).items():
             self.formulation.add_job(state.job)
             self.formulation.update_job(job_id, state.progress, state.restarts, state.hints)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.sia.formulation import IDLE, SiaFormulation
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 
 WORTH_GROWING = 1e-3  # share of the bound below which a plan is left as it is

@@ -13,7 +13,7 @@ from copter_frontends.goodput import APPLICATIONS, GoodputModel
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.semantics import DEFAULT
 from copter_frontends.sia import SiaFormulation, SiaObjective, SiaPolicy
-from copter_frontends.sia.formulation import IDLE
+from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.shim import integer_assignment
 from copter_frontends.vocabulary import (
     Allocation,
