@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from chronus_runs import RESTART_S, cluster_of, finish, options, relabel, run, say, show, workload_of
 
-from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.chronus import ChronusPolicy
 from copter_frontends.chronus.profiled_rates import ProfiledRates
 from copter_frontends.chronus.workload import table_source
+from copter_frontends.policy_kit import GoodputThroughputs
 
 
 def main() -> None:

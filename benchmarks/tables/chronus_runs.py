@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from copter_frontends.baselines import FifoPolicy
-from copter_frontends.baselines.base import RunsWith
 from copter_frontends.baselines.edf import EdfPolicy
 from copter_frontends.baselines.genie import GeniePolicy
 from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
-from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPolicy
 from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.reporting import ReportingSimulation
 from copter_frontends.chronus.workload import SPREAD_COST, Workload, synthetic_workload, trace_workload
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.traces import read_trace
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter_frontends.baselines import FifoPolicy
-from copter_frontends.baselines.base import RunsWith
 from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.baselines.throughputs import GoodputThroughputs
 from copter_frontends.baselines.tiresias import TiresiasPolicy
 from copter_frontends.hadar import AverageJct, HadarPolicy, utility_named
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy

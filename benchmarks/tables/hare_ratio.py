@@ -12,7 +12,7 @@ import numpy as np
 from hare_runs import mixed
 
 from copter_frontends.hare import HareInstance, HareScheduler
-from copter_frontends.hare.schedule import Rule
+from copter_frontends.hare.shim import Rule
 from copter_frontends.hare.workload import TESTBED, PaperWorkload, random_instance
 
 RULES: tuple[Rule, ...] = ("earliest_finish", "paper")

@@ -14,11 +14,10 @@ import numpy as np
 
 from copter import Model, Session, Settings
 from copter.shims import IDLE, RoundingShim
-from copter_frontends.baselines.base import BaselinePolicy, Choice
 from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs, RequirementSet
 from copter_frontends.hops.latency_ratio import Priority
+from copter_frontends.policy_kit import Choice, GoodputThroughputs, RoundPolicy, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness, fragmentation_gpus, latency_ratios
@@ -64,7 +63,7 @@ class TypeBlind:
         return self._known.work(job)
 
 
-class SiaOnSets(BaselinePolicy):
+class SiaOnSets(RoundPolicy):
     """Sia's objective (p = -0.5, lambda = 1.1) with a column for every requirement, as the Hops paper ran it.
 
     Types, not servers, in the program; a job within a server's size is placed on one server or waits.

@@ -14,8 +14,8 @@ from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, 
 
 from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput.measured import find_profiles, read_profiles
+from copter_frontends.registry.policies import POLICIES
 from copter_frontends.semantics import PRESETS
-from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.simulator.tuned_jobs import JobTuner
 
 NAN = float("nan")

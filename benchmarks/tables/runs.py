@@ -19,13 +19,13 @@ from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.registry.policies import POLICIES
 from copter_frontends.semantics import PRESETS, Semantics
 from copter_frontends.sia import SiaPolicy, TimeSharing
 from copter_frontends.sia.objective import objective_of
 from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness
-from copter_frontends.simulator.policies import POLICIES
 from copter_frontends.simulator.workload import make_workload
 from copter_frontends.vocabulary import Job, SchedulingPolicy, configurations_of
 

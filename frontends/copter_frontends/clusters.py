@@ -30,7 +30,7 @@ NAMED_CLUSTERS: dict[str, dict[str, tuple[int, int]]] = {
         "rtx3090-yk8100-8g": (8, 8),
         "rtx3090-yk8100-10g": (8, 8),
     },
-    # Chronus 4.1: homogeneous, 8 GPUs a node. The paper does not name the GPU; v100 stands for it, so that the
+    # Chronus 4.1: homogeneous, 8 GPUs per node. The paper does not name the GPU; v100 stands for it, so that the
     # throughput models apply.
     "chronus-96x8": {"v100": (96, 8)},
     "chronus-120x8": {"v100": (120, 8)},

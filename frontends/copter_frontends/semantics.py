@@ -27,7 +27,7 @@ class Semantics:
         Of the preset, or of what was made from one.
     training : {"exact", "agent"}
         How jobs run. *exact*: at the goodput model's best rate, phase by phase, progress and completions exact.
-        *agent*: as the public Sia simulator has it: measured steps, one epoch at a time, the batch chosen anew each
+        *agent*: as the public Sia simulator has it: measured steps, one epoch at a time, the batch chosen again each
         round and epoch from what the job has seen of itself, times in whole seconds.
     profiling : {"oracle", "bootstrap", "projected", "none"}
         What the policy knows of a job's throughput. *oracle*: everything. *bootstrap*: one GPU of each type is profiled

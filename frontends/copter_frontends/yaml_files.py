@@ -12,6 +12,7 @@ from copter_frontends.vocabulary import InvalidClusterError
 def load_yaml(path: str | Path) -> Any:
     """What a YAML file holds; InvalidClusterError, which names the file, where it cannot be read."""
     try:
+        # Of the optional extra `frontends`; the engine alone does without.
         import yaml  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise InvalidClusterError(f"{path}: reading it needs PyYAML: install copter-lp[frontends]") from error

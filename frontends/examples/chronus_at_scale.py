@@ -3,7 +3,7 @@
 python frontends/examples/chronus_at_scale.py --gpus 10000
 python frontends/examples/chronus_at_scale.py --gpus 25000
 
-With HiGHS beside it: python benchmarks/rounds.py --family chronus --scale 10000 --peers highs,highs-milp
+With HiGHS for comparison: python benchmarks/rounds.py --family chronus --scale 10000 --peers highs,highs-milp
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.baselines.throughputs import ThroughputTable
 from copter_frontends.chronus import ChronusPolicy, StepReward
+from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
 JOBS_PER_GPU = 0.5
@@ -60,8 +60,8 @@ def run(gpus: int, cycles: int, seed: int) -> dict[str, Any]:
         processor, begun = time.process_time(), time.perf_counter()
         plan = policy.plan(now_s)
         cycle_s, processor = time.perf_counter() - begun, time.process_time() - processor
-        found = policy.last_cycle
-        assert found is not None
+        result = policy.last_cycle
+        assert result is not None
         row = {
             "cycle_s": cycle_s,
             "processor_s": processor,
@@ -69,7 +69,7 @@ def run(gpus: int, cycles: int, seed: int) -> dict[str, Any]:
             "reward": plan.objective,
         }
         row |= {"bound": plan.bound, "gap": (plan.bound - plan.objective) / max(plan.bound, 1e-9)}
-        row |= {"jobs": float(len(policy.jobs)), "passes": float(found.solution.passes if found.solution else 0)}
+        row |= {"jobs": float(len(policy.jobs)), "passes": float(result.solution.passes if result.solution else 0)}
         row["admit_s"] = admit(policy, arrivals, now_s)
         rows.append(row)
         text = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
@@ -79,7 +79,7 @@ def run(gpus: int, cycles: int, seed: int) -> dict[str, Any]:
 
 
 def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float) -> float:
-    """Seconds in which one more job is promised leases beside the plan, or not (median of three)."""
+    """Seconds in which one more job is promised leases in what the plan leaves, or not (median of three)."""
     times = []
     for _ in range(3):
         job, reward = arrivals.next(now_s)
@@ -111,15 +111,15 @@ def main() -> None:
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--json", help="write the figures here too")
     asked = command.parse_args()
-    found = run(asked.gpus, asked.cycles, asked.seed)
-    later = found["cycles"][1:] or found["cycles"]
+    result = run(asked.gpus, asked.cycles, asked.seed)
+    later = result["cycles"][1:] or result["cycles"]
     medians = {
         name: float(np.median([row[name] for row in later])) for name in ("cycle_s", "processor_s", "admit_s", "gap")
     }
     print("medians after the first cycle: " + "  ".join(f"{k} {v:.4g}" for k, v in medians.items()))
     if asked.json:
         with open(asked.json, "w") as file:
-            json.dump({**found, "medians": medians}, file, indent=1)
+            json.dump({**result, "medians": medians}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hadar's rounds on 10,000 and 25,000 GPUs of seven types: seconds of each stage, certified gaps, HiGHS beside it.
+"""Hadar's rounds on 10,000 and 25,000 GPUs of seven types: seconds of each stage, certified gaps, HiGHS for comparison.
 
     python frontends/examples/hadar_at_scale.py                        # both sizes, 2,000 and 5,000 jobs
     python frontends/examples/hadar_at_scale.py --gpus 10000 --rounds 50 --highs
@@ -17,10 +17,10 @@ import numpy as np
 
 from copter_frontends.clusters import SCALED_TYPES, scaled_cluster
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy
-from copter_frontends.sia.comparison import HighsComparison
+from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
 
-SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # beside a T4, roughly
+SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # relative to a T4, roughly
 SIZES, SIZE_SHARES = (1, 2, 4, 8, 16, 32), (0.35, 0.15, 0.2, 0.15, 0.1, 0.05)
 JOBS_PER_GPU, CHURN = 0.2, 0.01
 WARM_UP = 3
@@ -97,7 +97,7 @@ def run(gpus: int, rounds: int, seed: int, utility: str, highs: bool, threads: i
     total = sum(times.values())
     assert isinstance(total, np.ndarray)
     mixed = [sum(bool(a.mixture) for a in plan.allocations.values()) for plan in counted]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "gpus": gpus,
         "jobs": len(day.progress),
         "running": len(counted[-1].allocations),
@@ -110,8 +110,8 @@ def run(gpus: int, rounds: int, seed: int, utility: str, highs: bool, threads: i
         "used": sum(a.gpus for a in counted[-1].allocations.values()) / gpus,
     }
     if comparison is not None:
-        found["highs"] = comparison.summary()
-    return found
+        result["highs"] = comparison.summary()
+    return result
 
 
 def main() -> None:

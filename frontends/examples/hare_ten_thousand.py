@@ -30,12 +30,12 @@ def main() -> None:
     scheduler = HareScheduler()
     made = count
     for number in range(arguments.rounds + 1):
-        found = scheduler.schedule(HareInstance.of(jobs, gpus))
-        wrong = faults(found.schedule)
+        result = scheduler.schedule(HareInstance.of(jobs, gpus))
+        wrong = faults(result.schedule)
         print(
-            f"plan {number}: {len(found.schedule.chunk):,} tasks, relaxation {found.timings_s['solve']:.2f} s "
-            f"({found.relaxation.iterations} iterations, {'warm' if found.relaxation.warm else 'cold'}), "
-            f"schedule {found.timings_s['schedule']:.2f} s, at most {found.ratio:.2f} times the optimum, "
+            f"plan {number}: {len(result.schedule.chunk):,} tasks, relaxation {result.timings_s['solve']:.2f} s "
+            f"({result.relaxation.iterations} iterations, {'warm' if result.relaxation.warm else 'cold'}), "
+            f"schedule {result.timings_s['schedule']:.2f} s, at most {result.ratio:.2f} times the optimum, "
             f"{wrong or 'feasible'}"
         )
         changed = max(1, count // 100)

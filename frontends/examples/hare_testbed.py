@@ -20,8 +20,8 @@ from copter_frontends.hare.opponent_policy import OpponentPolicy
 from copter_frontends.hare.opponents import OPPONENTS, RULES
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.workload import PaperWorkload
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator import Simulation
-from copter_frontends.simulator.policies import runs_on
 from copter_frontends.vocabulary import SchedulingPolicy, configurations_of
 
 ROUND_S = 60.0
@@ -53,7 +53,7 @@ def main() -> None:
             f"{name}, in rounds": OpponentPolicy(cluster, name, model, round_s=ROUND_S, weights=weights)
             for name in RULES
         },
-        "FIFO, in rounds": FifoPolicy(cluster, can_run=runs_on(cluster, model)),
+        "FIFO, in rounds": FifoPolicy(cluster, can_run=RunsWith(GoodputThroughputs(cluster, model))),
     }
     at = {job.id: n for n, job in enumerate(jobs)}
     for name, policy in policies.items():

@@ -1,10 +1,10 @@
-"""Hops' rounds on 10,000 and 25,000 GPUs: seconds of each stage, certified gaps, HiGHS beside it.
+"""Hops' rounds on 10,000 and 25,000 GPUs: seconds of each stage, certified gaps, HiGHS for comparison.
 
     python frontends/examples/hops_at_scale.py                        # 1,250 and 3,125 servers of 8
     python frontends/examples/hops_at_scale.py --gpus 10000 --rounds 10 --highs
 
 Seven GPU types, servers of each up to 12% faster or slower than their type, users' own requirement sets (up to eight
-sizes from 1 to 16 GPUs), 2,000 and 5,000 jobs in the service window. Every round the whole cluster is planned anew:
+sizes from 1 to 16 GPUs), 2,000 and 5,000 jobs in the service window. Every round the whole cluster is planned again:
 queue, window, LP, whole placements on single servers. Some jobs end between rounds and others come.
 """
 
@@ -20,10 +20,10 @@ import numpy as np
 from copter import Settings
 from copter_frontends.clusters import SCALED_TYPES, scaled_cluster
 from copter_frontends.hops import HopsPolicy, RequirementSet
-from copter_frontends.sia.comparison import HighsComparison
+from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
 
-SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # beside a T4, roughly
+SPEEDS = dict(zip(SCALED_TYPES, (1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7), strict=True))  # relative to a T4, roughly
 SERVER_SPEEDS = (0.88, 1.0, 1.12)
 JOBS_PER_GPU = 0.25  # in the queue; the window has fewer
 MOST_GPUS, MOST_SIZES = 16, 8
@@ -104,13 +104,13 @@ def run(gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int
     """Simulate some rounds and return their figures."""
     day = Day(gpus, seed, threads, queue)
     first = day.round()
-    comparison = HighsComparison(day.policy, every=1, skip=0) if highs else None  # type: ignore[arg-type]
+    comparison = HighsComparison(day.policy, every=1, skip=0) if highs else None
     plans = [first, *(day.round() for _ in range(rounds + WARM_UP - 1))]
     counted = plans[WARM_UP:]
     stages = ("edit", "solve", "shim", "place")
     times = {stage: np.array([plan.timings[stage] for plan in counted]) for stage in stages}
     total = np.sum(list(times.values()), axis=0)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "gpus": gpus,
         "servers": len(day.policy.groups.ids),
         "queue": len(day.policy.jobs),
@@ -126,8 +126,8 @@ def run(gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int
         "used": sum(a.gpus for a in counted[-1].allocations.values()) / gpus,
     }
     if comparison is not None:
-        found["highs"] = comparison.summary()
-    return found
+        result["highs"] = comparison.summary()
+    return result
 
 
 def main() -> None:

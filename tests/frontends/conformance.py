@@ -5,7 +5,7 @@ Use it by subclassing::
     class TestMyPolicy(PolicyConformance):
         def make(self, cluster): return MyPolicy(cluster)
 
-Override the class attributes and :meth:`PolicyConformance.state` where a policy can be looked into more closely.
+Override the class attributes where a policy needs it; what a policy holds is compared by :func:`.policy_state`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ import copy
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policy_state import policy_state
+from scipy.optimize import linprog
 
+from copter import Model, Solution
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.applications import APPLICATIONS
 from copter_frontends.goodput.hints import TrainingHints
@@ -50,12 +56,14 @@ class PolicyConformance(ABC):
 
     applications: Sequence[str] = ("cifar10", "bert", "deepspeech2", "yolov3", "imagenet")
     examples = 15
-    # Whether a policy edited before its first plan must reach the objective of one built anew, and how closely.
+    # Whether a policy edited before its first plan must reach the objective of one rebuilt, and how closely.
     objective_comparable = True
     objective_tolerance = 1e-9
     # Whether capacity that comes and goes leaves the objective's scale as it was (not so where values are normalised by
     # the worst configuration, and the configurations of capacity that is gone are kept).
     capacity_restores_objective = True
+    # Whether the policy solves one LP of the engine's a round, kept from round to round.
+    keeps_lp = False
     # Whether a job larger than the cluster is refused (adaptive policies shrink it instead).
     refuses_large_jobs = True
 
@@ -63,9 +71,9 @@ class PolicyConformance(ABC):
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         """A fresh policy for a cluster."""
 
-    def state(self, policy: SchedulingPolicy) -> Hashable | None:
-        """Something that is equal if and only if two policies hold the same model; None to compare plans only."""
-        return None
+    def state(self, policy: SchedulingPolicy) -> Hashable:
+        """Something that is equal if and only if two policies hold the same."""
+        return policy_state(policy)
 
     # Helpers
 
@@ -177,6 +185,7 @@ class PolicyConformance(ABC):
         rng = random.Random(3)
         for i in range(10, 14):
             policy.add_job(self.job(i, rng))
+        assert self.state(policy) != self.state(twin)
         for i in (12, 10, 13, 11):
             policy.remove_job(f"job-{i}")
         assert self.state(policy) == self.state(twin)
@@ -185,7 +194,9 @@ class PolicyConformance(ABC):
     def test_add_then_remove_capacity_restores_the_model(self) -> None:
         policy, twin = self.with_jobs(6), self.with_jobs(6)
         policy.add_resources("t4", 8, ["extra-0", "extra-1"])
+        assert self.state(policy) != self.state(twin)
         policy.remove_resources("t4", 8, ["extra-0", "extra-1"])
+        assert self.state(policy) == self.state(twin)
         one, two = self.plan(policy), self.plan(twin)
         assert dict(one.allocations) == dict(two.allocations)
         if self.capacity_restores_objective:
@@ -213,7 +224,7 @@ class PolicyConformance(ABC):
             policy.remove_resources("t4", 400)
         check_plan(self.plan(policy), self.cluster())
 
-    def test_edited_equals_rebuilt(self) -> None:
+    def test_edits_before_the_first_plan_equal_a_rebuilt_policy(self) -> None:
         @settings(max_examples=self.examples, deadline=None)
         @given(st.integers(0, 2**32 - 1))
         def check(seed: int) -> None:
@@ -238,6 +249,47 @@ class PolicyConformance(ABC):
                 assert edited_plan.objective == expected
 
         check()
+
+    def test_the_warm_lp_after_edits_has_the_optimum_of_highs(self) -> None:
+        """With a plan after every few edits, so that each solve starts from the last one's point and prices."""
+        if not self.keeps_lp:
+            pytest.skip("the policy keeps no LP of the engine's from round to round")
+
+        @settings(max_examples=self.examples, deadline=None)
+        @given(st.integers(0, 2**32 - 1))
+        def check(seed: int) -> None:
+            rng, cluster = random.Random(seed), self.cluster()
+            policy, alive, count = self.make(cluster), [], 0
+            assert isinstance(policy, HasLp)
+            for round_number in range(5):
+                for _ in range(rng.randrange(1, 6)):
+                    job, count = self.job(count, rng), count + 1
+                    policy.add_job(job)
+                    alive.append(job.id)
+                for job_id in rng.sample(alive, rng.randrange(len(alive))):
+                    policy.remove_job(job_id)
+                    alive.remove(job_id)
+                for job_id in alive[:2]:
+                    policy.update_job(job_id, progress=min(0.9, 0.1 * round_number))
+                if round_number == 2:
+                    policy.add_resources("t4", 4, ["extra-0"])
+                if round_number == 4:
+                    policy.remove_resources("t4", 4, ["extra-0"])
+                self.plan(policy, 600.0 * round_number)
+                assert policy.last_solution is not None
+                expected = optimum(policy.formulation.model)
+                assert policy.last_solution.objective == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+        check()
+
+    def test_when_all_jobs_have_gone_the_policy_is_as_new(self) -> None:
+        policy, fresh = self.with_jobs(5), self.make(self.cluster())
+        for now_s in (0.0, 60.0, 120.0):
+            check_plan(self.plan(policy, now_s), self.cluster())
+        for i in range(5):
+            policy.remove_job(f"job-{i}")
+        assert self.state(policy) == self.state(fresh)
+        assert not self.plan(policy, 180.0).allocations
 
     # Plans
 
@@ -343,6 +395,32 @@ class PolicyConformance(ABC):
         policy.remove_job("job-0")
         assert not self.plan(policy, 60.0).allocations
         policy.remove_resources("t4", 4, ["t4-1"])
+
+
+@runtime_checkable
+class HasLp(Protocol):
+    """A policy whose rounds solve one LP of the engine's."""
+
+    formulation: Any
+    last_solution: Solution | None
+
+
+def optimum(model: Model) -> float:
+    """Optimum of a model's program by HiGHS, from scratch."""
+    lp = model.to_linear_program()
+    if not len(lp.c):
+        return float(lp.offset)
+    sign = -1.0 if lp.sense == "max" else 1.0
+    upper, lower = np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)
+    rows = sp.vstack([lp.A.tocsr()[upper], -lp.A.tocsr()[lower]])
+    result = linprog(
+        sign * lp.c,
+        A_ub=rows,
+        b_ub=np.concatenate([lp.row_upper[upper], -lp.row_lower[lower]]),
+        bounds=np.column_stack([lp.col_lower, lp.col_upper]),
+    )
+    assert result.status == 0, result.message
+    return sign * float(result.fun) + float(lp.offset)
 
 
 def check_plan(plan: Plan, cluster: Cluster) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from copter_frontends.baselines.base import CanRun
-from copter_frontends.baselines.deadlines import DeadlineJobs
+from copter_frontends.baselines.deadline_jobs import DeadlineJobs
 from copter_frontends.baselines.priority import PriorityPolicy
-from copter_frontends.chronus.rewards import Rewards
+from copter_frontends.deadlines import Rewards
+from copter_frontends.policy_kit import CanRun
 from copter_frontends.vocabulary import Cluster
 
 
@@ -20,7 +20,7 @@ class EdfPolicy(DeadlineJobs, PriorityPolicy):
         Jobs without one are best effort.
     round_s : float
     can_run : callable, optional
-        As for :class:`.BaselinePolicy`.
+        As for :class:`.RoundPolicy`.
     """
 
     def __init__(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from copter_frontends.baselines.base import requested_gpus
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 
@@ -25,12 +24,12 @@ class FairnessPolicy(SpeedAwarePolicy):
         self._plans_seen: dict[str, int] = {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.BaselinePolicy.add_job`."""
+        """As :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self._contention_sum[job.id], self._plans_seen[job.id] = 0.0, 0
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`."""
+        """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         del self._contention_sum[job_id], self._plans_seen[job_id]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from copter_frontends.baselines.base import BaselinePolicy, CanRun, Choice, requested_gpus
+from copter_frontends.policy_kit import CanRun, Choice, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job
 
 
-class FifoPolicy(BaselinePolicy):
+class FifoPolicy(RoundPolicy):
     """First-come-first-served scheduling of rigid jobs, as the papers' YARN capacity-scheduler baseline.
 
     A job gets exactly the GPUs that its user asked for (kept within its `min_gpus` and `max_gpus`), all of one type, on
-    as few nodes as can be, and keeps them to its end. Among the types with room it goes to the one with the most free
-    GPUs; ties go to the cluster's order. It knows nothing of speeds.
+    the fewest nodes possible, and keeps them to its end. Among the types with room it goes to the one with the most
+    free GPUs; ties go to the cluster's order. It knows nothing of speeds.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class FifoPolicy(BaselinePolicy):
         """Start what fits, in order of submission. Takes no notice of the deadline: it has nothing to search."""
         full: set[tuple[str, int]] = set()  # (type, GPUs) for which there is no room
         for job_id in [j for j in self.queue() if j not in self.held]:
-            found = self._place(self.jobs[job_id], full)
-            if found is not None:
-                self.hold(job_id, found)
+            result = self._place(self.jobs[job_id], full)
+            if result is not None:
+                self.hold(job_id, result)
             elif not self.backfill:
                 break
         return Choice({j: (held.gpu_type, held.gpus) for j, held in self.held.items() if j not in self.pins})

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from copter_frontends.baselines.base import Choice, requested_gpus
-from copter_frontends.baselines.deadlines import DeadlineJobs
+from copter_frontends.baselines.deadline_jobs import DeadlineJobs
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
-from copter_frontends.baselines.throughputs import Throughputs
-from copter_frontends.chronus.rewards import Rewards
+from copter_frontends.deadlines import Rewards
+from copter_frontends.policy_kit import Choice, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from copter.errors import SettingsError
+from copter_frontends.policy_kit import plan_changes, relative_gap
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -66,7 +67,7 @@ class PopPolicy:
 
     @property
     def variables(self) -> int:
-        """Columns of all parts' programmes together."""
+        """Columns of all parts' programs together."""
         return sum(int(getattr(part, "variables", 0)) for part in self.parts)
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -162,17 +163,17 @@ class PopPolicy:
         plans = [part.plan(now_s, deadline_s) for part in self.parts]
         objective, bound = sum(plan.objective for plan in plans), sum(plan.bound for plan in plans)
         now = {job_id: held for plan in plans for job_id, held in plan.allocations.items()}
-        before, self._planned = self._planned, now
+        changes, self._planned = plan_changes(self._planned, now), now
         stages = dict.fromkeys(stage for plan in plans for stage in plan.timings)
         optimal = all(plan.status is PlanStatus.OPTIMAL for plan in plans) and len(plans) == 1
         return Plan(
             allocations=now,
-            start=tuple(job_id for job_id in now if job_id not in before),
-            stop=tuple(job_id for job_id in before if job_id not in now),
-            move=tuple(job_id for job_id, held in now.items() if job_id in before and before[job_id] != held),
+            start=changes.start,
+            stop=changes.stop,
+            move=changes.move,
             objective=objective,
             bound=bound,
-            gap=max(bound - objective, 0.0) / (1.0 + abs(bound)),
+            gap=relative_gap(objective, bound),
             prices=self._prices(plans),
             fractional_jobs=sum(plan.fractional_jobs for plan in plans),
             skipped={job_id: why for plan in plans for job_id, why in plan.skipped.items()},
@@ -198,15 +199,15 @@ class PopPolicy:
 
     def _prices(self, plans: list[Plan]) -> dict[str, float]:
         """Mean of the parts' prices, weighed by their GPUs of the type."""
-        found = {}
+        result = {}
         for kind in self.cluster.types:
             gpus = [0] * len(plans)
             for node in self.cluster.nodes_of(kind):
                 gpus[self._part_of_node[node.id]] += node.gpus
             total = sum(gpus)
             priced = sum(count * plan.prices.get(kind, 0.0) for count, plan in zip(gpus, plans, strict=True))
-            found[kind] = priced / total if total else 0.0
-        return found
+            result[kind] = priced / total if total else 0.0
+        return result
 
 
 def deal(cluster: Cluster, parts: int) -> list[list[str]]:

@@ -1,14 +1,14 @@
-"""Policies that rank the jobs anew every round and give GPUs down the list (docs/baselines.md, B12)."""
+"""Policies that rank all jobs every round and give GPUs down the list (docs/baselines.md, B12)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from copter_frontends.baselines.base import BaselinePolicy, Choice, requested_gpus
+from copter_frontends.policy_kit import Choice, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Job
 
 
-class PriorityPolicy(BaselinePolicy):
+class PriorityPolicy(RoundPolicy):
     """Preemptive scheduling of rigid jobs by rank; a subclass says the rank.
 
     Jobs get the GPUs that they request, best rank first; one that does not fit is passed over. By default a job stays

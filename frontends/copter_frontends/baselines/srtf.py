@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from copter_frontends.baselines.base import RunsWith, requested_gpus
 from copter_frontends.baselines.priority import PriorityPolicy
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import RunsWith, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 

@@ -6,7 +6,7 @@ from math import ceil
 
 from copter.errors import SettingsError
 from copter_frontends.baselines.fair_share import FairnessPolicy
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import Throughputs
 from copter_frontends.vocabulary import Cluster
 
 

@@ -1,4 +1,4 @@
-"""3Sigma: start times by a programme over runtime distributions, jobs never stopped (Park et al., EuroSys '18)."""
+"""3Sigma: start times by a program over runtime distributions, jobs never stopped (Park et al., EuroSys '18)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from copter import Model, Session
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import Choice, requested_gpus
-from copter_frontends.baselines.deadlines import DeadlineJobs
+from copter_frontends.baselines.deadline_jobs import DeadlineJobs
 from copter_frontends.baselines.srtf import SpeedAwarePolicy
-from copter_frontends.baselines.throughputs import Throughputs
-from copter_frontends.chronus.rewards import Rewards
+from copter_frontends.deadlines import Rewards
+from copter_frontends.policy_kit import Choice, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -41,7 +40,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
     slots, slot_s : int, float
         Slots ahead and their length in seconds.
     most_jobs : int
-        Waiting SLO jobs in one programme, the most urgent.
+        Waiting SLO jobs in one program, the most urgent.
     round_s : float
     """
 
@@ -65,7 +64,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         self.sigma, self.slots, self.slot_s, self.most_jobs = sigma, slots, slot_s, most_jobs
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Keep running SLO jobs, start those that the programme starts, fill up with best effort."""
+        """Keep running SLO jobs, start those that the program starts, fill up with best effort."""
         slo = [j for j in self.queue() if j in self.rewards and j not in self.pins]
         chosen = self.down_the_list([j for j in slo if j in self.held])
         left = self.room()
@@ -86,7 +85,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
     def _starts(
         self, waiting: list[str], running: list[str], left: Mapping[str, int], now_s: float
     ) -> tuple[list[str], float, float]:
-        """Jobs to start now; the programme's value, and its bound."""
+        """Jobs to start now; the program's value, and its bound."""
         ahead_s: Floats = (self.slot_s * np.arange(self.slots)).astype(np.float64)
         total = float(sum(self.nodes.capacity(kind) for kind in self.nodes.types))
         free = np.full(self.slots, total) - (total - sum(left.values()))
@@ -120,4 +119,4 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         job = self.jobs[job_id]
         rate = self.best_rate(job)
         mean_s = self.work_left(job) / rate if rate > 0 else NEVER_S
-        return np.asarray(norm.sf(after_s, loc=mean_s, scale=max(self.sigma * mean_s, 1.0)))
+        return np.asarray(ndtr((mean_s - after_s) / max(self.sigma * mean_s, 1.0)))

@@ -7,8 +7,8 @@ from itertools import pairwise
 from math import isfinite
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import CanRun
 from copter_frontends.baselines.priority import PriorityPolicy
+from copter_frontends.policy_kit import CanRun
 from copter_frontends.vocabulary import Cluster, Job
 
 TWO_QUEUES_GPU_S = (16 * 3600.0,)
@@ -32,7 +32,7 @@ class TiresiasPolicy(PriorityPolicy):
         never promotes.
     round_s : float
     can_run : callable, optional
-        As for :class:`.BaselinePolicy`.
+        As for :class:`.RoundPolicy`.
 
     Raises
     ------
@@ -60,12 +60,12 @@ class TiresiasPolicy(PriorityPolicy):
         self._queue_of: dict[str, int] = {}
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.BaselinePolicy.add_job`; the job starts in the first queue."""
+        """As :meth:`.RoundPolicy.add_job`; the job starts in the first queue."""
         super().add_job(job)
         self._queue_of[job.id] = 0
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`."""
+        """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         del self._queue_of[job_id]
 

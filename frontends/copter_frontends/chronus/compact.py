@@ -1,6 +1,6 @@
 """The lease programs written out: the compact cumulative form, and one block a deadline (docs/chronus.md, C5).
 
-They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them otherwise.
+They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them as one program.
 """
 
 from __future__ import annotations

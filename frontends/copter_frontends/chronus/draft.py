@@ -170,10 +170,10 @@ class Draft:
 
     def _roomy_leases(self, kind: int, gpus: int) -> list[int]:
         """Leases with so many free GPUs, among the first d, for d from 0 to all."""
-        found = self._roomy.get((kind, gpus))
-        if found is None:
-            found = self._roomy[kind, gpus] = [0, *np.cumsum(self.free[kind] >= gpus).tolist()]
-        return found
+        result = self._roomy.get((kind, gpus))
+        if result is None:
+            result = self._roomy[kind, gpus] = [0, *np.cumsum(self.free[kind] >= gpus).tolist()]
+        return result
 
     def _take(self, job: int, row: int, kind: int, gpus: int, leases: Ints) -> None:
         self.free[kind][leases] -= gpus

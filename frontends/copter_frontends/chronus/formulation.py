@@ -124,17 +124,17 @@ class LeaseFormulation:
         bound = best.bound(options, capacity)
         if len(options.job):
             best, bound = self._descend(master, best, bound, cold=start is None)
-        found, passes = master.price(best), 0
+        result, passes = master.price(best), 0
         while True:
             passes += 1
             value, target = master.mix()
             if bound - value <= self.gap * abs(bound) or passes >= self.max_passes or time.perf_counter() > until:
                 break
-            weight = self.smoothing if found <= bound or passes % 2 else 0.0
+            weight = self.smoothing if result <= bound or passes % 2 else 0.0
             prices = LeasePrices(weight * best.price + (1.0 - weight) * target)
-            found = master.price(prices)
-            if found < bound:
-                bound, best = found, prices
+            result = master.price(prices)
+            if result < bound:
+                bound, best = result, prices
         row, early = master.deal()
         leases, prices = tail.leases(row, early), LeasePrices(tail.prices(best.price))
         return LeaseSolution(min(value, bound), bound, prices, master.shares(), row, leases, master.made, passes)

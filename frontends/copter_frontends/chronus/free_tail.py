@@ -53,10 +53,10 @@ class FreeTail:
 
     def origin(self, reduced: Options, capacity: Ints, draft: Draft) -> Draft:
         """A plan of the options as one of the reduced ones."""
-        found, jobs = Draft(reduced, capacity[:, : self.scarce]), np.flatnonzero(draft.row >= 0)
+        result, jobs = Draft(reduced, capacity[:, : self.scarce]), np.flatnonzero(draft.row >= 0)
         rows, leases = draft.row[jobs], draft.taken[jobs, : self.scarce]
-        found.put_all(rows, leases & (np.cumsum(leases, axis=1) <= reduced.need[rows][:, None]))
-        return found
+        result.put_all(rows, leases & (np.cumsum(leases, axis=1) <= reduced.need[rows][:, None]))
+        return result
 
     def prices(self, price: Floats) -> Floats:
         """Prices of all leases from those before the tail."""

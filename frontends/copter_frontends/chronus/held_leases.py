@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.job_book import NO_LEASES, SloBook, SloRecord
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
-from copter_frontends.chronus.slo_book import NO_LEASES, SloBook, SloRecord
 
 
 @dataclass(frozen=True, slots=True)

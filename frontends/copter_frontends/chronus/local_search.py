@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Job
 
 Shares = tuple[tuple[str, int], ...]
@@ -59,10 +59,10 @@ class LocalSearch:
         order = sorted(jobs, key=lambda each: -each[1])
         if self.style == "consolidate":
             return self._place(room, size, order, {})[1] if jobs else {}
-        best, found = self._place(room, size, order, dict.fromkeys((job.id for job, _ in jobs), "quasi"))
+        best, result = self._place(room, size, order, dict.fromkeys((job.id for job, _ in jobs), "quasi"))
         total = float(sum(gpus for _, gpus in jobs))
         if self.style == "quasi" or best >= total - 1e-9:
-            return found  # all are consolidated: no placement is better
+            return result  # all are consolidated: no placement is better
         potential = {job.id: self._potential(job, gpus, size) for job, gpus in order}
         ranked = sorted((job for job, gpus in order if gpus > 1), key=lambda job: -potential[job.id])
         chosen = [job.id for job in ranked[: max(self.space.bit_length() - 1, 0)]]  # two solutions each
@@ -72,8 +72,8 @@ class LocalSearch:
             rest = [each for each in order if each[0].id not in styles or each[0].id not in chosen]
             value, shares = self._place(room, size, first + rest, styles)
             if value > best + 1e-9:
-                best, found = value, shares
-        return found
+                best, result = value, shares
+        return result
 
     def _potential(self, job: Job, gpus: int, size: int) -> float:
         """Largest less smallest RW (8)."""
@@ -84,7 +84,7 @@ class LocalSearch:
         self, room: Mapping[str, int], size: int, jobs: Sequence[tuple[Job, int]], styles: Mapping[str, str]
     ) -> tuple[float, dict[str, Shares]]:
         """Place jobs in turn; the sum of RW (7), and where they are."""
-        free, value, found = dict(room), 0.0, {}
+        free, value, result = dict(room), 0.0, {}
         for job, gpus in jobs:
             style = styles.get(job.id, "together")
             shares = None if style == "apart" else _together(free, size, gpus)
@@ -94,9 +94,9 @@ class LocalSearch:
                 continue
             for node, count in shares:
                 free[node] -= count
-            found[job.id] = shares
+            result[job.id] = shares
             value += gpus * self.speed(job, len(shares), -(-gpus // size))
-        return value, found
+        return value, result
 
 
 def _together(free: Mapping[str, int], size: int, gpus: int) -> Shares | None:

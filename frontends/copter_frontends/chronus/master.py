@@ -69,7 +69,7 @@ class Master:
         return float((self.capacity * prices.price).sum() + gain.sum())
 
     def add(self, row: Ints, leases: Bools) -> None:
-        """Add one column a group: these options on these leases."""
+        """Add one column per group: these options on these leases."""
         self.chosen.append(row)
         self.leases.append(leases)
         self.value = np.concatenate((self.value, self._value(row)[None, :]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation
 
 
@@ -33,7 +33,7 @@ def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocatio
         Changed: what is returned is taken.
     parcels : sequence of Parcel
     """
-    found: dict[str, Allocation] = {}
+    result: dict[str, Allocation] = {}
     reserved: list[Allocation] = []
     for parcel in sorted(parcels, key=lambda p: (-p.taken, p.before is None, p.job_id)):
         shares = _as_before(nodes, parcel) or nodes.find(parcel.gpu_type, parcel.taken)
@@ -44,11 +44,11 @@ def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocatio
         whole = Allocation(parcel.gpu_type, sum(gpus for _, gpus in shares), shares)
         nodes.take(whole)
         reserved.append(whole)
-        found[parcel.job_id] = _used(parcel, whole)
-    for job_id, whole in zip(found, reserved, strict=True):
+        result[parcel.job_id] = _used(parcel, whole)
+    for job_id, whole in zip(result, reserved, strict=True):
         nodes.give(whole)
-        nodes.take(found[job_id])
-    return found
+        nodes.take(result[job_id])
+    return result
 
 
 def _as_before(nodes: NodeInventory, parcel: Parcel) -> tuple[tuple[str, int], ...] | None:

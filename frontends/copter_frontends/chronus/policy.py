@@ -10,21 +10,28 @@ from typing import Any
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith, requested_gpus
-from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
+from copter_frontends.chronus.job_book import Mode, Notice, SloRecord
+from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
-from copter_frontends.chronus.packing import Parcel, pack
+from copter_frontends.chronus.packing import Parcel
+from copter_frontends.chronus.placing import LeasePlacer
 from copter_frontends.chronus.profiler import Profiler
-from copter_frontends.chronus.rewards import Rewards, StepReward, reward_for
-from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
-from copter_frontends.chronus.slo_book import Mode, Notice, SloRecord
-from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan, configurations_of
+from copter_frontends.deadlines import Rewards, StepReward, reward_for
+from copter_frontends.policy_kit import (
+    Choice,
+    RoundPolicy,
+    RunsWith,
+    Throughputs,
+    representative_throughputs,
+    requested_gpus,
+)
+from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
 
-class ChronusPolicy(BaselinePolicy):
+class ChronusPolicy(RoundPolicy):
     """The Chronus scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Jobs with a reward are SLO jobs: they are promised a deadline, or told that none can be met. The others, and those
@@ -78,7 +85,7 @@ class ChronusPolicy(BaselinePolicy):
         first_lease: FirstLease = "adaptive",
         selector: Selector | None = None,
     ) -> None:
-        self.throughputs = throughputs or _representative(cluster)
+        self.throughputs = throughputs or representative_throughputs(cluster)
         self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
         self.grid, self.book = self.selector.grid, self.selector.book
         super().__init__(cluster, round_s, RunsWith(self.throughputs))
@@ -86,12 +93,12 @@ class ChronusPolicy(BaselinePolicy):
             raise SettingsError(f"first_lease is {first_lease!r}, must be 'adaptive', 'now' or 'late'")
         self.rewards: dict[str, StepReward] = dict(rewards) if isinstance(rewards, Mapping) else {}
         self._drawn = rewards if callable(rewards) else None
-        self.round_up, self.elastic = round_up, elastic
+        self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
         self.profiler = profiler
-        self.placement = placement or LocalSearch(SpreadCosts({}))
+        self.placer = LeasePlacer(self.nodes, placement or LocalSearch(SpreadCosts({})))
         self.last_cycle: Cycle | None = None
         self._now_s = 0.0
-        self._cycled = -1  # the last lease at whose beginning all was planned anew
+        self._cycled = -1  # the last lease at whose beginning all was planned again
         self._changed = False  # GPUs have come or gone since the last plan
         self._guaranteed: dict[str, SloRecord] = {}  # jobs that have the present lease
         self._heard: set[str] = set()  # jobs whose progress was told since the lease began
@@ -155,7 +162,7 @@ class ChronusPolicy(BaselinePolicy):
         self.rewards[job_id] = reward
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As :meth:`.BaselinePolicy.update_job`; progress counts towards what a promise still needs."""
+        """As :meth:`.RoundPolicy.update_job`; progress counts towards what a promise still needs."""
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
             self.book.records[job_id].progress = self.service[job_id].progress
@@ -171,12 +178,12 @@ class ChronusPolicy(BaselinePolicy):
         self._heard.discard(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """As :meth:`.BaselinePolicy.add_resources`."""
+        """As :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._changed = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
-        """As :meth:`.BaselinePolicy.remove_resources`; jobs on the nodes lose the present lease.
+        """As :meth:`.RoundPolicy.remove_resources`; jobs on the nodes lose the present lease.
 
         The next plan finds them others, or demotes what cannot be kept any more, with a notice.
         """
@@ -230,42 +237,12 @@ class ChronusPolicy(BaselinePolicy):
         for job_id, record in self._guaranteed.items():
             if job_id in wanted:
                 mode = record.modes[record.mode]
-                kind = self.nodes.types[mode.kind]
-                parcels.append(Parcel(job_id, kind, mode.gpus, mode.taken, before.get(job_id)))
-        self.held.update(pack(self.nodes, parcels))
-        for job_id, (kind, gpus) in wanted.items():
-            held = before.get(job_id)
-            same = held is not None and job_id not in self.held and (held.gpu_type, held.gpus) == (kind, gpus)
-            if same and held is not None and not self.nodes.short_of(held):
-                self.hold(job_id, held)
-        self._place_spot({j: want for j, want in wanted.items() if j not in self.held and j not in self._guaranteed})
-
-    def remaining_s(self, job: Job) -> float:
-        """Seconds that a job still takes on its fastest type."""
-        gpus = requested_gpus(job)
-        rate = max(self.throughputs.rate(job, k, gpus) for k in self.nodes.types)
-        left = self.throughputs.work(job) * (1.0 - self.service[job.id].progress)
-        return left / rate if rate > 0 else float("inf")
+                parcels.append(Parcel(job_id, self.nodes.types[mode.kind], mode.gpus, mode.taken, before.get(job_id)))
+        self.held.update(self.placer.place(parcels, wanted, before, self.jobs))
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
-        """Ways to run a job: one a GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
-        found = []
-        for number, kind in enumerate(self.nodes.types):
-            for gpus in self._counts(job, kind):
-                rate = self.throughputs.rate(job, kind, gpus)
-                if rate > 0:
-                    taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                    found.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
-        return tuple(found)
-
-    def _counts(self, job: Job, kind: str) -> list[int]:
-        """What a job asks for, and in elastic mode the sizes of its range that consolidate."""
-        wanted, size = requested_gpus(job), self.nodes.node_gpus(kind)
-        if not self.elastic or job.gpus is not None:
-            return [wanted]
-        most = min(job.max_gpus or wanted, self.nodes.capacity(kind))
-        sizes = [*friendly_sizes(size), *range(2 * size, most + 1, size)]
-        return [wanted, *(gpus for gpus in sizes if job.min_gpus <= gpus <= most and gpus != wanted)]
+        """Ways to run a job (:class:`.JobModes`)."""
+        return self.modes.modes_of(job)
 
     def gpus(self) -> Ints:
         """GPUs of each type that leases can have; jobs that may not be stopped keep theirs."""
@@ -278,17 +255,6 @@ class ChronusPolicy(BaselinePolicy):
         return total
 
     # Inside -------------------------------------------------------------------------------------------------------
-
-    def _place_spot(self, wanted: Mapping[str, tuple[str, int]]) -> None:
-        """Jobs of two nodes and more consolidated, where they can be; then the batch of the others (section 3.4.2)."""
-        for kind in self.nodes.types:
-            size = self.nodes.node_gpus(kind)
-            mine = [(self.jobs[j], gpus) for j, (where, gpus) in wanted.items() if where == kind]
-            large = [Parcel(job.id, kind, gpus, round_up(gpus, size)) for job, gpus in mine if gpus >= 2 * size]
-            self.held.update(pack(self.nodes, large))
-            small = [(job, gpus) for job, gpus in mine if gpus < 2 * size]
-            for job_id, shares in self.placement.place(self.nodes, kind, small).items():
-                self.hold(job_id, Allocation(kind, wanted[job_id][1], shares))
 
     def _guaranteed_jobs(self) -> tuple[dict[str, tuple[str, int]], dict[str, int]]:
         """What jobs with the present lease run on, and GPUs of each type that are left."""
@@ -338,7 +304,7 @@ class ChronusPolicy(BaselinePolicy):
             return {}
         probed = self.profiler or ()
         waiting = [j for j in self.queue() if j not in wanted and j not in self.pins and j not in probed]
-        left_s = {job_id: self.remaining_s(self.jobs[job_id]) for job_id in waiting}
+        left_s = {j: self.modes.remaining_s(self.jobs[j], self.service[j].progress) for j in waiting}
         promised = {r.job.id for r in self.book.records.values() if r.promised >= 0}
         chosen: dict[str, tuple[str, int]] = {}
         for job_id in sorted(waiting, key=lambda j: (j in promised, left_s[j])):
@@ -365,7 +331,7 @@ class ChronusPolicy(BaselinePolicy):
         self.book.records[job.id] = SloRecord(job, reward, modes, self.service[job.id].progress)
 
     def _count_unheard(self) -> None:
-        """A lease is over: jobs that had it, and of which nothing was heard, have got on by it, less a restart (C3)."""
+        """A lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3)."""
         for job_id, record in self._guaranteed.items():
             if job_id in self.held and job_id not in self._heard:
                 done = (self.grid.lease_s - self.grid.restart_s) / record.modes[record.mode].total_s
@@ -385,10 +351,3 @@ class ChronusPolicy(BaselinePolicy):
         if cycle.solution is None:
             return {}
         return dict(zip(self.nodes.types, cycle.solution.prices.price[:, 0].tolist(), strict=True))
-
-
-def _representative(cluster: Cluster) -> Throughputs:
-    """Throughputs of the project's own representative jobs."""
-    from copter_frontends.goodput import GoodputModel
-
-    return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))

@@ -8,7 +8,7 @@ from math import isfinite, log2
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import Throughputs
 from copter_frontends.vocabulary import Cluster, Job
 
 

@@ -126,6 +126,6 @@ class Profiler:
         if self._sized_s is None or now_s - self._sized_s >= HOUR_S - SAME_S:
             self._sized_s = now_s
             self._arrived = [each for each in self._arrived if now_s - each[0] <= HOUR_S]
-            rate = sum(gpus for _, gpus in self._arrived) / HOUR_S  # GPUs a second
+            rate = sum(gpus for _, gpus in self._arrived) / HOUR_S  # GPUs per second
             size = max(ceil(rate * self.profile_s), first)
         return -(-size // node_gpus) * node_gpus

@@ -11,12 +11,12 @@ import numpy as np
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.held_leases import HeldLeases
+from copter_frontends.chronus.job_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.rewards import StepReward
 from copter_frontends.chronus.shim import LeaseShim, improve
-from copter_frontends.chronus.slo_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
+from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 
 HALF = 0.5  # of one job's reward: of few jobs, no whole plan could make use of a mixture that is nearer to the bound
@@ -104,8 +104,8 @@ class Selector:
         begins : bool
             Whether a lease begins; otherwise the jobs that have the present one go on.
         fresh : bool
-            Whether all is planned anew, as when a lease begins or GPUs have come or gone, and those that wait are
-            decided. Otherwise those that wait get leases only beside the plan.
+            Whether all is planned again, as when a lease begins or GPUs have come or gone, and those that wait are
+            decided. Otherwise those that wait get leases only in what the plan leaves.
         """
         records = self.book.planned(first, begins)
         horizon = self.book.most_leases(first)
@@ -113,7 +113,7 @@ class Selector:
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
-        draft = self._beside(records, options, capacity, first, thorough=not fresh)
+        draft = self._filled(records, options, capacity, first, thorough=not fresh)
         bound = options.most
         solution = None
         solved = begun
@@ -139,7 +139,7 @@ class Selector:
     def admit(
         self, job: Job, reward: StepReward, modes: tuple[Mode, ...], now_s: float, first: int, gpus: Ints
     ) -> Standing:
-        """Promise one job leases from `first` on beside the plan, moving other jobs' leases where need be.
+        """Promise one job leases from `first` on in what the plan leaves, moving other jobs' leases where need be.
 
         Returns
         -------
@@ -165,8 +165,8 @@ class Selector:
             self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return record.standing
 
-    def _beside(self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool) -> Draft:
-        """The last plan with what fits beside it in the order of arrival; `thorough` moves others out of the way."""
+    def _filled(self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool) -> Draft:
+        """The last plan, filled up in the order of arrival; `thorough` moves others out of the way."""
         draft = Draft(options, capacity)
         draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0

@@ -35,7 +35,7 @@ class LeaseShim:
         capacity : int64 array (types, leases)
         solution : LeaseSolution
         origin : Draft, optional
-            The last plan, of the same options, with what fits beside it.
+            The last plan, of the same options, with what fits in addition to it.
         """
         drafts = [Draft(options, capacity)]
         self.fill(drafts[0], solution)

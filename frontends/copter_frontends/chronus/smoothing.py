@@ -61,7 +61,7 @@ class SmoothedDual:
 
     def descend(self, start: Floats, evaluations: int) -> Floats:
         """Prices of a lower dual value, from others, (types, leases)."""
-        found = minimize(
+        result = minimize(
             lambda flat: self._judged(flat.reshape(self.capacity.shape)),
             start.ravel(),
             jac=True,
@@ -69,7 +69,7 @@ class SmoothedDual:
             bounds=[(0.0, None)] * start.size,
             options={"maxfun": evaluations, "ftol": ENDED},
         )
-        return np.asarray(np.maximum(found.x, 0.0).reshape(start.shape))
+        return np.asarray(np.maximum(result.x, 0.0).reshape(start.shape))
 
     def mixed(self, price: Floats) -> Mixed:
         """Evaluate the dual (C8)."""
@@ -101,7 +101,7 @@ class SmoothedDual:
         order : int64 array (jobs,)
             Places of the jobs in an order in which neighbours are alike.
         offset : float
-            From 0 to 1; another one deals otherwise.
+            From 0 to 1; another value gives another deal.
         """
         options, horizon = self.options, self.capacity.shape[1]
         row = np.full(options.jobs, -1, dtype=np.int64)
@@ -121,8 +121,8 @@ class SmoothedDual:
         return row, leases
 
     def _judged(self, price: Floats) -> tuple[float, Floats]:
-        found = self.mixed(price)
-        return found.value, found.slope.ravel()
+        result = self.mixed(price)
+        return result.value, result.slope.ravel()
 
     def _chosen(self, price: Floats) -> tuple[Floats, Floats]:
         """Shares of the leases that each shape takes, (shapes, leases), and what they cost, (shapes,) (C8)."""

@@ -7,19 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from copter_frontends.chronus.rewards import StepReward
+from copter_frontends.deadlines import MIXES, StepReward, draw_reward
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.traces import Trace
 from copter_frontends.vocabulary import Cluster, Job, TraceError, configurations_of
-
-MIXES: Mapping[str, tuple[float, float, float]] = {
-    "slo": (1.0, 0.0, 0.0),
-    "mix1": (0.7, 0.0, 0.3),
-    "mix2": (0.3, 0.6, 0.1),
-}
-"""Shares of strict, soft and best-effort jobs (Table 1)."""
-
-DEADLINES = (1.2, 2.0)  # a first deadline, in units of the duration: uniform between these
 
 SPREAD_COST: Mapping[str, float] = {
     "alexnet": 0.49,
@@ -126,14 +117,6 @@ def synthetic_workload(
         if reward is not None:
             rewards[job_id] = reward
     return Workload(tuple(jobs), rewards)
-
-
-def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepReward | None:
-    """A class by the mix's shares, and deadlines as the paper draws them; None for best effort."""
-    kind, factor = rng.choice(3, p=MIXES[mix]), rng.uniform(*DEADLINES)
-    if kind == 2:
-        return None
-    return StepReward.soft(factor * duration_s) if kind == 1 else StepReward.strict(factor * duration_s)
 
 
 def with_density(workload: Workload, density: float, seed: int = 0) -> Workload:

@@ -50,6 +50,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _is_ours(error: Exception) -> bool:
-    from copter.errors import CopterError
+    from copter.errors import CopterError  # loads the engine, which a command that fails early has not done
 
     return isinstance(error, CopterError)

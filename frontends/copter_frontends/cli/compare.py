@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
+from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import complain, print_json
-from copter_frontends.cli.simulate import POLICY_NAMES, SimulateOptions, run_simulation, simulate
-from copter_frontends.policy_names import DEADLINE_NAMES
+from copter_frontends.cli.simulate import simulate
+from copter_frontends.registry.names import DEADLINE_NAMES, POLICY_NAMES
 
 OWN_TO_SIMULATE = ("policy", "compare", "compare_every", "compare_time_limit", "save", "save_every")
-"""Options of ``copter simulate`` alone: the policy, another solver beside it, the saved run."""
+"""Options of ``copter simulate`` alone: the policy, the other solver, the saved run."""
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
@@ -44,6 +45,12 @@ def _run(policies: tuple[str, ...], **options: Any) -> None:
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
     asked = [SimulateOptions(**{**shared, "policy": name}) for name in policies]
     asked[0].check()
+    # Imported late, as in simulate.py: 2 s that `--help` need not take.
+    from rich.console import Console
+
+    from copter_frontends.cli.running import run_simulation
+    from copter_frontends.report.table import print_side_by_side
+
     summaries = []
     for each in asked:
         out = None if each.out is None else os.path.join(each.out, each.policy)
@@ -55,10 +62,6 @@ def _run(policies: tuple[str, ...], **options: Any) -> None:
     if asked[0].as_json:
         print_json({"policies": summaries})
         return
-    from rich.console import Console
-
-    from copter_frontends.report.table import print_side_by_side
-
     print_side_by_side(summaries, Console())
 
 

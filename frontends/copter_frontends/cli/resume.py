@@ -7,8 +7,6 @@ from dataclasses import replace
 import click
 
 from copter_frontends.cli.output import InputError
-from copter_frontends.cli.saving import RunNote
-from copter_frontends.cli.simulate import carry_on, prepare_directory, show
 
 
 @click.command()
@@ -35,12 +33,16 @@ def resume(
     It ends where it was asked to end, unless --hours, --rounds or --to-end say otherwise. The file is a pickle: resume
     only runs that you saved yourself.
     """
-    from copter_frontends.simulator import SimulationError, load_run
-
     if to_end and (hours or rounds):
         raise click.UsageError("--to-end and --hours or --rounds do not go together")
     if save_every is not None and save is None:
         raise click.UsageError("--save-every says how often --save FILE is written; give --save too")
+    # Imported late, as in simulate.py: 2 s that `--help` need not take.
+    from copter_frontends.cli.preparing import prepare_directory
+    from copter_frontends.cli.running import carry_on, show
+    from copter_frontends.cli.saving import RunNote
+    from copter_frontends.simulator import SimulationError, load_run
+
     try:
         simulation = load_run(file)
     except SimulationError as error:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError
-
-if TYPE_CHECKING:
-    from copter_frontends.cli.simulate import SimulateOptions
-    from copter_frontends.simulator import Simulation
-    from copter_frontends.simulator.workload import Workload
+from copter_frontends.simulator import Simulation, SimulationError, save_run
+from copter_frontends.simulator.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +35,6 @@ class Saver:
 
     def at_end(self) -> None:
         """Save the run."""
-        from copter_frontends.simulator import SimulationError, save_run
-
         if self._path is None:
             return
         try:

@@ -23,7 +23,6 @@ from copter_frontends.goodput.fitted_constants import (
     V100_RATIO,
 )
 from copter_frontends.goodput.noise_scales import NOISE_SCALE
-from copter_frontends.goodput.pipeline import Pipeline
 from copter_frontends.goodput.throughput import ThroughputParameters
 
 
@@ -39,6 +38,26 @@ class GpuProfile:
         if not 1 <= self.min_local_batch_size <= self.max_local_batch_size:
             limits = f"{self.min_local_batch_size} to {self.max_local_batch_size}"
             raise InvalidDataError(f"local batch sizes {limits}: the range must start at 1 or more and not be empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """How an application is cut into a pipeline.
+
+    Parameters
+    ----------
+    stages : mapping of GPU type to int
+        GPUs of one replica, P: stages of the pipeline on GPUs of this type.
+    microbatches : int
+        Micro-batches of one sample that a replica trains in a step.
+    """
+
+    stages: Mapping[str, int]
+    microbatches: int
+
+    def __post_init__(self) -> None:
+        if self.microbatches < 1 or any(count < 1 for count in self.stages.values()):
+            raise InvalidDataError(f"a pipeline needs 1 or more stages and microbatches, not {self}")
 
 
 @dataclass(frozen=True)
@@ -57,7 +76,7 @@ class Application:
     restart_s : float
         Seconds that a start or restart takes (checkpoint-restore) before training goes on.
     policy_restart_s : float
-        The same as Sia's policy reckons with; the public artifact uses two different numbers.
+        The same as assumed by Sia's policy; the public artifact uses two different numbers.
     slowdown : float
         Measured training time over the time that the model gives. Rows of goodput do not include it.
     gpus : mapping of GPU type to GpuProfile

@@ -6,7 +6,7 @@ Times are in seconds, batch sizes and noise scales in samples.
 from __future__ import annotations
 
 # Application: (first batch size M0, largest batch size, scale-invariant iterations of a full run at M0, smallest local
-# batch size, seconds of a restart, seconds of a restart that the policy reckons with, slowdown).
+# batch size, seconds of a restart, seconds of a restart that the policy assumes, slowdown).
 TRAINING: dict[str, tuple[int, int, int, int, float, float, float]] = {
     "cifar10": (128, 4096, 39_063, 32, 50.0, 30.0, 1.8),
     "bert": (12, 384, 14_774, 4, 120.0, 120.0, 1.2),

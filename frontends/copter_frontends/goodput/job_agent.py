@@ -26,10 +26,10 @@ class FitCache:
     def fit(self, seen: Sequence[Observation]) -> ThroughputParameters:
         """The fit of these observations."""
         key = tuple(sorted(seen))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = refit(key)
-        return found
+        result = self._known.get(key)
+        if result is None:
+            result = self._known[key] = refit(key)
+        return result
 
 
 class JobAgent:

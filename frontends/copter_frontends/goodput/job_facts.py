@@ -19,7 +19,7 @@ def check_facts(job_id: str, told: Mapping[str, Any], own: frozenset[str] = froz
     told : mapping of fact to value
         What :meth:`.SchedulingPolicy.update_job` was given. None says nothing.
     own : frozenset of str
-        Facts that the policy knows beside those that all do.
+        Facts that the policy knows in addition to those that all do.
 
     Raises
     ------

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.applications import APPLICATIONS
@@ -68,7 +70,7 @@ class MeasuredSteps:
         self.one_gpu = (int(one[0].max()), float(one[1][:, 0].max()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the triangulation, which is made anew when it is needed."""
+        """All but the triangulation, which is rebuilt when it is needed."""
         return {**self.__dict__, "_space": None}
 
     @property
@@ -125,17 +127,15 @@ class MeasuredSteps:
     def _in_space(self, nodes: int, gpus: int, local: int) -> tuple[float, float]:
         """Linear over a Delaunay triangulation of (nodes, GPUs, local batch); the nearest point outside of it."""
         if self._space is None:
-            from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
-
             points, where = np.unique(self._points, axis=0, return_inverse=True)
             count = np.bincount(where.ravel())
             mean = np.column_stack([np.bincount(where.ravel(), self._values[:, k]) / count for k in (0, 1)])
             self._space = LinearNDInterpolator(points, mean), NearestNDInterpolator(points, mean, rescale=True)
         inside, outside = self._space
-        found = inside([nodes, gpus, local])[0]
-        if np.isnan(found).any():
-            found = outside([nodes, gpus, local])[0]
-        return float(found[0]), float(found[1])
+        result = inside([nodes, gpus, local])[0]
+        if np.isnan(result).any():
+            result = outside([nodes, gpus, local])[0]
+        return float(result[0]), float(result[1])
 
 
 def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -> dict[str, ProfiledApplication]:
@@ -150,15 +150,13 @@ def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -
     return {name: _read_application(root / name, name) for name in names}
 
 
-def find_profiles(*beside: str | Path) -> Path | None:
-    """The folder ``profiles/sia`` of the data directory, or beside any folder above one of the given files.
+def find_profiles(*next_to: str | Path) -> Path | None:
+    """The folder ``profiles/sia`` of the data directory, or next to any folder above one of the given files.
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
-    import os
-
     roots = [Path(os.environ.get("COPTER_DATA", "../shared/data"))]
-    roots += [folder for path in beside for folder in Path(path).resolve().parents]
+    roots += [folder for path in next_to for folder in Path(path).resolve().parents]
     return next((root / "profiles" / "sia" for root in roots if (root / "profiles" / "sia" / "cifar10").is_dir()), None)
 
 

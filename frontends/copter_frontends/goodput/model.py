@@ -161,7 +161,7 @@ class GoodputModel:
 
         Infinite where the job cannot run.
         """
-        found = application_of(application, self.applications)
+        result = application_of(application, self.applications)
         middles = [(phase + 0.5) / PHASES for phase in range(PHASES)]
         position = self._position.get(configuration)
         if position is None:
@@ -169,7 +169,7 @@ class GoodputModel:
                 f"{configuration} is not one of this model's {len(self.configurations)} configurations"
             )
         rates = np.array([self.row(application, middle)[position] for middle in middles])
-        return float("inf") if (rates == 0).any() else found.work_samples * found.slowdown * float((1 / rates).mean())
+        return float("inf") if (rates == 0).any() else result.work_samples * result.slowdown * float((1 / rates).mean())
 
     def _row(
         self,
@@ -179,14 +179,14 @@ class GoodputModel:
         batch_size: int | None = None,
         gpus: int | None = None,
     ) -> _Row:
-        found = application_of(application, self.applications)
+        result = application_of(application, self.applications)
         if max_batch_size is not None and max_batch_size < 1:
             raise InvalidDataError(f"{application}: max_batch_size is {max_batch_size}, must be >= 1")
-        cap = found.max_batch_size if max_batch_size is None else min(max_batch_size, found.max_batch_size)
+        cap = result.max_batch_size if max_batch_size is None else min(max_batch_size, result.max_batch_size)
         key = (application, self.phase(application, progress), cap, batch_size or 0, gpus or 0)
         row = self._rows.get(key)
         if row is None:
-            row = self._rows[key] = self._evaluate(found, *key[1:])
+            row = self._rows[key] = self._evaluate(result, *key[1:])
             if len(self._rows) > ROWS_KEPT:
                 self._rows.popitem(last=False)
         else:
@@ -225,12 +225,12 @@ class GoodputModel:
 
     def holds(self, gpus: int) -> NDArray[np.bool_]:
         """Configurations that a job of exactly so many GPUs is given: of each type the smallest that has as many."""
-        found = np.zeros(len(self.configurations), dtype=bool)
+        result = np.zeros(len(self.configurations), dtype=bool)
         for kind in range(len(self._kinds)):
             enough = np.flatnonzero((self._kind == kind) & (self._gpus >= gpus))
             if len(enough):
-                found[enough[np.argmin(self._gpus[enough])]] = True
-        return found
+                result[enough[np.argmin(self._gpus[enough])]] = True
+        return result
 
     def _table(self, application: Application) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Constants and local batch limits of the model's GPU types; zeros where the application has no model."""

@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InvalidDataError
+from copter_frontends.goodput.applications import Application
 from copter_frontends.goodput.efficiency import efficiency
 from copter_frontends.goodput.throughput import compute_time_s, sync_time_s
 from copter_frontends.vocabulary import Configuration
 
-if TYPE_CHECKING:
-    from copter_frontends.goodput.applications import Application
-
 BACKWARD = 3  # a stage's forward and backward pass over its forward pass
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """How an application is cut into a pipeline.
-
-    Parameters
-    ----------
-    stages : mapping of GPU type to int
-        GPUs of one replica, P: stages of the pipeline on GPUs of this type.
-    microbatches : int
-        Micro-batches of one sample that a replica trains in a step.
-    """
-
-    stages: Mapping[str, int]
-    microbatches: int
-
-    def __post_init__(self) -> None:
-        if self.microbatches < 1 or any(count < 1 for count in self.stages.values()):
-            raise InvalidDataError(f"a pipeline needs 1 or more stages and microbatches, not {self}")
 
 
 def pipeline_goodput(

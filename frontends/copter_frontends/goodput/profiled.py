@@ -120,7 +120,7 @@ class FittedSteps:
 
 def fitted_profiles(applications: Mapping[str, Application] = APPLICATIONS) -> dict[str, ProfiledApplication]:
     """The applications as the fitted constants give them: epochs of equal length, the noise scale of each's middle."""
-    found = {}
+    result = {}
     for name, application in applications.items():
         epochs = EPOCHS.get(name, 40)
         ends = np.arange(1, epochs + 1) / epochs * application.work_samples / application.init_batch_size
@@ -128,14 +128,14 @@ def fitted_profiles(applications: Mapping[str, Application] = APPLICATIONS) -> d
         variance = np.array([scales for _, scales in middles]).T / application.init_batch_size
         gradients = np.stack([np.ones_like(variance), variance], axis=2)
         steps = {kind: FittedSteps(profile) for kind, profile in application.gpus.items()}
-        found[name] = ProfiledApplication(application, ends, middles[0][0], gradients, steps)
-    return found
+        result[name] = ProfiledApplication(application, ends, middles[0][0], gradients, steps)
+    return result
 
 
 def profile_of(profiles: Mapping[str, ProfiledApplication], job: Job) -> ProfiledApplication:
     """The profile of a job's application; InvalidJobError where there is none."""
-    found = profiles.get(job.application)
-    if found is None:
+    result = profiles.get(job.application)
+    if result is None:
         known = ", ".join(sorted(profiles))
         raise InvalidJobError(f"job {job.id!r}: no profile of {job.application!r}; there are {known}")
-    return found
+    return result

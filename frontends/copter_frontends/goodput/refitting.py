@@ -98,9 +98,9 @@ def refit(observations: Sequence[Observation]) -> ThroughputParameters:
         gradient = np.empty(7)
         return float(loss_and_gradient(theta, points, gradient)), gradient
 
-    found = minimize(
+    result = minimize(
         objective, start, jac=True, method="L-BFGS-B", bounds=list(zip(lower, upper, strict=True)), tol=TOLERANCE
     ).x
-    found = np.clip(found, lower, upper)
-    parameters = ThroughputParameters(*(float(value) for value in found))
+    result = np.clip(result, lower, upper)
+    parameters = ThroughputParameters(*(float(value) for value in result))
     return parameters if several else parameters.with_multi_node_floor()

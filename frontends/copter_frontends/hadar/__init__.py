@@ -1,7 +1,8 @@
 """Hadar: tasks of one job on mixed GPU types, priced by a linear program or by the paper's online algorithm."""
 
-from copter_frontends.hadar.estimator import Measuring, ThroughputEstimator, Unmeasured
+from copter_frontends.hadar.estimator import ThroughputEstimator, Unmeasured
 from copter_frontends.hadar.formulation import HadarFormulation
+from copter_frontends.hadar.measuring import Measuring
 from copter_frontends.hadar.online import OnlineRule
 from copter_frontends.hadar.policy import HadarPolicy
 from copter_frontends.hadar.posted_prices import PriceFunction

@@ -1,20 +1,16 @@
-"""Throughputs that nobody has given or measured yet, guessed from those that are known (H16)."""
+"""Throughputs that were neither given nor measured yet, guessed from those that are known (H16)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.throughputs import Throughputs
 from copter_frontends.hadar.job_book import Floats, JobBook
-from copter_frontends.vocabulary import Allocation, Job, Plan
-
-if TYPE_CHECKING:
-    from copter_frontends.hadar.policy import HadarPolicy
+from copter_frontends.policy_kit import Throughputs
+from copter_frontends.vocabulary import Job
 
 SWEEPS = 10  # of the alternating fit
 UNKNOWN_S = 3600.0  # a job of which nothing is known is taken to last so long on a type of ordinary speed
@@ -60,8 +56,8 @@ class ThroughputEstimator:
             own = np.where(seen, per_gpu - speed, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
             several = seen & (seen.sum(axis=1) > 1)[:, None]  # a job seen on one type says nothing of the others
             count = several.sum(axis=0)
-            found = np.where(several, per_gpu - own[:, None], 0.0).sum(axis=0) / np.maximum(count, 1)
-            speed = np.where(count > 0, found, 0.0)
+            result = np.where(several, per_gpu - own[:, None], 0.0).sum(axis=0) / np.maximum(count, 1)
+            speed = np.where(count > 0, result, 0.0)
         return np.asarray(speed)
 
 
@@ -86,35 +82,3 @@ class Unmeasured:
     def work(self, job: Job) -> float:
         """All of a job's work."""
         return self.source.work(job)
-
-
-class Measuring:
-    """A Hadar policy that is told, before each plan, how fast its jobs ran since the last one (a SchedulingPolicy).
-
-    Only the type that limited a job's speed is measured by a round. What is not here is the policy's own.
-
-    Parameters
-    ----------
-    policy : HadarPolicy
-    truth : Throughputs
-        Stands for the clock: what jobs really do.
-    """
-
-    def __init__(self, policy: HadarPolicy, truth: Throughputs) -> None:
-        self.policy, self.truth = policy, truth
-        self._ran: dict[str, Allocation] = {}
-
-    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """As :meth:`.HadarPolicy.plan`, the last round's measurements first."""
-        book = self.policy.book
-        for job_id, allocation in self._ran.items():
-            if job_id in book.index:
-                row = book.row(job_id)
-                rate = self.truth.rate(book.jobs[row], allocation.gpu_type, int(book.gpus[row]))
-                self.policy.update_job(job_id, rates={allocation.gpu_type: rate})
-        plan = self.policy.plan(now_s, deadline_s)
-        self._ran = dict(plan.allocations)
-        return plan
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.policy, name)

@@ -73,22 +73,22 @@ def find_alloc(wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats) ->
 
 
 def _together(gpus: int, r: int, kind: Ints, size: Ints, free: Ints) -> Ints | None:
-    """GPUs of one type on as few servers as can be, the cheapest (servers are in order of price); None if none fit."""
+    """GPUs of one type on the fewest and cheapest servers (they are in order of price); None if none fit."""
     here = np.flatnonzero(kind == r)
     if len(here) == 0:
         return None
     whole, rest = divmod(gpus, int(size[here[0]]))
-    found = np.zeros(len(kind), dtype=np.int64)
+    result = np.zeros(len(kind), dtype=np.int64)
     empty = here[free[here] == size[here]][:whole]
     if len(empty) < whole:
         return None
-    found[empty] = size[empty]
+    result[empty] = size[empty]
     if rest:
-        fits = here[(free[here] >= rest) & (found[here] == 0)]
+        fits = here[(free[here] >= rest) & (result[here] == 0)]
         if len(fits) == 0:
             return None
-        found[fits[0]] = rest
-    return found
+        result[fits[0]] = rest
+    return result
 
 
 def _cheapest(gpus: int, free: Ints, eligible: NDArray[np.bool_]) -> Ints | None:

@@ -1,4 +1,4 @@
-"""Hadar's LP on the differential model: one request a job, one column a GPU type (docs/hadar.md, H7)."""
+"""Hadar's LP on the differential model: one request per job, one column per GPU type (docs/hadar.md, H7)."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class HadarFormulation:
         return not np.isnan(self.book.sent[self.book.row(job_id), 0])
 
     def _reshape(self, job_id: str) -> None:
-        """Give a job's request a column for what it has, or take that away; :meth:`_send` adds the request anew."""
+        """Give a job's request a column for what it has, or take that away; :meth:`_send` adds the request again."""
         row = self.book.row(job_id)
         wanted = self.book.held[row].tobytes() if self.has_own_column(row) else None
         if self._in_model(job_id) and self._own.get(job_id) != wanted:
@@ -261,14 +261,14 @@ class HadarFormulation:
 def bundle_values(book: JobBook, values: RoundValues, bundles: NDArray[np.int64]) -> Floats:
     """Worth of the GPUs that each job is given, (n,): what it has, W_j of one type, or a mixture (H4, H5)."""
     n = len(book)
-    found = np.zeros(n)
+    result = np.zeros(n)
     rows = np.flatnonzero(bundles.sum(axis=1) > 0)
     if len(rows) == 0:
-        return found
+        return result
     used = bundles[rows] > 0
     slowest = np.argmin(np.where(used, values.rate[rows], np.inf), axis=1)
     single = used.sum(axis=1) == 1
     worth = np.where(single, values.pure[rows, slowest], values.mixed[rows, slowest])
     same = (bundles[rows] == book.held[rows]).all(axis=1)
-    found[rows] = np.where(same, values.own[rows], np.maximum(worth, NO_VALUE))
-    return found
+    result[rows] = np.where(same, values.own[rows], np.maximum(worth, NO_VALUE))
+    return result

@@ -1,4 +1,4 @@
-"""The jobs that a Hadar policy knows, one array a field."""
+"""The jobs that a Hadar policy knows, one array per field."""
 
 from __future__ import annotations
 

@@ -81,12 +81,12 @@ class Placement:
         """Servers for a bundle; where it would be spread out, another type that would not be and is worth more."""
         rates = draft.values.rate[row]
         bundle = draft.bundles[row]
-        found = self.servers.find(bundle, rates)
-        if not self.servers.is_spread(found) or spread_cost == 0:
-            return found
+        result = self.servers.find(bundle, rates)
+        if not self.servers.is_spread(result) or spread_cost == 0:
+            return result
         pure = draft.values.pure[row]
-        kind = self.servers.types.index(found.gpu_type)
-        spread = float(draft.values.mixed[row, kind]) if found.mixture else (1 - spread_cost) * float(pure[kind])
+        kind = self.servers.types.index(result.gpu_type)
+        spread = float(draft.values.mixed[row, kind]) if result.mixture else (1 - spread_cost) * float(pure[kind])
         gpus = int(draft.book.gpus[row])
         for q in np.argsort(-pure, kind="stable").tolist():
             if pure[q] <= spread:
@@ -100,4 +100,4 @@ class Placement:
                 draft.left += bundle - other
                 draft.bundles[row] = other
                 return instead
-        return found
+        return result

@@ -10,8 +10,6 @@ import numpy as np
 
 from copter import Settings, Solution, Status
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import requested_gpus
-from copter_frontends.baselines.throughputs import GoodputThroughputs, Throughputs
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.hadar.estimator import ThroughputEstimator
 from copter_frontends.hadar.formulation import HadarFormulation
@@ -22,6 +20,17 @@ from copter_frontends.hadar.round_values import RoundTerms
 from copter_frontends.hadar.servers import Servers
 from copter_frontends.hadar.shim import Draft, HadarShim
 from copter_frontends.hadar.utility import AverageJct, Utility, positive
+from copter_frontends.policy_kit import (
+    EditClock,
+    Throughputs,
+    jobs_on,
+    jobs_to_stop,
+    plan_changes,
+    relative_gap,
+    representative_throughputs,
+    requested_gpus,
+    status_of,
+)
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -29,8 +38,6 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
-    PlanStatus,
-    configurations_of,
 )
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
@@ -64,7 +71,7 @@ class HadarPolicy:
     rule : OnlineRule, optional
         Knobs of the online algorithm; its prices are the posted ones.
     compare_prices : bool
-        Run the online algorithm beside the LP in every round, on the same jobs, for :attr:`last_online`.
+        Also run the online algorithm in every round, on the same jobs, for :attr:`last_online`.
     settings : copter.Settings, optional
         Of the LP solver.
 
@@ -102,7 +109,7 @@ class HadarPolicy:
             raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         self.round_s = positive("round_s", round_s)
         self.mode, self.restart_s, self.spread_cost = mode, restart_s, spread_cost
-        self.throughputs = throughputs or _representative(cluster)
+        self.throughputs = throughputs or representative_throughputs(cluster)
         self.estimator = estimator or ThroughputEstimator()
         self.shim, self.rule, self.compare_prices = shim or HadarShim(), rule or OnlineRule(), compare_prices
         self.servers = Servers(cluster)
@@ -117,7 +124,7 @@ class HadarPolicy:
         self.last_solution: Solution | None = None
         self.last_online: OnlinePlan | None = None
         self.last_lp_s = 0.0
-        self._edit_s = 0.0
+        self.edit_clock = EditClock()
 
     @property
     def variables(self) -> int:
@@ -135,7 +142,10 @@ class HadarPolicy:
             If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no
             throughput on any.
         """
-        begun = time.perf_counter()
+        with self.edit_clock:
+            self._add(job)
+
+    def _add(self, job: Job) -> None:
         gpus = requested_gpus(job)
         work = self.throughputs.work(job)
         if not 0 < work < np.inf:
@@ -148,61 +158,61 @@ class HadarPolicy:
                 f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on"
             )
         self.book.add(job, gpus, work, rates)
-        self._edit_s += time.perf_counter() - begun
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in ``progress`` (fraction done) and ``rates`` ({type: measured units per second of the whole job})."""
-        begun = time.perf_counter()
-        row = self.book.row(job_id)
-        check_facts(job_id, what_changed, OWN_FACTS)
-        progress = what_changed.get("progress")
-        if "rates" in what_changed:
-            self.book.set_rates(job_id, dict(what_changed["rates"]))
-        if progress is not None:
-            self.book.progress[row] = progress
-        self._edit_s += time.perf_counter() - begun
+        with self.edit_clock:
+            row = self.book.row(job_id)
+            check_facts(job_id, what_changed, OWN_FACTS)
+            progress = what_changed.get("progress")
+            if "rates" in what_changed:
+                self.book.set_rates(job_id, dict(what_changed["rates"]))
+            if progress is not None:
+                self.book.progress[row] = progress
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
-        begun = time.perf_counter()
-        self.book.row(job_id)
-        self._release(job_id)
-        self.pins.pop(job_id, None)
-        self._planned.pop(job_id, None)
-        self.formulation.remove_job(job_id)
-        self._edit_s += time.perf_counter() - begun
+        with self.edit_clock:
+            self.book.row(job_id)
+            self._release(job_id)
+            self.pins.pop(job_id, None)
+            self._planned.pop(job_id, None)
+            self.formulation.remove_job(job_id)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Keep a job on exactly this allocation until unpinned with None; jobs in its way lose their GPUs.
 
         CapacityInUseError if pinned jobs use the GPUs, InvalidClusterError if they are not there.
         """
-        self.book.row(job_id)
-        if allocation is None:
-            self.pins.pop(job_id, None)
-            self.formulation.pin(job_id, False)
-            return
-        if self.held.get(job_id) != allocation:
-            self._move_onto(job_id, allocation)
-        self.pins[job_id] = allocation
-        self.formulation.pin(job_id, True)
+        with self.edit_clock:
+            self.book.row(job_id)
+            if allocation is None:
+                self.pins.pop(job_id, None)
+                self.formulation.pin(job_id, False)
+                return
+            if self.held.get(job_id) != allocation:
+                self._move_onto(job_id, allocation)
+            self.pins[job_id] = allocation
+            self.formulation.pin(job_id, True)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes; `nodes` are ids for them (made up when not given)."""
-        self.servers.nodes.add(gpu_type, count, nodes)
-        self.formulation.change_capacity(gpu_type, count)
+        with self.edit_clock:
+            self.servers.nodes.add(gpu_type, count, nodes)
+            self.formulation.change_capacity(gpu_type, count)
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Take `count` GPUs of a type away as whole nodes: those named, or the emptiest; jobs on them are re-planned.
 
         CapacityInUseError if a pinned job is on one of the nodes, or fewer GPUs exist.
         """
-        pinned = {node for allocation in self.pins.values() for node, _ in allocation.nodes}
-        gone = self.servers.nodes.choose(gpu_type, count, nodes, pinned)
-        for job_id in self.servers.jobs_on(gone, self.held):
-            self._release(job_id)
-        self.servers.nodes.drop(gpu_type, gone)
-        self.formulation.change_capacity(gpu_type, -count)
+        with self.edit_clock:
+            pinned = {node for allocation in self.pins.values() for node, _ in allocation.nodes}
+            gone = self.servers.nodes.choose(gpu_type, count, nodes, pinned)
+            for job_id in jobs_on(set(gone), self.held):
+                self._release(job_id)
+            self.servers.nodes.drop(gpu_type, gone)
+            self.formulation.change_capacity(gpu_type, -count)
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -219,7 +229,8 @@ class HadarPolicy:
         edited = time.perf_counter()
         solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
         solved = time.perf_counter()
-        self.last_solution, self.last_lp_s, self.last_online = solution, self._edit_s + solved - started, online
+        self.last_solution, self.last_online = solution, online
+        self.last_lp_s = self.edit_clock.seconds + solved - started
         for observe in self.observers:
             observe()
         observed = time.perf_counter()
@@ -230,13 +241,13 @@ class HadarPolicy:
         objective, kept = self._place(draft, online)
         placed = time.perf_counter()
         timings = {
-            "edit": self._edit_s + edited - started,
+            "edit": self.edit_clock.seconds + edited - started,
             "solve": solved - edited,
             "observe": observed - solved,
             "shim": rounded - observed,
             "place": placed - rounded,
         }
-        self._edit_s = 0.0
+        self.edit_clock.reset()
         return self._plan(solution, bound, objective, kept, fractional, values.faults, timings)
 
     def _terms(self, now_s: float) -> RoundTerms:
@@ -283,23 +294,22 @@ class HadarPolicy:
         faults: dict[int, str],
         timings: dict[str, float],
     ) -> Plan:
-        before, now = self._planned, dict(self.held)
-        self._planned = dict(now)
-        nothing = self.formulation.session.settings.absolute_tolerance / self.formulation.scale
-        gap = max(bound - objective, 0.0) / (abs(bound) + nothing)
-        status = PlanStatus.OPTIMAL if solution.status is Status.OPTIMAL and gap <= 1e-6 else PlanStatus.FEASIBLE
+        before, self._planned = self._planned, dict(self.held)
+        changes = plan_changes(before, self._planned)
+        scale = self.formulation.scale
+        gap = relative_gap(scale * objective, scale * bound)
         return Plan(
-            allocations=now,
-            start=tuple(sorted(job for job in now if job not in before)),
-            stop=tuple(sorted(job for job in before if job not in now)),
-            move=tuple(sorted(job for job, held in now.items() if job in before and before[job] != held)),
+            allocations=dict(self._planned),
+            start=changes.start,
+            stop=changes.stop,
+            move=changes.move,
             objective=objective,
             bound=bound,
             gap=gap,
             prices=dict(zip(self.servers.types, self.formulation.prices(solution).tolist(), strict=True)),
             fractional_jobs=fractional,
             skipped={self.book.jobs[row].id: reason for row, reason in faults.items()},
-            status=PlanStatus.KEPT_PREVIOUS if kept else status,
+            status=status_of(gap, solution.status is Status.OPTIMAL, kept),
             timings=timings,
         )
 
@@ -323,22 +333,12 @@ class HadarPolicy:
 
     def _move_onto(self, job_id: str, allocation: Allocation) -> None:
         """Put a job on an allocation, whoever else is there but pinned jobs."""
-        parts = self.servers.checked_parts(job_id, allocation)
-        wanted = {node for node, _ in allocation.nodes}
-        pinned = [pin for job, pin in self.pins.items() if job != job_id]
-        for part in parts:
-            self.servers.nodes.require_free(job_id, part, [p for pin in pinned for p in self.servers.parts(pin)])
+        parts, nodes = self.servers.checked_parts(job_id, allocation), self.servers.nodes
+        others = jobs_to_stop(nodes, job_id, parts, self.held, self.pins, self.servers.parts)
         self._release(job_id)
-        for other in self.servers.jobs_on(wanted, self.held):
-            if other not in self.pins and any(self.servers.nodes.short_of(part) for part in parts):
+        for other in others:
+            if any(nodes.short_of(part) for part in parts):
                 self._release(other)
         self.servers.take(allocation)
         self.held[job_id] = allocation
         self._hold(job_id, allocation)
-
-
-def _representative(cluster: Cluster) -> Throughputs:
-    """Throughputs of the project's own representative jobs."""
-    from copter_frontends.goodput import GoodputModel
-
-    return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))

@@ -109,7 +109,7 @@ def job_states(book: JobBook, terms: RoundTerms, age_s: Floats, remaining: Float
 
 def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_]) -> dict[int, str]:
     """Jobs whose utility is no number, negative, or larger for a later end."""
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     with np.errstate(invalid="ignore"):
         bad = runs & ~(np.isfinite(value) & (value >= 0))
         order = np.argsort(rounds, axis=1, kind="stable")
@@ -119,10 +119,12 @@ def _faults(book: JobBook, value: Floats, rounds: Floats, runs: NDArray[np.bool_
         rises = later & (sorted_value[:, 1:] > sorted_value[:, :-1] * (1 + 1e-9) + 1e-300)
     for row in np.flatnonzero(bad.any(axis=1)).tolist():
         at = int(np.flatnonzero(bad[row])[0])
-        found[row] = f"its utility is {value[row, at]:g} on {book.types[at]!r}; utilities must be finite and >= 0"
+        result[row] = f"its utility is {value[row, at]:g} on {book.types[at]!r}; utilities must be finite and >= 0"
     for row in np.flatnonzero(rises.any(axis=1)).tolist():
-        found.setdefault(row, "its utility is larger for a later completion; it must never rise in the completion time")
-    return found
+        result.setdefault(
+            row, "its utility is larger for a later completion; it must never rise in the completion time"
+        )
+    return result
 
 
 def _feasible_thresholds(gpus: Ints, rate: Floats, capacity: Ints) -> NDArray[np.bool_]:

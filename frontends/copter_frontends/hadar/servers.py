@@ -1,13 +1,13 @@
-"""Servers for bundles: as few servers as can be, and no job moves whose GPUs did not change (H15)."""
+"""Servers for bundles: the fewest servers possible, and no job moves whose GPUs did not change (H15)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from copter_frontends.baselines.node_inventory import NodeInventory
 from copter_frontends.hadar.job_book import Ints
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError
 
 
@@ -59,7 +59,7 @@ class Servers:
         return parts
 
     def find(self, bundle: Ints, rates: Sequence[float]) -> Allocation:
-        """Servers for a bundle that the types' free GPUs allow: each type's part on as few servers as can be.
+        """Servers for a bundle that the types' free GPUs allow: each type's part on the fewest servers possible.
 
         Parameters
         ----------
@@ -70,11 +70,11 @@ class Servers:
         shares: dict[str, int] = {}
         used = np.flatnonzero(bundle).tolist()
         for q in used:
-            found = self.nodes.find(self.types[q], int(bundle[q]), split=True)
-            assert found is not None, "a bundle was asked for that the free GPUs do not allow"
+            result = self.nodes.find(self.types[q], int(bundle[q]), split=True)
+            assert result is not None, "a bundle was asked for that the free GPUs do not allow"
             if len(used) == 1:
-                return Allocation(self.types[q], int(bundle[q]), found)
-            shares.update(found)
+                return Allocation(self.types[q], int(bundle[q]), result)
+            shares.update(result)
         return self.allocation(shares, rates)
 
     def allocation(self, shares: Mapping[str, int], rates: Sequence[float]) -> Allocation:
@@ -96,16 +96,11 @@ class Servers:
 
     def bundle(self, allocation: Allocation) -> Ints:
         """GPUs of each type of an allocation, (types,)."""
-        found = np.zeros(len(self.types), dtype=np.int64)
+        result = np.zeros(len(self.types), dtype=np.int64)
         for name, gpus in allocation.by_type.items():
-            found[self.types.index(name)] = gpus
-        return found
+            result[self.types.index(name)] = gpus
+        return result
 
     def capacity(self) -> Ints:
         """GPUs of each type, (types,)."""
         return np.array([self.nodes.capacity(name) for name in self.types], dtype=np.int64)
-
-    def jobs_on(self, nodes: Iterable[str], held: Mapping[str, Allocation]) -> list[str]:
-        """Ids of the jobs with a GPU on any of these nodes."""
-        gone = set(nodes)
-        return [job_id for job_id, allocation in held.items() if any(node in gone for node, _ in allocation.nodes)]

@@ -79,7 +79,7 @@ class HadarShim:
         best: Draft,
         time_limit_s: float,
     ) -> Draft:
-        """The LP's answer with the jobs in doubt chosen anew, all at once (H13)."""
+        """The LP's answer with the jobs in doubt chosen again, all at once (H13)."""
         draft = Draft(formulation, prices)
         regret = draft.regret(shares, prices)
         movable = np.flatnonzero(~formulation.book.pinned)
@@ -91,7 +91,7 @@ class HadarShim:
         form = ThresholdForm(draft.choices(core), draft.left, may_mix)
         if form.whole and len(core):
             program = form.linear_program()
-            found = milp(
+            result = milp(
                 -program.c / max(float(program.c.max()), 1e-300),
                 integrality=program.integrality,
                 bounds=Bounds(program.col_lower, program.col_upper),
@@ -102,8 +102,8 @@ class HadarShim:
                     "time_limit": max(time_limit_s, 1e-3),
                 },
             )
-            if found.x is not None:
-                for row, bundle in zip(core.tolist(), form.bundles(found.x), strict=True):
+            if result.x is not None:
+                for row, bundle in zip(core.tolist(), form.bundles(result.x), strict=True):
                     draft.take(row, bundle)
         draft.fill()
         return draft
@@ -202,10 +202,10 @@ class Draft:
                 row, q = int(rows[at]), int(kind[at])
                 if book.gpus[row] > (self.left.sum() if q < 0 else self.left[q]):
                     continue
-                found = self._best_bundle(row)
+                result = self._best_bundle(row)
                 # What has been taken since may have left it less than was offered: then it waits for the next sweep.
-                if found is not None and not (progress and found[1] < offer[at] * (1 - 1e-12)):
-                    progress |= self.take(row, found[0])
+                if result is not None and not (progress and result[1] < offer[at] * (1 - 1e-12)):
+                    progress |= self.take(row, result[0])
             rows = rows[self.idle[rows]]
             if not progress:
                 return
@@ -257,8 +257,8 @@ class Draft:
         return np.asarray(np.maximum(best, several)), np.where(best >= several, pure.argmax(axis=1), -1)
 
     def _take_best(self, row: int) -> bool:
-        found = self._best_bundle(row)
-        return found is not None and self.take(row, found[0])
+        result = self._best_bundle(row)
+        return result is not None and self.take(row, result[0])
 
     def _best_bundle(self, row: int) -> tuple[Ints, float] | None:
         """Best bundle for a job from what is left, and its worth; cheapest types first where several will do (H11)."""
@@ -284,11 +284,11 @@ class Draft:
     def _bundles(self, row: int, gpus: int) -> list[Ints]:
         """What a job has, W_j GPUs of each type, and for each threshold the cheapest mixture that is left."""
         rate, kinds = self.values.rate[row], len(self.left)
-        found: list[Ints] = [self.book.held[row]]
+        result: list[Ints] = [self.book.held[row]]
         for q in np.flatnonzero((rate > 0) & (self.left >= gpus)).tolist():
             bundle = np.zeros(kinds, dtype=np.int64)
             bundle[q] = gpus
-            found.append(bundle)
+            result.append(bundle)
         cheapest = np.argsort(self.prices, kind="stable")
         for r in np.flatnonzero((rate > 0) & (self.left > 0)).tolist():
             bundle, missing = np.zeros(kinds, dtype=np.int64), gpus
@@ -297,8 +297,8 @@ class Draft:
                     bundle[q] = min(int(self.left[q]), missing)
                     missing -= int(bundle[q])
             if missing == 0:
-                found.append(bundle)
-        return found
+                result.append(bundle)
+        return result
 
     def _worth(self, row: int, bundle: Ints) -> float:
         values = self.values

@@ -82,7 +82,7 @@ class ThresholdForm:
         )
         at_mixed, at_own, at_part = n_pure, n_pure + n_mixed, self.whole
         owner = np.concatenate([pure[:, 0], mixed[:, 0], own])
-        use = [  # rows: one a job, then one a threshold, then one a type
+        use = [  # rows: one per job, then one per threshold, then one per type
             (owner, np.arange(self.whole), np.ones(self.whole)),
             (self.jobs + np.arange(n_mixed), at_mixed + np.arange(n_mixed), -c.gpus[mixed[:, 0]].astype(np.float64)),
             (self.jobs + parts[:, 0], at_part + np.arange(n_parts), np.ones(n_parts)),
@@ -106,13 +106,13 @@ class ThresholdForm:
     def bundles(self, x: Floats) -> Ints:
         """GPUs of each type for each job, (jobs, types), of a whole point."""
         c = self.choices
-        found = np.zeros((self.jobs, len(self.left)), dtype=np.int64)
+        result = np.zeros((self.jobs, len(self.left)), dtype=np.int64)
         taken = np.flatnonzero(x[: len(self.pure)] > 0.5)
-        found[self.pure[taken, 0], self.pure[taken, 1]] = c.gpus[self.pure[taken, 0]]
+        result[self.pure[taken, 0], self.pure[taken, 1]] = c.gpus[self.pure[taken, 0]]
         own = self.own[x[len(self.pure) + len(self.mixed) : self.whole] > 0.5]
-        found[own] = c.held[own]
+        result[own] = c.held[own]
         amount = np.rint(x[self.whole :]).astype(np.int64)
         chosen = x[len(self.pure) : len(self.pure) + len(self.mixed)] > 0.5
         kept = chosen[self.parts[:, 0]] & (amount > 0)
-        np.add.at(found, (self.mixed[self.parts[kept, 0], 0], self.parts[kept, 1]), amount[kept])
-        return found
+        np.add.at(result, (self.mixed[self.parts[kept, 0], 0], self.parts[kept, 1]), amount[kept])
+        return result

@@ -18,7 +18,7 @@ from copter.errors import SettingsError
 
 Floats = NDArray[np.float64]
 
-HORIZON_S = float("inf")  # completion times are taken to be small beside it
+HORIZON_S = float("inf")  # completion times are taken to be small compared with it
 SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times at which a utility of one's own is looked at beforehand
 
 
@@ -68,7 +68,7 @@ class EffectiveThroughput:
 
 @dataclass(frozen=True, slots=True)
 class AverageJct:
-    """1 / (1 + t / H): linear in the completion time t as long as it is small beside H (min sum (f_j - a_j) / J).
+    """1 / (1 + t / H): linear in the completion time t while it is small compared with H (min sum (f_j - a_j) / J).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Makespan:
 
 @dataclass(frozen=True, slots=True)
 class FinishTimeFairness:
-    """rho^p / t_isolated, rho = (age + rest at best) / t_isolated: jobs that are late beside their share come first.
+    """rho^p / t_isolated, rho = (age + rest at best) / t_isolated: jobs that are late for their share come first.
 
     With p = 0 the sum of the jobs' ratios is what is made small; the larger p, the more only the largest ratio counts
     (min max (f_j - a_j) / (f_j^isolated - a_j)).

@@ -2,12 +2,13 @@
 
 from copter_frontends.hare.checking import faults
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.formulation import Relaxation, sufficient_horizon_s
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import HareInstance
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.relaxation import Relaxation, sufficient_horizon_s
-from copter_frontends.hare.schedule import HareSchedule, middle_order, schedule_in_order
+from copter_frontends.hare.schedule import HareSchedule
 from copter_frontends.hare.scheduler import HareScheduler
+from copter_frontends.hare.shim import middle_order, schedule_in_order
 from copter_frontends.hare.solver import RelaxationSolution, RelaxationSolver
 
 __all__ = [

@@ -8,17 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from copter_frontends.hare.instance import Floats
-from copter_frontends.hare.relaxation import Relaxation
+from copter_frontends.hare.array_groups import Floats, JobRows
+from copter_frontends.hare.formulation import Relaxation
 
 _LAM_STEPS, _NU_STEPS = 40, 24  # tangents at most, for a job's two prices
 _FLAT = 1e-11  # relative; what is left under the tangents at which the search for a price ends
 
 _FLAT_NU = 1e-7  # the same for the outer of the two, relative to the inner price
-
-Ints = NDArray[np.int64]
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,26 +89,25 @@ def best_lam(
 
 
 @_compiled
-def job_bounds(
-    low: int, high: int, first: Ints, start: Floats, alpha: Floats, parallel: Floats, weight: Floats, excess: Floats,
-    price: Floats, lam: Floats, nu: Floats, found: Floats,
-) -> None:  # fmt: skip
+def job_bounds(low: int, high: int, jobs: JobRows, price: Floats, lam: Floats, nu: Floats, phi: Floats) -> None:
     """phi_n of HR12, as large as is found from the guesses (lam, nu), which are replaced by where it is.
 
     Over nu too the value is concave: where its slope at an end of the range points out of it, the end is the answer;
     else the next is where the tangents at the two ends of the bracket meet.
     """
+    first, start, alpha, parallel = jobs.first, jobs.start, jobs.alpha, jobs.parallel
+    weight, excess = jobs.weight, jobs.excess
     for n in range(low, high):
         at = min(max(nu[n], 0.0), weight[n])
-        guess, found[n] = lam[n] + (at - nu[n]) * start[n, first[n]], -np.inf
+        guess, phi[n] = lam[n] + (at - nu[n]) * start[n, first[n]], -np.inf
         left, left_value, left_slope = 0.0, 0.0, -1.0
         right, right_value, right_slope = weight[n], 0.0, 1.0
         for _ in range(_NU_STEPS):
             value, guess, mean = best_lam(guess, at, first[n], start[n], alpha[n], parallel[n], price)
             slope = excess[n] + mean
             value += at * excess[n]
-            if value > found[n]:
-                found[n], lam[n], nu[n] = value, guess, at
+            if value > phi[n]:
+                phi[n], lam[n], nu[n] = value, guess, at
             if slope > 0:
                 left, left_value, left_slope = at, value, slope
             else:
@@ -125,7 +121,7 @@ def job_bounds(
                     left_slope - right_slope
                 )
                 top = left_value + left_slope * (after - left)
-                if top - found[n] <= _FLAT_NU * abs(lam[n]) or not left < after < right:
+                if top - phi[n] <= _FLAT_NU * abs(lam[n]) or not left < after < right:
                     break
             guess, at = guess + (after - at) * mean, after
 
@@ -135,11 +131,11 @@ def best_prices(
 ) -> tuple[Floats, Floats, Floats]:
     """(phi, lam, nu), each (N,): HR12 of every job at the prices, and the job's own prices that give it."""
     n = len(data.weight)
-    lam, nu, found = lam.copy(), nu.copy(), np.zeros(n)
-    rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, np.maximum(price, 0.0))
+    lam, nu, phi = lam.copy(), nu.copy(), np.zeros(n)
+    jobs, paid = data.rows, np.maximum(price, 0.0)
     spans = [(n * k // ranges, n * (k + 1) // ranges) for k in range(ranges)]
-    list((pool.map if pool else map)(lambda span: job_bounds(*span, *rest, lam, nu, found), spans))
-    return found, lam, nu
+    list((pool.map if pool else map)(lambda span: job_bounds(*span, jobs, paid, lam, nu, phi), spans))
+    return phi, lam, nu
 
 
 def certified_bound(
@@ -156,5 +152,5 @@ def certified_bound(
         Guesses of the duals of each job's work and excess rows; they are improved job by job.
     pool : ThreadPoolExecutor, optional
     """
-    found, _, _ = best_prices(data, price, lam, nu, pool, ranges)
-    return data.constant + float(found.sum()) - float((data.capacity * np.maximum(price, 0.0)).sum())
+    phi, _, _ = best_prices(data, price, lam, nu, pool, ranges)
+    return data.constant + float(phi.sum()) - float((data.capacity * np.maximum(price, 0.0)).sum())

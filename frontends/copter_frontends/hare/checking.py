@@ -15,26 +15,26 @@ def faults(schedule: HareSchedule, tolerance_s: float = 1e-9) -> list[str]:
     """
     instance, chunks = schedule.instance, schedule.chunks
     slack = tolerance_s * (1.0 + schedule.makespan_s)
-    found: list[str] = []
+    result: list[str] = []
     job, kind = schedule.task_job, schedule.gpu_type()
     if not np.isfinite(instance.train_s[job, kind]).all():
-        found.append("a task is on a GPU that cannot run it")
+        result.append("a task is on a GPU that cannot run it")
     if np.any(schedule.start_s < instance.arrival_s[job] - slack):
-        found.append("a task starts before its job arrives")
+        result.append("a task starts before its job arrives")
     synced = np.full(len(chunks), -np.inf)
     np.maximum.at(synced, schedule.chunk, schedule.synced_s)
     earlier = schedule.chunk - 1
     follows = chunks.first[job] < schedule.chunk
     if np.any(schedule.start_s[follows] < synced[earlier[follows]] - slack):
-        found.append("a task starts before its round may")
+        result.append("a task starts before its round may")
     for gpu, tasks in schedule.sequences().items():
         if np.any(schedule.start_s[tasks[1:]] < schedule.end_s[tasks[:-1]] - slack):
-            found.append(f"GPU {gpu} runs two tasks at once")
+            result.append(f"GPU {gpu} runs two tasks at once")
             break
     last = np.full(instance.n_jobs, -np.inf)
     np.maximum.at(last, job, schedule.synced_s)
     if np.any(np.abs(last - schedule.completion_s) > slack):
-        found.append("a completion time is not that of the job's last task")
+        result.append("a completion time is not that of the job's last task")
     if len(schedule.chunk) != int(instance.tasks[chunks.job].sum()):
-        found.append("tasks are missing")
-    return found
+        result.append("tasks are missing")
+    return result

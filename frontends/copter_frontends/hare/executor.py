@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numba import njit
 
+from copter_frontends.hare.array_groups import ExecutionCounts, Switching, Tasks
 from copter_frontends.hare.instance import Floats, Ints
 from copter_frontends.hare.schedule import HareSchedule, timed
 from copter_frontends.hare.switching import GPU_MEMORY_MB, Scheme, memory_mb, switch_cost
@@ -40,7 +41,7 @@ def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[
     """Run a schedule's sequences.
 
     Between tasks of different jobs a GPU switches; the switch begins when the GPU is free. A task starts when its GPU
-    has switched and its round may start. Hare keeps the models of the tasks that ended last, as many as fit beside the
+    has switched and its round may start. Hare keeps the models of the tasks that ended last, as many as fit next to the
     task that runs (HR26): the newest first, and the running task before all.
 
     Parameters
@@ -65,11 +66,15 @@ def execute(schedule: HareSchedule, scheme: Scheme = "hare", memory_of: Mapping[
     completion, n = instance.arrival_s.copy(), instance.n_jobs
     switches, hits, spent = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
     order = np.argsort(schedule.start_s, kind="stable")
+    hold_s, whole_s = schedule.end_s - schedule.start_s, schedule.synced_s - schedule.start_s
+    hit_s, miss_s = np.array([c.hit_s for c in costs]), np.array([c.miss_s for c in costs])
     _replay(
-        order, schedule.chunk, schedule.task_job, schedule.gpu, schedule.end_s - schedule.start_s,
-        schedule.synced_s - schedule.start_s, instance.arrival_s, np.array([c.hit_s for c in costs]),
-        np.array([c.miss_s for c in costs]), sizes, capacity, start, completion, switches, hits, spent,
-    )  # fmt: skip
+        Tasks(order, schedule.chunk, schedule.task_job, schedule.gpu, hold_s, whole_s),
+        Switching(hit_s, miss_s, sizes, capacity),
+        instance.arrival_s,
+        start,
+        ExecutionCounts(completion, switches, hits, spent),
+    )
     carried = timed(instance, schedule.chunks, schedule.chunk, schedule.gpu, start, completion)
     return Execution(carried, switches, hits, spent)
 
@@ -84,11 +89,11 @@ def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: 
 
     `kept` and `mb` are the kept models' jobs and sizes, newest first, -1 for none.
     """
-    found, count = False, 0
+    result, count = False, 0
     room = capacity_mb - running_mb
     for k in range(kept.shape[0]):
         if kept[k] == job:
-            found = True
+            result = True
         elif kept[k] >= 0 and mb[k] <= room and count < kept.shape[0] - 1:
             room -= mb[k]
             kept[count], mb[count] = kept[k], mb[k]
@@ -98,35 +103,33 @@ def _keep(job: int, own_mb: float, running_mb: float, capacity_mb: float, kept: 
     kept[0], mb[0] = job, own_mb
     for k in range(count + 1, kept.shape[0]):
         kept[k] = -1
-    return found
+    return result
 
 
 @_compiled
-def _replay(
-    order: Ints, chunk: Ints, job: Ints, gpu: Ints, hold_s: Floats, whole_s: Floats, arrival_s: Floats,
-    hit_s: Floats, miss_s: Floats, sizes: Floats, capacity: Floats, start: Floats, completion: Floats, switches: Ints,
-    hits: Ints, spent: Floats,
-) -> None:  # fmt: skip
+def _replay(tasks: Tasks, cost_of: Switching, arrival_s: Floats, start: Floats, counts: ExecutionCounts) -> None:
     """Carry out the tasks in the order of their planned starts, which keeps rounds and sequences."""
+    chunk, job, gpu, hold_s, whole_s = tasks.chunk, tasks.job, tasks.gpu, tasks.hold_s, tasks.whole_s
+    sizes, capacity = cost_of.sizes, cost_of.capacity
     gpus, jobs = capacity.shape[0], arrival_s.shape[0]
     free, last = np.zeros(gpus), np.full(gpus, -1)
     kept, mb = np.full((gpus, SLOTS), -1), np.zeros((gpus, SLOTS))
     at, ready, synced = np.full(jobs, -1), arrival_s.copy(), arrival_s.copy()
-    for i in order:
+    for i in tasks.order:
         n, m = job[i], gpu[i]
         if chunk[i] != at[n]:
             at[n], ready[n] = chunk[i], synced[n]
         begin = free[m]
         if last[m] != n:
             hit = _keep(n, sizes[n, 1], sizes[n, 0], capacity[m], kept[m], mb[m])
-            cost = hit_s[n] if hit else miss_s[n]
+            cost = cost_of.hit_s[n] if hit else cost_of.miss_s[n]
             begin += cost
-            switches[n] += 1
-            hits[n] += hit
-            spent[n] += cost
+            counts.switches[n] += 1
+            counts.hits[n] += hit
+            counts.spent_s[n] += cost
             last[m] = n
         begin = max(begin, ready[n])
         start[i] = begin
         free[m] = begin + hold_s[i]
         synced[n] = max(synced[n], begin + whole_s[i])
-        completion[n] = synced[n]
+        counts.completion_s[n] = synced[n]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from copter_frontends.baselines.base import BaselinePolicy
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.facts import checked_weights
+from copter_frontends.hare.job_book import JobBook
 from copter_frontends.hare.speeds import Speeds
+from copter_frontends.policy_kit import RoundPolicy
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job
 
 ROUND_S = 300.0
-LEAST_LEFT = 1e-4  # of a job, below which its remaining work is not taken
 
 
-class GangPolicy(BaselinePolicy):
+class GangPolicy(RoundPolicy):
     """A policy of jobs that are one chunk of as many tasks as their users asked for GPUs, all on one type in a round.
 
     Parameters
@@ -42,8 +42,7 @@ class GangPolicy(BaselinePolicy):
         if cluster.gpus == 0:
             raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         super().__init__(cluster, round_s, self._runs)
-        self.weights = checked_weights(weights)
-        self.speeds = Speeds(cluster, goodput.applications if goodput else None)
+        self.book = JobBook(checked_weights(weights), Speeds(cluster, goodput.applications if goodput else None))
 
     def capacity(self) -> dict[str, int]:
         """GPUs of each type."""
@@ -51,12 +50,11 @@ class GangPolicy(BaselinePolicy):
 
     def weight(self, job_id: str) -> float:
         """w_n."""
-        return self.weights.get(job_id, 1.0)
+        return self.book.weight(job_id)
 
     def seconds_left(self, job_id: str) -> dict[str, float]:
         """Seconds that a job still takes on each type that can run it."""
-        left = max(1.0 - self.service[job_id].progress, LEAST_LEFT)
-        return {kind: left * whole for kind, whole in self.speeds.seconds(self.jobs[job_id]).items()}
+        return self.book.seconds_left(self.jobs[job_id], self.service[job_id].progress)
 
     def _runs(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        return gpu_type in self.speeds.seconds(job)
+        return self.book.runs_on(job, gpu_type)

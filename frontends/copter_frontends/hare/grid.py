@@ -78,10 +78,10 @@ class TimeGrid:
             raise InvalidClusterError(f"the grid ended at {self.edges[-1]:g} s, before {now_s:g} s: make a new one")
         edges = np.concatenate(([now_s], later))
         if resplit and len(edges) > 2:
-            unit, found = (edges[-1] - now_s) / RATIO, [now_s]
+            unit, result = (edges[-1] - now_s) / RATIO, [now_s]
             for right in edges[1:].tolist():
-                found += [*_halvings(found[-1], right, now_s, self.growth, unit), right]
-            edges = np.array(found)
+                result += [*_halvings(result[-1], right, now_s, self.growth, unit), right]
+            edges = np.array(result)
         return TimeGrid(edges, self.growth)
 
     def overlap(self, other: TimeGrid) -> Floats:

@@ -28,7 +28,7 @@ class HareInstance:
     gpus : ndarray (G,)
         M_g, GPUs of each type. GPUs are numbered by type: those of type g start at ``first_gpu[g]``.
     train_s, sync_s : ndarray (N, G)
-        Seconds a task; infinite and zero where a type cannot run the job (or has no GPU).
+        Seconds per task; infinite and zero where a type cannot run the job (or has no GPU).
     rounds, tasks : ndarray (N,) of int
     weight, arrival_s : ndarray (N,)
     """

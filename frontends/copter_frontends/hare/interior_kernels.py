@@ -1,7 +1,7 @@
 """Passes over jobs for the interior-point method: each job's own rows are eliminated (docs/hare.md, HR13-HR16).
 
 Every kernel works on the jobs from `low` to `high` and adds sums over jobs to arrays of the caller's own, so that
-ranges can be given to threads. v and z are (N, L, G): GPU seconds and their reduced costs.
+ranges can be given to threads. The groups of arrays are described in :mod:`.array_groups`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from copter_frontends.hare.array_groups import Eliminated, Floats, Ints, JobPoint, JobRows, WantedProducts
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,16 +21,16 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_compiled
 def factor(
-    low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, excess: Floats,
-    ratio: Floats, inverse: Floats, row: Floats, inner: Floats, tall: Floats, blocks: Floats, used: Floats,
-) -> None:  # fmt: skip
+    low: int, high: int, jobs: JobRows, at: JobPoint, kept: Eliminated, tall: Floats, blocks: Floats, used: Floats
+) -> None:
     """Eliminate each job's rows: HR14.
 
-    `slack` (2, N, L) are the slacks of HR5 and their duals; `excess` (4, N): e, its dual, surplus, its dual. Written:
-    `ratio` and `inverse` (N, L, G): v / z and 1 / z, zero where there is no column; `row` (4, N, L): d^s, 1 / mu, 1 / r
-    and the mean of alpha of HR13; `inner` (N, 4): S, the weighted mean start, H, residual of HR6; `tall` (2 N, L G):
-    the columns of HR15. Added to: `blocks` (L, G, G) and `used` (L, G), the GPU seconds in use.
+    Written: `kept`, and `tall` (2 N, L G), the columns of HR15. Added to: `blocks` (L, G, G), and `used` (L, G), the
+    GPU seconds in use.
     """
+    first, start, alpha = jobs.first, jobs.start, jobs.alpha
+    v, z, slack, excess = at.v, at.z, at.slack, at.excess
+    ratio, inverse, row, inner = kept.ratio, kept.inverse, kept.row, kept.inner
     intervals, types = v.shape[1], v.shape[2]
     spread = np.zeros(intervals)
     for n in range(low, high):
@@ -85,14 +83,16 @@ def factor(
 
 @_compiled
 def reduce_rhs(
-    low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, slack: Floats, excess: Floats,
-    ratio: Floats, inverse: Floats, row: Floats, inner: Floats, want_v: Floats, want_slack: Floats,
-    want_excess: Floats, rows: Floats, rhs: Floats,
-) -> None:  # fmt: skip
-    """Right-hand side of HR15 for the complementarity products that are wanted: `want_v`, `want_slack`, `want_excess`.
+    low: int, high: int, jobs: JobRows, at: JobPoint, kept: Eliminated, want: WantedProducts, rows: Floats, rhs: Floats
+) -> None:
+    """Right-hand side of HR15 for the complementarity products that are wanted.
 
     Written: `rows` (N, 2), the work and mean rows' own right-hand sides; added to: `rhs` (L, G).
     """
+    first, start, alpha = jobs.first, jobs.start, jobs.alpha
+    v, slack, excess = at.v, at.slack, at.excess
+    ratio, inverse, row, inner = kept.ratio, kept.inverse, kept.row, kept.inner
+    want_v, want_slack, want_excess = want.v, want.slack, want.excess
     intervals, types = v.shape[1], v.shape[2]
     move, off = np.zeros((intervals, types)), np.zeros((intervals, types))
     for n in range(low, high):
@@ -141,29 +141,41 @@ def row_duals(
 
 
 @_compiled
-def tally(x: float, z: float, dx: float, dz: float, found: Floats) -> None:
-    """Take a pair into `found` (6,): largest -dx / x and -dz / z so far; sums of x z, x dz, z dx, dx dz."""
-    if -dx > found[0] * x:
-        found[0] = -dx / x
-    if -dz > found[1] * z:
-        found[1] = -dz / z
-    found[2] += x * z
-    found[3] += x * dz
-    found[4] += z * dx
-    found[5] += dx * dz
+def tally(x: float, z: float, dx: float, dz: float, sums: Floats) -> None:
+    """Take a pair into `sums` (6,): largest -dx / x and -dz / z so far; sums of x z, x dz, z dx, dx dz."""
+    if -dx > sums[0] * x:
+        sums[0] = -dx / x
+    if -dz > sums[1] * z:
+        sums[1] = -dz / z
+    sums[2] += x * z
+    sums[3] += x * dz
+    sums[4] += z * dx
+    sums[5] += dx * dz
 
 
 @_compiled
 def substitute(
-    low: int, high: int, first: Ints, start: Floats, alpha: Floats, v: Floats, z: Floats, slack: Floats, excess: Floats,
-    ratio: Floats, inverse: Floats, row: Floats, inner: Floats, want_v: Floats, want_slack: Floats,
-    want_excess: Floats, rows: Floats, dy: Floats, dv: Floats, dz: Floats, dslack: Floats, dexcess: Floats,
-    dinner: Floats, found: Floats,
-) -> None:  # fmt: skip
+    low: int,
+    high: int,
+    jobs: JobRows,
+    at: JobPoint,
+    kept: Eliminated,
+    want: WantedProducts,
+    rows: Floats,
+    dy: Floats,
+    step: JobPoint,
+    dinner: Floats,
+    sums: Floats,
+) -> None:
     """Steps of all that is a job's own from the step of the prices, HR16.
 
-    Overwritten: the steps; `dinner` (N, 2): of the duals of HR6 and HR8. Every pair goes into `found` (:func:`tally`).
+    Written: `step`, and `dinner` (N, 2): of the duals of HR6 and HR8. Every pair goes into `sums` (:func:`tally`).
     """
+    first, start, alpha = jobs.first, jobs.start, jobs.alpha
+    v, z, slack, excess = at.v, at.z, at.slack, at.excess
+    ratio, inverse, row, inner = kept.ratio, kept.inverse, kept.row, kept.inner
+    want_v, want_slack, want_excess = want.v, want.slack, want.excess
+    dv, dz, dslack, dexcess = step.v, step.z, step.slack, step.excess
     types = v.shape[2]
     slope = np.zeros(types)
     for n in range(low, high):
@@ -182,23 +194,23 @@ def substitute(
                 if alpha[n, g] > 0:
                     dv[n, i, g] += ratio[n, i, g] * (slope[g] + dmu)
                     dz[n, i, g] = -slope[g] - dmu
-                    tally(v[n, i, g], z[n, i, g], dv[n, i, g], dz[n, i, g], found)
+                    tally(v[n, i, g], z[n, i, g], dv[n, i, g], dz[n, i, g], sums)
             dslack[0, n, i], dslack[1, n, i] = move + row[0, n, i] * dmu, -dmu
-            tally(slack[0, n, i], slack[1, n, i], dslack[0, n, i], -dmu, found)
+            tally(slack[0, n, i], slack[1, n, i], dslack[0, n, i], -dmu, sums)
         for k in range(0, 4, 2):
             x, dual = excess[k, n], excess[k + 1, n]
             rise = -dnu if k == 0 else dnu
             step = want_excess[k // 2, n] / dual - x - x / dual * rise
             dexcess[k, n], dexcess[k + 1, n] = step, rise
-            tally(x, dual, step, rise, found)
+            tally(x, dual, step, rise, sums)
 
 
 @_compiled
-def aim_second_order(
-    low: int, high: int, first: Ints, alpha: Floats, target: float, dv: Floats, dz: Floats, dslack: Floats,
-    want_v: Floats, want_slack: Floats,
-) -> None:  # fmt: skip
+def aim_second_order(low: int, high: int, jobs: JobRows, target: float, step: JobPoint, want: WantedProducts) -> None:
     """Products wanted by Mehrotra's corrector: `target` less the product of the predictor's steps."""
+    first, alpha = jobs.first, jobs.alpha
+    dv, dz, dslack = step.v, step.z, step.slack
+    want_v, want_slack = want.v, want.slack
     intervals, types = dv.shape[1], dv.shape[2]
     for n in range(low, high):
         for i in range(first[n], intervals):
@@ -210,10 +222,21 @@ def aim_second_order(
 
 @_compiled
 def aim_central(
-    low: int, high: int, first: Ints, alpha: Floats, target: float, primal: float, dual: float, v: Floats, z: Floats,
-    slack: Floats, dv: Floats, dz: Floats, dslack: Floats, want_v: Floats, want_slack: Floats,
-) -> None:  # fmt: skip
+    low: int,
+    high: int,
+    jobs: JobRows,
+    target: float,
+    primal: float,
+    dual: float,
+    at: JobPoint,
+    step: JobPoint,
+    want: WantedProducts,
+) -> None:
     """Gondzio's correction: products that a step of (primal, dual) would take far from `target` are wanted nearer."""
+    first, alpha = jobs.first, jobs.alpha
+    v, z, slack = at.v, at.z, at.slack
+    dv, dz, dslack = step.v, step.z, step.slack
+    want_v, want_slack = want.v, want.slack
     intervals, types = dv.shape[1], dv.shape[2]
     for n in range(low, high):
         for i in range(first[n], intervals):
@@ -226,10 +249,9 @@ def aim_central(
 
 
 @_compiled
-def shift(
-    low: int, high: int, first: Ints, primal: float, dual: float, v: Floats, z: Floats, dv: Floats, dz: Floats
-) -> None:
+def shift(low: int, high: int, first: Ints, primal: float, dual: float, at: JobPoint, step: JobPoint) -> None:
     """Move the columns of the jobs by a step, and their reduced costs by another."""
+    v, z, dv, dz = at.v, at.z, step.v, step.z
     for n in range(low, high):
         for i in range(first[n], v.shape[1]):
             for g in range(v.shape[2]):

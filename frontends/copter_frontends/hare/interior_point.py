@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from copter_frontends.hare.array_groups import Eliminated, JobPoint, WantedProducts
+from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.instance import Floats
 from copter_frontends.hare.interior_kernels import (
     aim_central,
@@ -20,7 +22,6 @@ from copter_frontends.hare.interior_kernels import (
     shift,
     substitute,
 )
-from copter_frontends.hare.relaxation import Relaxation
 
 Direction = tuple[float, float, Floats]  # largest primal and dual step, sums of x z, x dz, z dx, dx dz
 
@@ -58,6 +59,16 @@ class Iterate:
     lam: Floats
     room: Floats
 
+    @property
+    def of_jobs(self) -> JobPoint:
+        """The jobs' own part, for the kernels; the very arrays."""
+        return JobPoint(self.v, self.z, self.slack, self.excess)
+
+    @property
+    def products(self) -> WantedProducts:
+        """Where this holds wanted products: the jobs' own part, for the kernels; views."""
+        return WantedProducts(self.v, self.slack[0], self.excess[0::2])
+
     def copy(self) -> Iterate:
         """A copy that shares nothing."""
         return Iterate(*(getattr(self, name).copy() for name in self.__slots__))
@@ -81,8 +92,13 @@ class InteriorPoint:
         self.ranges = [(n * k // parts, n * (k + 1) // parts) for k in range(parts)]
         self.threads = threads or len(os.sched_getaffinity(0))
         self.step, self.spare, self.want = iterate.zeros(), iterate.zeros(), iterate.zeros()
-        self.ratio, self.inverse = np.zeros_like(iterate.v), np.zeros_like(iterate.v)
-        self.row, self.inner, self.rows = np.zeros((4, n, intervals)), np.zeros((n, 4)), np.zeros((n, 2))
+        self.kept = Eliminated(
+            ratio=np.zeros_like(iterate.v),
+            inverse=np.zeros_like(iterate.v),
+            row=np.zeros((4, n, intervals)),
+            inner=np.zeros((n, 4)),
+        )
+        self.rows = np.zeros((n, 2))
         self.dinner, self.spare_dinner = np.zeros((n, 2)), np.zeros((n, 2))
         self.tall = np.zeros((2 * n, intervals * types))
         self.pairs = pairs(relaxation)
@@ -109,20 +125,20 @@ class InteriorPoint:
         self.iterations += 1
         return True
 
-    def _correct(self, pool: ThreadPoolExecutor, target: float, found: Direction) -> Direction:
+    def _correct(self, pool: ThreadPoolExecutor, target: float, result: Direction) -> Direction:
         """Gondzio's correctors, while they lengthen the step."""
         for _ in range(CORRECTORS):
-            self._aim_central(pool, target, min(1.0, 1.1 * found[0] + 0.1), min(1.0, 1.1 * found[1] + 0.1))
+            self._aim_central(pool, target, min(1.0, 1.1 * result[0] + 0.1), min(1.0, 1.1 * result[1] + 0.1))
             self._swap()
             wider = self._direction(pool)
-            gain = (wider[0] + wider[1]) / (found[0] + found[1])
+            gain = (wider[0] + wider[1]) / (result[0] + result[1])
             if gain < 1.0:
                 self._swap()
                 break
-            found = wider
+            result = wider
             if gain < LEAST_GAIN:
                 break
-        return found
+        return result
 
     def _swap(self) -> None:
         """Put the step aside, and take the one put aside before."""
@@ -140,7 +156,7 @@ class InteriorPoint:
     def shortfall(self) -> float:
         """The larger of HR4's residual (norm over the capacities' norm) and HR6's largest, last factorisation's."""
         rows = float(np.linalg.norm(self.short)) / float(np.linalg.norm(self.data.capacity))
-        return max(rows, float(np.max(np.abs(self.inner[:, 3]), initial=0.0)))
+        return max(rows, float(np.max(np.abs(self.kept.inner[:, 3]), initial=0.0)))
 
     def objectives(self) -> tuple[float, float]:
         """(primal, dual) objective, both without the constant."""
@@ -169,12 +185,10 @@ class InteriorPoint:
     def _factor(self, pool: ThreadPoolExecutor) -> bool:
         _, intervals, types = self.data.shape
         data, at = self.data, self.at
-        own = (data.first, data.start, data.alpha, at.v, at.z, at.slack, at.excess)
+        jobs, point = data.rows, at.of_jobs
         blocks, used = self._over(
             pool,
-            lambda low, high, b, u: factor(
-                low, high, *own, self.ratio, self.inverse, self.row, self.inner, self.tall, b, u
-            ),
+            lambda low, high, b, u: factor(low, high, jobs, point, self.kept, self.tall, b, u),
             (intervals, types, types),
             (intervals, types),
         )
@@ -200,25 +214,16 @@ class InteriorPoint:
         return True
 
     def _aim_second_order(self, pool: ThreadPoolExecutor, target: float) -> None:
-        data, d, want = self.data, self.step, self.want
-        self._over(
-            pool,
-            lambda low, high: aim_second_order(
-                low, high, data.first, data.alpha, target, d.v, d.z, d.slack, want.v, want.slack[0]
-            ),
-        )
+        jobs, d, want = self.data.rows, self.step, self.want
+        step, products = d.of_jobs, want.products
+        self._over(pool, lambda low, high: aim_second_order(low, high, jobs, target, step, products))
         want.excess[0::2] = target - d.excess[0::2] * d.excess[1::2]
         want.room[0] = target - d.room[0] * d.room[1]
 
     def _aim_central(self, pool: ThreadPoolExecutor, target: float, primal: float, dual: float) -> None:
-        data, d, want, at = self.data, self.step, self.want, self.at
-        self._over(
-            pool,
-            lambda low, high: aim_central(
-                low, high, data.first, data.alpha, target, primal, dual, at.v, at.z, at.slack, d.v, d.z, d.slack,
-                want.v, want.slack[0],
-            ),
-        )  # fmt: skip
+        jobs, d, want, at = self.data.rows, self.step, self.want, self.at
+        point, step, products = at.of_jobs, d.of_jobs, want.products
+        self._over(pool, lambda low, high: aim_central(low, high, jobs, target, primal, dual, point, step, products))
         for x, dx, aim in ((at.excess, d.excess, want.excess), (at.room, d.room, want.room)):
             product = (x[0::2] + primal * dx[0::2]) * (x[1::2] + dual * dx[1::2])
             near = np.clip(product, 0.1 * target, 10.0 * target) - product
@@ -227,11 +232,10 @@ class InteriorPoint:
     def _direction(self, pool: ThreadPoolExecutor) -> Direction:
         """Fill the step for the products wanted; the largest step lengths, and the sums of x z, x dz, z dx, dx dz."""
         d, room, droom, want, data, at = self.step, self.at.room, self.step.room, self.want, self.data, self.at
-        jobs = (data.first, data.start, data.alpha, at.v)
-        own = (self.ratio, self.inverse, self.row, self.inner, want.v, want.slack[0], want.excess[0::2])
+        jobs, point, products, step = data.rows, at.of_jobs, want.products, d.of_jobs
         (rhs,) = self._over(
             pool,
-            lambda low, high, r: reduce_rhs(low, high, *jobs, at.slack, at.excess, *own, self.rows, r),
+            lambda low, high, r: reduce_rhs(low, high, jobs, point, self.kept, products, self.rows, r),
             data.shape[1:],
         )
         move = want.room[0] / room[1] - room[0]
@@ -239,22 +243,20 @@ class InteriorPoint:
         dy = (self.scale * cho_solve(self.chol, self.scale * rhs.ravel(), check_finite=False)).reshape(rhs.shape)
         droom[0], droom[1] = move + room[0] / room[1] * dy, -dy
         parts: list[Floats] = [np.zeros(6) for _ in self.ranges]
-        steps = (self.rows, dy, d.v, d.z, d.slack, d.excess, self.dinner)
-        self._each(
-            pool, lambda span, part: substitute(*span, *jobs, at.z, at.slack, at.excess, *own, *steps, part), parts
-        )
-        found = np.array(parts)
-        primal = min(1.0 / max(float(found[:, 0].max()), BACK), _longest(room[0], droom[0]))
-        dual = min(1.0 / max(float(found[:, 1].max()), BACK), _longest(room[1], droom[1]))
-        sums = found[:, 2:].sum(axis=0)
+        rest = (jobs, point, self.kept, products, self.rows, dy, step, self.dinner)
+        self._each(pool, lambda span, part: substitute(*span, *rest, part), parts)
+        result = np.array(parts)
+        primal = min(1.0 / max(float(result[:, 0].max()), BACK), _longest(room[0], droom[0]))
+        dual = min(1.0 / max(float(result[:, 1].max()), BACK), _longest(room[1], droom[1]))
+        sums = result[:, 2:].sum(axis=0)
         sums += [(room[0] * room[1]).sum(), (room[0] * droom[1]).sum(), (room[1] * droom[0]).sum(), 0.0]
         sums[3] += (droom[0] * droom[1]).sum()
         return min(primal, 1.0 / BACK), min(dual, 1.0 / BACK), sums
 
     def _move(self, pool: ThreadPoolExecutor, primal: float, dual: float) -> None:
         at, d = self.at, self.step
-
-        self._over(pool, lambda low, high: shift(low, high, self.data.first, primal, dual, at.v, at.z, d.v, d.z))
+        point, step = at.of_jobs, d.of_jobs
+        self._over(pool, lambda low, high: shift(low, high, self.data.first, primal, dual, point, step))
         for k, length in ((0, primal), (1, dual)):
             at.slack[k] += length * d.slack[k]
             at.room[k] += length * d.room[k]

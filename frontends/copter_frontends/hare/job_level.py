@@ -84,8 +84,8 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
             waiting.append(arrivals.pop(0))
         while ends and ends[0][0] <= now:
             heapq.heappop(ends)
-        while waiting and (found := choose(waiting, np.maximum(busy_until - now, 0.0))) is not None:
-            job_index, gpus = found
+        while waiting and (result := choose(waiting, np.maximum(busy_until - now, 0.0))) is not None:
+            job_index, gpus = result
             waiting.remove(job_index)
             held[job_index], start[job_index] = gpus, now
             busy_until[gpus] = completion[job_index] = now + gang_seconds(instance, job_index, kind[gpus])

@@ -7,10 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from copter_frontends.hare.array_groups import ChunkList, Floats, FreeTimes, Ints, TaskTimes
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,11 +46,9 @@ def occupy(times: Floats, gpu: Ints, at: int, end: int, until: float) -> None:
 
 
 @_compiled
-def choose_type(
-    ready: float, count: float, train: Floats, sync: Floats, times: Floats, gpu: Ints, first: Ints, end: Ints,
-    paper: bool,
-) -> int:  # fmt: skip
+def choose_type(ready: float, count: float, train: Floats, sync: Floats, free: FreeTimes, paper: bool) -> int:
     """Type of the GPU that a task goes to: earliest finish (HR20), or earliest free as Algorithm 1's line 12 (HR21)."""
+    times, gpu, first, end = free.times, free.gpu, free.first, free.end
     best, best_time, best_train = -1, np.inf, np.inf
     for g in range(train.shape[0]):
         if train[g] == np.inf or end[g] == first[g]:
@@ -70,20 +66,21 @@ def choose_type(
 
 @_compiled
 def list_schedule(
-    order: Ints, job: Ints, rounds: Ints, tasks: Ints, train: Floats, sync: Floats, ready: Floats, times: Floats,
-    gpu: Ints, first: Ints, end: Ints, paper: bool, start: Floats, where: Ints, offset: Ints,
-) -> None:  # fmt: skip
-    """Place the tasks of the chunks in `order` one by one.
+    chunks: ChunkList, work: TaskTimes, ready: Floats, free: FreeTimes, paper: bool, start: Floats, where: Ints
+) -> None:
+    """Place the tasks of the chunks in their order one by one.
 
-    `ready` (N,) is when each job's next chunk may start, kept up to date; `times` and `gpu` are the GPUs' free times,
-    sorted within each type, type g in [first[g], end[g]). Chunk b's tasks are written to `start` and `where` from
-    offset[b] on.
+    `ready` (N,), when each job's next chunk may start, and `free` are kept up to date. Chunk b's tasks are written to
+    `start` and `where` (T,) from offset[b] on.
     """
-    for b in order:
+    job, rounds, offset = chunks.job, chunks.rounds, chunks.offset
+    tasks, train, sync = work.tasks, work.train, work.sync
+    times, gpu, first, end = free.times, free.gpu, free.first, free.end
+    for b in chunks.order:
         n, count = job[b], float(rounds[b])
         done = ready[n]
         for k in range(tasks[n]):
-            g = choose_type(ready[n], count, train[n], sync[n], times, gpu, first, end, paper)
+            g = choose_type(ready[n], count, train[n], sync[n], free, paper)
             at = first[g] if paper else latest_free(times, first[g], end[g], ready[n])
             begin = max(ready[n], times[at])
             start[offset[b] + k], where[offset[b] + k] = begin, gpu[at]

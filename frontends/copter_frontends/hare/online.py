@@ -1,4 +1,4 @@
-"""Jobs that arrive one by one: what has started stays, the rest is planned anew at every arrival (HR22)."""
+"""Jobs that arrive one by one: what has started stays, the rest is planned again at every arrival (HR22)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.relaxation import sufficient_horizon_s
-from copter_frontends.hare.schedule import HareSchedule, Rule, middle_order, schedule_in_order, timed
+from copter_frontends.hare.schedule import HareSchedule, timed
+from copter_frontends.hare.shim import Rule, middle_order, schedule_in_order
 from copter_frontends.hare.solver import RelaxationSolver
 
 
@@ -42,7 +43,7 @@ class OnlineHare:
 
     The grid is absolute and rolls (:meth:`.TimeGrid.rolled`): at an event only the interval that now lies in is cut, so
     that the relaxation is solved from the last prices. A chunk of which a task has started is carried out as it was
-    planned; all others are planned anew.
+    planned; all others are planned again.
 
     Parameters
     ----------
@@ -113,10 +114,10 @@ class OnlineHare:
         if grid is None or now >= grid.edges[-1]:
             grid = TimeGrid.geometric(now, now + 2.0 * (horizon - now), self.growth)
         grid = grid.rolled(now).until(horizon) if now > grid.edges[0] else grid.until(horizon)
-        found = self.solver.solve(part, grid)
-        self.events.append(Event(now, part.n_jobs, grid.intervals, found.iterations, found.solve_time_s, found.warm))
+        result = self.solver.solve(part, grid)
+        self.events.append(Event(now, part.n_jobs, grid.intervals, result.iterations, result.solve_time_s, result.warm))
         cut = Chunks.cut(part, size)
-        order = middle_order(part, cut, found.mean_busy_s)
+        order = middle_order(part, cut, result.mean_busy_s)
         return part, schedule_in_order(part, cut, order, self.rule, free_s=np.maximum(free, now)), grid
 
     def _commit(

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import Choice, Wanted, requested_gpus
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.gang_policy import ROUND_S, GangPolicy
 from copter_frontends.hare.instance import Floats, HareInstance
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.opponents import RULES
 from copter_frontends.hare.schedule import gpu_type_of
+from copter_frontends.policy_kit import Choice, Wanted, requested_gpus
 from copter_frontends.vocabulary import Cluster
 
 
@@ -70,8 +70,8 @@ class OpponentPolicy(GangPolicy):
         instance = HareInstance.of(jobs, self.capacity())
         rule, busy_s, waiting = RULES[self.scheme](instance, True), self._busy_s(), list(range(len(jobs)))
         kind = gpu_type_of(instance)
-        while waiting and (found := rule(waiting, busy_s)) is not None:
-            at, gpus = found
+        while waiting and (result := rule(waiting, busy_s)) is not None:
+            at, gpus = result
             waiting.remove(at)
             on = instance.gpu_types[int(kind[gpus[0]])]
             wanted[jobs[at].id], busy_s[gpus] = (on, len(gpus)), jobs[at].train_s[on]

@@ -32,9 +32,9 @@ def srtf_rule(instance: HareInstance, one_type: bool = False) -> Choose:
     def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
         idle = _idle(busy_s)
         for job in sorted(waiting, key=lambda n: (alone[n], n)):
-            found = _fastest(instance, job, idle, kind, one_type)
-            if found is not None:
-                return found
+            result = _fastest(instance, job, idle, kind, one_type)
+            if result is not None:
+                return result
         return None
 
     return choose
@@ -153,12 +153,12 @@ def _blind(job: int, among: int, count: int) -> Ints:
 
 def _every(width: int, kind: Ints, busy_s: Floats) -> Ints:
     """Of each type's GPUs, in order of when they are idle, every `width`-th: with it so many are (the last of few)."""
-    found = []
+    result = []
     for each in range(int(kind[-1]) + 1):
         here = np.flatnonzero(kind == each)
         here = here[np.argsort(busy_s[here], kind="stable")]
-        found.append(here[min(width, len(here)) - 1 :: width] if len(here) else here)
-    return np.sort(np.concatenate(found))
+        result.append(here[min(width, len(here)) - 1 :: width] if len(here) else here)
+    return np.sort(np.concatenate(result))
 
 
 def _match(seconds: Floats, waiting: list[int], busy_s: Floats) -> list[tuple[int, int]]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import perf_counter
 
-from copter_frontends.baselines.base import Choice, requested_gpus
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.gang import Gang, gang_schedule
 from copter_frontends.hare.gang_policy import ROUND_S, GangPolicy
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import HareInstance
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.relaxation import sufficient_horizon_s
 from copter_frontends.hare.solver import RelaxationSolver
+from copter_frontends.policy_kit import Choice, requested_gpus
 from copter_frontends.vocabulary import Cluster
 
 RESTART_S = 30.0  # assumed cost of moving a running job, in the order's estimates
@@ -67,20 +67,20 @@ class HarePolicy(GangPolicy):
         gangs, free = self._gangs(), self.room()
         order, bound = self._relaxed_order(gangs, deadline_s)
         solved = perf_counter()
-        found = gang_schedule(gangs, order, free)
+        result = gang_schedule(gangs, order, free)
         if self._last_order:
             known = set(order)
             before = [job_id for job_id in self._last_order if job_id in known]
             kept = gang_schedule(gangs, before + [j for j in order if j not in set(before)], free)
-            if kept.cost <= found.cost:
-                found = kept
-        self._last_order = found.order
+            if kept.cost <= result.cost:
+                result = kept
+        self._last_order = result.order
         timings = {"solve": solved - begun, "shim": perf_counter() - solved}
-        return Choice(found.now, objective=-found.cost, bound=max(-bound, -found.cost), timings=timings)
+        return Choice(result.now, objective=-result.cost, bound=max(-bound, -result.cost), timings=timings)
 
     def _gangs(self) -> dict[str, Gang]:
         """What is left of every job that is not pinned."""
-        found = {}
+        result = {}
         for job_id, job in self.jobs.items():
             if job_id in self.pins:
                 continue
@@ -89,8 +89,8 @@ class HarePolicy(GangPolicy):
                 kind: left + (RESTART_S if here is not None and here.gpu_type != kind else 0.0)
                 for kind, left in self.seconds_left(job_id).items()
             }
-            found[job_id] = Gang(requested_gpus(job), self.weight(job_id), seconds)
-        return found
+            result[job_id] = Gang(requested_gpus(job), self.weight(job_id), seconds)
+        return result
 
     def _relaxed_order(self, gangs: Mapping[str, Gang], deadline_s: float) -> tuple[list[str], float]:
         """Jobs by the relaxation's middle completion (HR19), and its bound on sum w C from now on."""

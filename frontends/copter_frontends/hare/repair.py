@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numba import njit
 
+from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.instance import Floats, Ints
-from copter_frontends.hare.relaxation import Relaxation
 
 LEAST = 1e-14  # of a row's right-hand side, below which room is none
 

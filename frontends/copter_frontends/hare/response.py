@@ -7,10 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from copter_frontends.hare.array_groups import Floats, Ints, JobPoint, JobRows
 
 _OUTER = 20  # bisections on the dual of HR8
 _BISECTIONS = 40
@@ -61,10 +59,10 @@ def fill_interval(base: Floats, limit: float, target: float, z: Floats) -> float
 
 @_compiled
 def work_at(
-    lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats, target: float,
-    base: Floats, z: Floats, dual: Floats,
-) -> tuple[float, float]:  # fmt: skip
+    lam: float, nu: float, n: int, jobs: JobRows, price: Floats, target: float, base: Floats, z: Floats, dual: Floats
+) -> tuple[float, float]:
     """(work, mean busy time) of the central answer at the duals (lam, nu); z and the rows' duals are left filled."""
+    first, start, alpha, parallel = jobs.first[n], jobs.start[n], jobs.alpha[n], jobs.parallel[n]
     work, mean = 0.0, 0.0
     intervals, types = price.shape
     for i in range(first, intervals):
@@ -96,14 +94,13 @@ def excess_dual(behind: float, weight: float, target: float) -> float:
 
 @_compiled
 def work_dual(
-    lam: float, nu: float, first: int, start: Floats, alpha: Floats, parallel: Floats, price: Floats, target: float,
-    base: Floats, z: Floats, dual: Floats,
-) -> tuple[float, float]:  # fmt: skip
+    lam: float, nu: float, n: int, jobs: JobRows, price: Floats, target: float, base: Floats, z: Floats, dual: Floats
+) -> tuple[float, float]:
     """(lam, mean busy time) at which the work is one within `_NEAR`, for a given nu, from a guess of lam.
 
     The guess is bracketed, then false position with the older end's residual halved (Illinois), on the log of the work.
     """
-    work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
+    work, mean = work_at(lam, nu, n, jobs, price, target, base, z, dual)
     off, step = np.log(work), 0.02 * max(abs(lam), 1e-12)
     low, high, low_off, high_off, last = lam, lam, off, off, 0
     for _ in range(_BISECTIONS):
@@ -113,7 +110,7 @@ def work_dual(
             break
         lam += -step if off > 0 else step
         step *= 3.0
-        work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
+        work, mean = work_at(lam, nu, n, jobs, price, target, base, z, dual)
         if off > 0:
             high, high_off = low, low_off
             low, low_off = lam, np.log(work)
@@ -125,7 +122,7 @@ def work_dual(
         if abs(off) <= _NEAR:
             break
         lam = (low * high_off - high * low_off) / (high_off - low_off)
-        work, mean = work_at(lam, nu, first, start, alpha, parallel, price, target, base, z, dual)
+        work, mean = work_at(lam, nu, n, jobs, price, target, base, z, dual)
         off = np.log(work)
         if off > 0:
             high, high_off = lam, off
@@ -139,27 +136,24 @@ def work_dual(
 
 
 @_compiled
-def respond(
-    jobs: Ints, first: Ints, start: Floats, alpha: Floats, parallel: Floats, weight: Floats, behind: Floats,
-    price: Floats, target: float, v: Floats, z: Floats, slack: Floats, excess: Floats, lam: Floats,
-) -> None:  # fmt: skip
-    """Fill the iterate's entries of `jobs` with their central answers to `price`, (L, G), at products `target`.
+def respond(chosen: Ints, jobs: JobRows, price: Floats, target: float, at: JobPoint, lam: Floats) -> None:
+    """Fill in the jobs `chosen` with their central answers to `price` (L, G) at products `target`.
 
     Guesses of the duals of HR6 and HR8 are read from `lam` and ``excess[3]``. The dual of HR8 that an answer asks for
     falls as the dual itself rises, so that the right one lies between the two.
     """
+    first, alpha, parallel, weight, behind = jobs.first, jobs.alpha, jobs.parallel, jobs.weight, jobs.excess
+    v, z, slack, excess = at.v, at.z, at.slack, at.excess
     intervals, types = price.shape
     base = np.zeros(types)
-    for n in jobs:
+    for n in chosen:
         dual = np.zeros(intervals)
         odds = (excess[3, n] + 1e-3 * weight[n]) / (weight[n] - excess[3, n] + 1e-3 * weight[n])
         low, high = -40.0, 40.0  # of log(nu / (weight - nu))
         nu, mean = 0.0, 0.0
         for _ in range(_OUTER):
             nu = weight[n] * odds / (1.0 + odds)
-            lam[n], mean = work_dual(
-                lam[n], nu, first[n], start[n], alpha[n], parallel[n], price, target, base, z[n], dual
-            )
+            lam[n], mean = work_dual(lam[n], nu, n, jobs, price, target, base, z[n], dual)
             wanted = excess_dual(behind[n] + mean, weight[n], target)
             aim, here = np.log(wanted / (weight[n] - wanted)), np.log(odds)
             if abs(aim - here) <= 0.2:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import HareInstance
-from copter_frontends.hare.relaxation import sufficient_horizon_s
-from copter_frontends.hare.schedule import HareSchedule, Rule, middle_order, schedule_in_order
+from copter_frontends.hare.schedule import HareSchedule
+from copter_frontends.hare.shim import Rule, middle_order, schedule_in_order
 from copter_frontends.hare.solver import RelaxationSolution, RelaxationSolver
 
 
@@ -86,9 +87,9 @@ class HareScheduler:
         solved = time.perf_counter()
         order = middle_order(instance, chunks, solution.mean_busy_s)
         free = np.full(int(instance.gpus.sum()), now_s)
-        found = schedule_in_order(instance, chunks, order, self.rule, free_s=free)
+        result = schedule_in_order(instance, chunks, order, self.rule, free_s=free)
         timings = {"solve": solved - started, "schedule": time.perf_counter() - solved}
-        return Scheduled(found, solution, timings)
+        return Scheduled(result, solution, timings)
 
     def _grid(self, instance: HareInstance, now_s: float) -> TimeGrid:
         horizon = sufficient_horizon_s(instance, now_s)

@@ -10,11 +10,11 @@ import numpy as np
 
 from copter import Status
 from copter.errors import SettingsError
+from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.interior_point import CHUNKS, InteriorPoint, Iterate, cold_start, pairs
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.relaxation import Relaxation
 from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.response import respond
 from copter_frontends.hare.standing import Standing
@@ -25,7 +25,7 @@ ALMOST_ALL = 0.6  # of the jobs, from which on all are solved for
 AIM = 0.5  # of the tolerance that a solve of all jobs goes on to, so that the next rounds have some to spend
 ENOUGH = 0.6  # of the tolerance that the whole's gap may be when the freed jobs' solve ends
 OWN_SHARE = 0.1  # of the tolerance that the freed jobs' own gap may be
-FRESH_GAP = 0.03  # relative gap that the products say where every job is put anew at the kept prices
+FRESH_GAP = 0.03  # relative gap that the products say where every job is placed again at the kept prices
 FREE_ITERATIONS = 80  # for the freed jobs; they may have been left no room
 PART_GAP = 1e-4  # that the products say where the freed jobs start, relative to the whole
 WARM_ITERATIONS = 40  # after which a warm solve of all jobs that has not ended starts afresh, cold
@@ -143,11 +143,11 @@ class RelaxationSolver:
                 self._unit_s = float(np.max(relaxation.floor))
                 self._unit_weight = float(np.mean(relaxation.weight))
             data = relaxation.in_units(self._unit_s, self._unit_weight)
-            found = self._from_kept(instance, grid, data, pool, until) if warm else None
-            if found is None:
-                warm, found = False, self._all(data, cold_start(data), pool, until, self.max_iterations)
-        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, data, found)
-        return self._solution(relaxation, found, time.perf_counter() - started, warm)
+            result = self._from_kept(instance, grid, data, pool, until) if warm else None
+            if result is None:
+                warm, result = False, self._all(data, cold_start(data), pool, until, self.max_iterations)
+        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, data, result)
+        return self._solution(relaxation, result, time.perf_counter() - started, warm)
 
     # All jobs -----------------------------------------------------------------------------------------------------
 
@@ -161,8 +161,8 @@ class RelaxationSolver:
             late = time.perf_counter() >= until
             own = method.gap() / data.constant
             if late or (own <= look and method.shortfall() <= NEARLY):
-                found = self._standing(data, method, own, pool)
-                best = found if best is None else best.better(found)
+                result = self._standing(data, method, own, pool)
+                best = result if best is None else best.better(result)
                 if late or best.gap <= AIM * self.tolerance:
                     break
                 look = own * min(max(AIM * self.tolerance / best.gap, 0.3), 0.9)
@@ -171,10 +171,10 @@ class RelaxationSolver:
         status = Status.ITERATION_LIMIT if method.iterations >= limit else Status.NUMERICAL_ERROR
         return best.ended(self._status(best.gap, until, status), method.iterations, len(data.weight))
 
-    def _status(self, gap: float, until: float, otherwise: Status) -> Status:
+    def _status(self, gap: float, until: float, unsolved: Status) -> Status:
         if gap <= self.tolerance:
             return Status.OPTIMAL
-        return Status.TIME_LIMIT if time.perf_counter() >= until else otherwise
+        return Status.TIME_LIMIT if time.perf_counter() >= until else unsolved
 
     def _standing(self, data: Relaxation, method: InteriorPoint, own: float, pool: ThreadPoolExecutor) -> Standing:
         """What the iterate at hand is worth: a feasible point, and the bound at its prices."""
@@ -195,14 +195,14 @@ class RelaxationSolver:
         if grid.edges[0] > kept.grid.edges[-1]:
             return None
         if np.array_equal(grid.edges, kept.grid.edges) and np.array_equal(data.capacity, kept.data.capacity):
-            found = self._some(data, kept.standing.carried(_unchanged(kept, instance, data)), pool, until)
-            if found is not None:
-                return found
+            result = self._some(data, kept.standing.carried(_unchanged(kept, instance, data)), pool, until)
+            if result is not None:
+                return result
         price = _price_on(kept.grid, grid, kept.standing.price)
         lam = np.full(instance.n_jobs, kept.standing.lam.mean())
         start = self._respond(data, price, lam, 0.5 * data.weight, FRESH_GAP * data.constant, pool)
-        found = self._all(data, start, pool, until, min(WARM_ITERATIONS, self.max_iterations))
-        return found if found.status in (Status.OPTIMAL, Status.TIME_LIMIT) else None
+        result = self._all(data, start, pool, until, min(WARM_ITERATIONS, self.max_iterations))
+        return result if result.status in (Status.OPTIMAL, Status.TIME_LIMIT) else None
 
     def _some(self, data: Relaxation, standing: Standing, pool: ThreadPoolExecutor, until: float) -> Standing | None:
         """Free the changed jobs and those furthest from their best, then more; None where nearly all would be.
@@ -215,15 +215,15 @@ class RelaxationSolver:
         count = max(FREE_LEAST, int(FREE_SHARE * n), FREE_CHANGED * int(standing.changed.sum()))
         free = np.sort(np.argsort(-standing.regret(data), kind="stable")[:count])
         while len(free) < ALMOST_ALL * n:
-            found, steps = self._free(data, standing, free, pool, until)
+            result, steps = self._free(data, standing, free, pool, until)
             iterations += steps
-            if found is None:
+            if result is None:
                 return None
-            best = best.better(found)
+            best = best.better(result)
             status = self._status(best.gap, until, Status.ITERATION_LIMIT)
             if status is not Status.ITERATION_LIMIT:
                 return best.ended(status, iterations, len(free))
-            gain = found.regret(data)
+            gain = result.regret(data)
             gain[free] = -np.inf
             free = np.union1d(free, np.argsort(-gain, kind="stable")[: int(WIDER * len(free))])
             standing = best
@@ -265,10 +265,10 @@ class RelaxationSolver:
             return None, method.iterations
         lam, nu = standing.lam.copy(), standing.nu.copy()
         lam[free], nu[free] = at.lam, at.excess[3]
-        found = Standing.at_prices(data, at.room[1], lam, nu, pool)
-        return found.with_jobs(data, standing.v, free, v), method.iterations
+        result = Standing.at_prices(data, at.room[1], lam, nu, pool)
+        return result.with_jobs(data, standing.v, free, v), method.iterations
 
-    # All jobs put anew --------------------------------------------------------------------------------------------
+    # All jobs placed again --------------------------------------------------------------------------------------------
 
     def _respond(
         self, data: Relaxation, price: Floats, lam: Floats, nu: Floats, gap: float, pool: ThreadPoolExecutor
@@ -281,30 +281,30 @@ class RelaxationSolver:
             np.zeros((n, intervals, kinds)), np.ones((n, intervals, kinds)), np.ones((2, n, intervals)),
             np.stack((nu, nu, nu, nu)), lam.copy(), room,
         )  # fmt: skip
-        rest = (data.first, data.start, data.alpha, data.parallel, data.weight, data.excess, at.room[1], target)
-        out = (at.v, at.z, at.slack, at.excess, at.lam)
-        list(pool.map(lambda part: respond(part, *rest, *out), np.array_split(np.arange(n), CHUNKS)))
+        jobs, point = data.rows, at.of_jobs
+        parts = np.array_split(np.arange(n), CHUNKS)
+        list(pool.map(lambda part: respond(part, jobs, at.room[1], target, point, at.lam), parts))
         at.room[0] = np.maximum(data.capacity - at.v.sum(axis=0), np.minimum(target / at.room[1], data.capacity))
         return at
 
-    def _solution(self, relaxation: Relaxation, found: Standing, seconds: float, warm: bool) -> RelaxationSolution:
+    def _solution(self, relaxation: Relaxation, result: Standing, seconds: float, warm: bool) -> RelaxationSolution:
         unit = self._unit_s * self._unit_weight
-        v = found.v * self._unit_s
+        v = result.v * self._unit_s
         completion = relaxation.completion_s(v)
         objective = float(relaxation.weight @ completion)
         return RelaxationSolution(
-            status=found.status,
+            status=result.status,
             objective=objective,
-            bound=found.bound * unit,
-            gap=(objective - found.bound * unit) / (1.0 + abs(objective)),
+            bound=result.bound * unit,
+            gap=(objective - result.bound * unit) / (1.0 + abs(objective)),
             violation=relaxation.violation(v),
             mean_busy_s=relaxation.mean_busy_s(v),
             completion_s=completion,
             gpu_seconds=v,
-            price=found.price * self._unit_weight,
-            job_price=np.stack((found.lam * unit, found.nu * self._unit_weight)),
-            iterations=found.iterations,
-            free_jobs=found.free_jobs,
+            price=result.price * self._unit_weight,
+            job_price=np.stack((result.lam * unit, result.nu * self._unit_weight)),
+            iterations=result.iterations,
+            free_jobs=result.free_jobs,
             solve_time_s=seconds,
             warm=warm,
         )
@@ -313,14 +313,14 @@ class RelaxationSolver:
 def _unchanged(kept: _Kept, instance: HareInstance, data: Relaxation) -> Ints:
     """Place in the last solve of each job whose rows and columns are as they were, else -1, (N,)."""
     where = {job.id: k for k, job in enumerate(kept.jobs)}
-    found = np.array([where.get(job.id, -1) for job in instance.jobs], dtype=np.int64)
-    here = np.flatnonzero(found >= 0)
-    before, same = found[here], np.ones(len(here), dtype=np.bool_)
+    result = np.array([where.get(job.id, -1) for job in instance.jobs], dtype=np.int64)
+    here = np.flatnonzero(result >= 0)
+    before, same = result[here], np.ones(len(here), dtype=np.bool_)
     for name in ("alpha", "parallel", "start", "excess", "weight"):
         now, then = getattr(data, name)[here], getattr(kept.data, name)[before]
         same &= (now == then).reshape(len(here), -1).all(axis=1)
-    found[here[~same]] = -1
-    return found
+    result[here[~same]] = -1
+    return result
 
 
 def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:

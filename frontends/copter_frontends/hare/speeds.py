@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from copter_frontends.baselines.base import requested_gpus
 from copter_frontends.goodput import APPLICATIONS, Application, GoodputModel
 from copter_frontends.goodput.applications import application_of
+from copter_frontends.policy_kit import requested_gpus
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 

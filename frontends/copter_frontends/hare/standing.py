@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from copter import Status
 from copter_frontends.hare.bound import best_prices
+from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.instance import Floats, Ints
-from copter_frontends.hare.relaxation import Relaxation
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,7 @@ class SwitchCost:
 def switch_cost(model: str, scheme: Scheme) -> SwitchCost:
     """Cost of a switch to a model.
 
-    Default and PipeSwitch clean all memory, so that a hit is as dear as a miss: Table 3's average. For Hare a miss
+    Default and PipeSwitch clean all memory, so that a hit is as expensive as a miss: Table 3's average. For Hare a miss
     saves what early task cleaning saves, taken as half of Table 3's gain over PipeSwitch; a hit costs so much less
     that one hit in two gives Table 3's average.
 

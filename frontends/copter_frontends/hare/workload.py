@@ -93,11 +93,11 @@ def random_jobs(
 ) -> list[HareJob]:
     """Random jobs; three in ten arrive within the window, the others are there at the start."""
     speed = np.linspace(1.0, 8.0, len(gpu_types)) if len(gpu_types) > 1 else np.ones(1)
-    found = []
+    result = []
     for k in range(first, first + jobs):
         base = 0.2 * float(rng.lognormal(0.0, 0.5))
         train = {kind: float(base / s ** rng.uniform(0.4, 1.0)) for kind, s in zip(gpu_types, speed, strict=True)}
-        found.append(
+        result.append(
             HareJob(
                 id=f"job-{k}",
                 rounds=int(10 ** rng.uniform(3, 5)),
@@ -108,4 +108,4 @@ def random_jobs(
                 arrival_s=float(rng.uniform(0, arrival_window_s)) if rng.random() < 0.3 else 0.0,
             )
         )
-    return found
+    return result

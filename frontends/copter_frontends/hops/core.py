@@ -82,7 +82,7 @@ def _program(
     rows = sp.hstack([block[:, c] for block, c in zip(blocks, columns, strict=True)], format="csr")
     owner = np.repeat(np.arange(len(columns)), [len(c) for c in columns])
     one_each = sp.csr_array((np.ones(len(owner)), (owner, np.arange(len(owner)))), shape=(len(columns), len(owner)))
-    found = milp(
+    result = milp(
         -worth,
         integrality=np.ones(len(worth)),
         bounds=Bounds(0.0, 1.0),
@@ -90,8 +90,8 @@ def _program(
         options=options,
     )
     picked = [NONE] * len(columns)
-    if found.x is not None:
+    if result.x is not None:
         every = np.concatenate(columns)
-        for at in np.flatnonzero(found.x > 0.5).tolist():
+        for at in np.flatnonzero(result.x > 0.5).tolist():
             picked[int(owner[at])] = int(every[at])
     return picked

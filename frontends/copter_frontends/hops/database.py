@@ -125,7 +125,7 @@ class ThroughputDatabase:
             return None if row is None else IterationTimes.from_dict(json.loads(row[0]))
 
     def server_ratios(self) -> dict[tuple[str, str], float]:
-        """{(GPU type, server): how fast it is beside its type}: the mean over what jobs have in both layers (HP7)."""
+        """{(GPU type, server): how fast it is relative to its type}: mean over jobs recorded in both (HP7)."""
         with self._reported("be read"):
             rows = self._sql.execute(
                 "SELECT s.gpu_type, s.server, SUM(s.observations * s.per_gpu / t.per_gpu) / SUM(s.observations) "
@@ -155,11 +155,11 @@ class ThroughputDatabase:
         return None if row is None else float(row[0])
 
     def _check(self) -> None:
-        found = self._sql.execute("PRAGMA quick_check").fetchone()[0]
+        result = self._sql.execute("PRAGMA quick_check").fetchone()[0]
         version = int(self._sql.execute("PRAGMA user_version").fetchone()[0])
         tables = {row[0] for row in self._sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if found != "ok":
-            raise ThroughputDatabaseError(f"{self.path}: the throughput database is damaged ({found}); {MEND}")
+        if result != "ok":
+            raise ThroughputDatabaseError(f"{self.path}: the throughput database is damaged ({result}); {MEND}")
         if version > VERSION:
             raise ThroughputDatabaseError(f"{self.path}: version {version} is newer than this program's {VERSION}")
         if tables and not {"measured", "theory"} <= tables:
@@ -186,4 +186,4 @@ class ThroughputDatabase:
             ) from error
 
 
-MEND = "the file is left as it is: restore a copy, or give another path to begin anew"
+MEND = "the file is left as it is: restore a copy, or give another path to start afresh"

@@ -33,7 +33,7 @@ class Draft:
     held : mapping of job id to Shares
         What jobs have now.
     slowdown : callable (job id, group, GPUs, nodes) -> float
-        Speed on so many nodes beside that on as few as can be, at most 1.
+        Speed on so many nodes relative to that on the fewest possible, at most 1.
     stay_bonus : float
     """
 
@@ -179,9 +179,9 @@ class Draft:
         for free in order:
             for g in groups:
                 here: dict[int, None] = self._with_free[g][free] if free < len(self._with_free[g]) else {}
-                found: int | None = next((server for server in here if server not in taken), None)
-                if found is not None:
-                    return found
+                result: int | None = next((server for server in here if server not in taken), None)
+                if result is not None:
+                    return result
         return None
 
     def largest_hole(self, group: int) -> int:

@@ -13,7 +13,7 @@ from copter_frontends.vocabulary import InvalidJobError, Job
 class ThroughputEstimator:
     """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
-    A type or theory answer for one server is multiplied by how fast that server has been beside its type, over all
+    A type or theory answer for one server is multiplied by how fast that server has been relative to its type, over all
     jobs. A job that was never profiled on a type cannot run there.
 
     Parameters
@@ -90,7 +90,7 @@ class ThroughputEstimator:
         return job.work_samples
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """How fast a server has been beside its type, 1 if nothing ran there."""
+        """How fast a server has been relative to its type, 1 if nothing ran there."""
         self._refresh()
         return self._speeds.get((gpu_type, server), 1.0)
 
@@ -109,11 +109,11 @@ class ThroughputEstimator:
         return self.database.on_server(self._key(job), gpu_type, server, gpus, nodes)
 
     def _read(self, key: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float:
-        found = self.database.on_server(key, gpu_type, server, gpus, nodes)
-        if found is not None:
-            return found
-        found = self.database.on_type(key, gpu_type, gpus, nodes)
-        if found is None:
+        result = self.database.on_server(key, gpu_type, server, gpus, nodes)
+        if result is not None:
+            return result
+        result = self.database.on_type(key, gpu_type, gpus, nodes)
+        if result is None:
             parts = self.database.theory(key, gpu_type)
-            found = 0.0 if parts is None else parts.throughput(gpus, nodes)
-        return found * self._speeds.get((gpu_type, server), 1.0)
+            result = 0.0 if parts is None else parts.throughput(gpus, nodes)
+        return result * self._speeds.get((gpu_type, server), 1.0)

@@ -47,7 +47,7 @@ def columns_of(
     slowdown : callable (job, group, GPUs, nodes) -> float, optional
         As for :class:`.Draft`.
     """
-    offers, found = wish.offers, []
+    offers, result = wish.offers, []
 
     def value_of(kind: int, gpus: int, shares: Shares) -> float:
         gains = []
@@ -65,13 +65,13 @@ def columns_of(
     }
     for gpus in offers.requirements.sizes:
         alone = [((server, gpus),) for server in np.flatnonzero(free >= gpus).tolist()]
-        found += [PlacedColumn(job, shares, value_of(PACKED, gpus, shares)) for shares in alone]
+        result += [PlacedColumn(job, shares, value_of(PACKED, gpus, shares)) for shares in alone]
         for same in servers.values():
             for start in range(len(same)):
                 shares = _window(same[start:], free, gpus)
                 if shares is not None and len(shares) > 1:
-                    found.append(PlacedColumn(job, shares, value_of(SPREAD, gpus, shares)))
-    return [each for each in found if each.value > 0]
+                    result.append(PlacedColumn(job, shares, value_of(SPREAD, gpus, shares)))
+    return [each for each in result if each.value > 0]
 
 
 def placed_program(
@@ -80,7 +80,7 @@ def placed_program(
     free: Ints,
     slowdown: Callable[[str, int, int, int], float] | None = None,
 ) -> tuple[LinearProgram, list[PlacedColumn]]:
-    """(11)-(13) with (13) summed over jobs too: maximise over all columns, servers' rows first, then one row a job."""
+    """(11)-(13) with (13) summed over jobs too: maximise over all columns; rows of the servers, then of the jobs."""
     columns = [c for job, wish in wishes.items() for c in columns_of(job, wish, groups, free, slowdown=slowdown)]
     index = {job: len(free) + i for i, job in enumerate(wishes)}
     entries = [(server, j, float(gpus)) for j, c in enumerate(columns) for server, gpus in c.shares]

@@ -85,10 +85,10 @@ class GroupFormulation:
 
     def capacities(self, free: Ints) -> Ints:
         """Right-hand sides for these free GPUs, (rows,)."""
-        found = np.zeros(len(self.rows), dtype=np.int64)
+        result = np.zeros(len(self.rows), dtype=np.int64)
         for i, (_, g, r) in enumerate(self.rows):
-            found[i] = (free[self.groups.first[g] : self.groups.first[g + 1]] // r).sum()
-        return found
+            result[i] = (free[self.groups.first[g] : self.groups.first[g + 1]] // r).sum()
+        return result
 
     def set_wishes(self, wishes: Mapping[str, Wish]) -> None:
         """Bring the requests up to date: jobs that left the window go, new ones come, weights are sent."""
@@ -167,7 +167,7 @@ def telling_sizes(gpus: int) -> list[int]:
 
     Of sizes with the same floor the smallest; r where r floor(gpus / r) < gpus, so that r of them leave GPUs idle.
     """
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for r in range(1, gpus + 1):
-        found.setdefault(gpus // r, r)
-    return sorted(r for slots, r in found.items() if r * slots < gpus and r > 1)
+        result.setdefault(gpus // r, r)
+    return sorted(r for slots, r in result.items() if r * slots < gpus and r > 1)

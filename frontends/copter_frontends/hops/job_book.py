@@ -17,7 +17,7 @@ CacheKey = tuple[Hashable, tuple[int, ...]]
 
 
 class JobBook:
-    """Offers by job, made once for all jobs that are alike, and anew when servers or estimates change.
+    """Offers by job, made once for all jobs that are alike, and again when servers or estimates change.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class JobBook:
             known.pop(job_id, None)
 
     def refresh(self, jobs: Mapping[str, Job], groups: ServerGroups) -> dict[str, str]:
-        """Make offers anew if servers or estimates have changed; {job: why} of jobs that cannot be considered."""
+        """Make offers again if servers or estimates have changed; {job: why} of jobs that cannot be considered."""
         if not self._current(groups):
             return {job: "no GPU type that is there now can run it" for job in jobs if job not in self.offers}
         faults: dict[str, str] = {}
@@ -89,7 +89,7 @@ class JobBook:
         return faults
 
     def slowdown(self, job: Job, groups: ServerGroups, group: int, gpus: int, nodes: int) -> float:
-        """Speed of a spread job beside that on as few servers as can be, at most 1."""
+        """Speed of a spread job relative to that on the fewest servers possible, at most 1."""
         least = max(2, -(-gpus // groups.groups[group].gpus))
         if nodes <= least:
             return 1.0

@@ -97,7 +97,7 @@ class NodePriceFormulation:
                 room = here[self.free[here] >= gpus]
                 if len(room):
                     cheapest[g, gpus] = int(room[np.argmin(prices[room])])
-        total, found = 0.0, {}
+        total, result = 0.0, {}
         for job, wish in self.wishes.items():
             offers, best, columns = wish.offers, 0.0, []
             for kind, g, gpus, gain in zip(
@@ -113,8 +113,8 @@ class NodePriceFormulation:
                     best = max(best, profit)
             total += best
             columns.sort(key=lambda each: -each[0])
-            found[job] = [(shares, value) for _, shares, value in columns[:2]]
-        return total, found
+            result[job] = [(shares, value) for _, shares, value in columns[:2]]
+        return total, result
 
     def _cheapest(
         self, kind: int, g: int, gpus: int, prices: Floats, cheapest: dict[tuple[int, int], int]

@@ -49,8 +49,8 @@ class Offers:
 
     def at(self, kind: int, group: int, gpus: int) -> int:
         """Column of an offer; -1 if there is none."""
-        found = np.flatnonzero((self.kind == kind) & (self.group == group) & (self.gpus == gpus))
-        return int(found[0]) if len(found) else -1
+        result = np.flatnonzero((self.kind == kind) & (self.group == group) & (self.gpus == gpus))
+        return int(result[0]) if len(result) else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +78,21 @@ class OfferRules:
         """
         sensitivity = self.sensitivity(job, groups, rate)
         sizes = requirements.sizes
-        found: list[tuple[int, int, int, float]] = []
+        result: list[tuple[int, int, int, float]] = []
         for g, group in enumerate(groups.groups):
             distributed = sensitivity <= self.threshold or sizes[0] > group.gpus
             there = group.gpus * sum(len(o.servers) for o in groups.groups if o.gpu_type == group.gpu_type)
             for size in sizes:
                 if size <= group.gpus:
-                    found.append((PACKED, g, size, _checked(job, group, size, 1, rate)))
+                    result.append((PACKED, g, size, _checked(job, group, size, 1, rate)))
                 if distributed and 2 <= size <= there:
                     nodes = max(2, -(-size // group.gpus))
-                    found.append((SPREAD, g, size, _checked(job, group, size, nodes, rate)))
-        found = [each for each in found if each[3] > 0]
-        if not found:
+                    result.append((SPREAD, g, size, _checked(job, group, size, nodes, rate)))
+        result = [each for each in result if each[3] > 0]
+        if not result:
             return None
-        kind, group_of, gpus = (np.array([each[i] for each in found], dtype=np.int64) for i in range(3))
-        rates = np.array([each[3] for each in found])
+        kind, group_of, gpus = (np.array([each[i] for each in result], dtype=np.int64) for i in range(3))
+        rates = np.array([each[3] for each in result])
         base = float(rates.min()) / (requirements.smallest if self.scale_by_smallest else 1)
         key = kind.tobytes() + group_of.tobytes() + gpus.tobytes()
         return Offers(requirements, kind, group_of, gpus, rates / base, base, sensitivity, key)

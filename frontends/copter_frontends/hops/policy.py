@@ -12,18 +12,20 @@ import numpy as np
 
 from copter import Settings, Solution, Status
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, Wanted
-from copter_frontends.hops.draft import Draft, Shares
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.hops.draft import Draft
+from copter_frontends.hops.drafting import Drafting
 from copter_frontends.hops.estimator import ThroughputEstimator
-from copter_frontends.hops.formulation import NONE, GroupFormulation, Wish
+from copter_frontends.hops.formulation import NONE, GroupFormulation
 from copter_frontends.hops.job_book import JobBook
 from copter_frontends.hops.latency_ratio import LatencyQueue, Priority, Standing, weights
-from copter_frontends.hops.offers import PACKED, SPREAD, OfferRules, Offers
+from copter_frontends.hops.offers import OfferRules
 from copter_frontends.hops.requirements import RequirementSet, requirements_of
 from copter_frontends.hops.server_groups import ServerGroups, group_servers
 from copter_frontends.hops.service_window import adjust_for_sensitivity, service_window
 from copter_frontends.hops.shim import HopsShim, fill
 from copter_frontends.hops.throughputs import ModelledThroughputs, PlacedThroughputs
+from copter_frontends.policy_kit import OPTIMAL_GAP, Choice, RoundPolicy, Wanted, relative_gap, status_of
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -31,18 +33,16 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     Plan,
-    PlanStatus,
     configurations_of,
 )
 
 SOLVE_SHARE = 0.6  # of a plan's deadline that the LP may use
-Wishing = Callable[[str], Wish]
 
 
-class HopsPolicy(BaselinePolicy):
+class HopsPolicy(RoundPolicy):
     """The Hops scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
-    Every `full_round_s` all GPUs that no pin holds are planned anew for the jobs of the service window; plans in
+    Every `full_round_s` all GPUs that no pin holds are planned again for the jobs of the service window; plans in
     between give only idle GPUs away, until the round ends for all. docs/hops.md derives the program from the paper.
 
     Parameters
@@ -58,7 +58,7 @@ class HopsPolicy(BaselinePolicy):
     round_s, full_round_s : float
         Seconds between two plans, and between two plans of the whole cluster.
     stay_bonus : float
-        Gain that a job's present GPUs are worth beside others; 0 is the paper's objective.
+        Gain that a job's present GPUs are worth more than others; 0 is the paper's objective.
     rules : OfferRules, optional
     shim : HopsShim, optional
     speed_bin : float
@@ -98,7 +98,9 @@ class HopsPolicy(BaselinePolicy):
         if cluster.gpus == 0:
             raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         super().__init__(cluster, round_s)
-        self.book = JobBook(throughputs or _representative(cluster), rules or OfferRules())
+        self.book = JobBook(
+            throughputs or ModelledThroughputs(cluster, GoodputModel(configurations_of(cluster))), rules or OfferRules()
+        )
         self.latency = LatencyQueue(priority)
         self.fairness, self.full_round_s, self.stay_bonus = fairness, full_round_s, stay_bonus
         self.shim, self.speed_bin, self.settings = shim or HopsShim(), speed_bin, settings or Settings()
@@ -204,13 +206,13 @@ class HopsPolicy(BaselinePolicy):
         self._look_at_queue(now_s)
         whole = changed or self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
         order = [job for job in self.latency.order(self.jobs) if job in self.book.offers]
-        wish = self._wishes(order)
-        draft = self._draft(self.pins if whole else self.held, wish)
+        drafting = self._drafting(order)
+        draft = drafting.draft(self.pins if whole else self.held)
         waiting = [job for job in order if job not in draft.placed]
         if whole:
             self._full_s = now_s
-            return self._whole_round(draft, waiting, wish, deadline_s, begun)
-        return self._idle_gpus(draft, waiting, wish, deadline_s, begun)
+            return self._whole_round(draft, waiting, drafting, deadline_s, begun)
+        return self._idle_gpus(draft, waiting, drafting, deadline_s, begun)
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Carry out the servers that were chosen."""
@@ -218,11 +220,13 @@ class HopsPolicy(BaselinePolicy):
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _whole_round(self, draft: Draft, waiting: list[str], wish: Wishing, deadline_s: float, begun: float) -> Choice:
+    def _whole_round(
+        self, draft: Draft, waiting: list[str], drafting: Drafting, deadline_s: float, begun: float
+    ) -> Choice:
         smallest = {job: self.book.requirements[job].smallest for job in waiting}
         pinned = draft.copy()
         window = service_window(waiting, smallest, draft.idle)
-        draft.admit({job: wish(job) for job in window})
+        draft.admit({job: drafting.wish(job) for job in window})
         self.formulation.set_free(np.array(draft.free, dtype=np.int64))
         self.formulation.set_wishes({job: draft.wishes[job] for job in window})
         edited = time.perf_counter()
@@ -235,8 +239,8 @@ class HopsPolicy(BaselinePolicy):
         bound = draft.value + solution.bound
         rest_s = (1 - SOLVE_SHARE) * deadline_s
         draft, fractional = self.shim(draft, self.formulation, solution, bound, self.residual, rest_s)
-        bound += self._let_in(draft, [job for job in waiting if job not in draft.placed], wish, solution)
-        kept = self._better_kept(draft, pinned)
+        bound += self._let_in(draft, [job for job in waiting if job not in draft.placed], drafting, solution)
+        kept = drafting.better_kept(draft, pinned)
         shimmed = time.perf_counter()
         prices = self._type_prices(solution)
         timings = {
@@ -245,15 +249,15 @@ class HopsPolicy(BaselinePolicy):
             "observe": observed - solved,
             "shim": shimmed - observed,
         }
-        return self._choice(kept or draft, bound, fractional, prices, solution, kept is not None, timings)
+        return self._choice(drafting, kept or draft, bound, fractional, prices, solution, kept is not None, timings)
 
-    def _let_in(self, draft: Draft, waiting: list[str], wish: Wishing, solution: Solution) -> float:
+    def _let_in(self, draft: Draft, waiting: list[str], drafting: Drafting, solution: Solution) -> float:
         """Plan again for the fragments, jobs behind the window among them; what these may add to the bound (HP18)."""
         idle = draft.idle
         if idle == 0 or not waiting:
             return 0.0
         window = self._fragment_window(waiting, idle)
-        behind = {job: wish(job) for job in window if job not in draft.wishes}
+        behind = {job: drafting.wish(job) for job in window if job not in draft.wishes}
         if not behind:
             return 0.0
         draft.admit(behind)
@@ -267,13 +271,15 @@ class HopsPolicy(BaselinePolicy):
         window = service_window(waiting, smallest, idle)
         return adjust_for_sensitivity(waiting, window, smallest, sensitivity, idle)
 
-    def _idle_gpus(self, draft: Draft, waiting: list[str], wish: Wishing, deadline_s: float, begun: float) -> Choice:
+    def _idle_gpus(
+        self, draft: Draft, waiting: list[str], drafting: Drafting, deadline_s: float, begun: float
+    ) -> Choice:
         """A smaller plan within the round: what is idle, for those waiting; its bound is of this choice (HP18)."""
         idle, bound, fractional = draft.idle, draft.value, 0
         solved = shimmed = edited = time.perf_counter()
         solution = None
         if idle and waiting:
-            draft.admit({job: wish(job) for job in self._fragment_window(waiting, idle)})
+            draft.admit({job: drafting.wish(job) for job in self._fragment_window(waiting, idle)})
             self.residual.set_free(np.array(draft.free, dtype=np.int64))
             self.residual.set_wishes({job: each for job, each in draft.wishes.items() if job not in draft.placed})
             edited = time.perf_counter()
@@ -284,10 +290,11 @@ class HopsPolicy(BaselinePolicy):
             draft, fractional = self.shim(draft, self.residual, solution, bound, self.residual, rest_s)
             shimmed = time.perf_counter()
         timings = {"edit": edited - begun, "solve": solved - edited, "shim": shimmed - solved}
-        return self._choice(draft, bound, fractional, self._prices, solution, False, timings)
+        return self._choice(drafting, draft, bound, fractional, self._prices, solution, False, timings)
 
     def _choice(
         self,
+        drafting: Drafting,
         draft: Draft,
         bound: float,
         fractional: int,
@@ -297,74 +304,34 @@ class HopsPolicy(BaselinePolicy):
         timings: dict[str, float],
     ) -> Choice:
         self._prices = prices
-        self._chosen = {job: self._allocation(each.shares) for job, each in draft.placed.items()}
+        self._chosen = {job: drafting.allocation(each.shares) for job, each in draft.placed.items()}
         wanted: Wanted = {job: (each.gpu_type, each.gpus) for job, each in self._chosen.items() if job not in self.pins}
         value = draft.value
-        close = bound - value <= 1e-6 * (1 + abs(bound)) and (solution is None or solution.status is Status.OPTIMAL)
-        status = PlanStatus.OPTIMAL if close else PlanStatus.FEASIBLE
+        solved = solution is None or solution.status is Status.OPTIMAL
+        gap = relative_gap(value, bound)
+        close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding
         return Choice(
             wanted=wanted,
             objective=value,
             bound=max(bound, value) if close else bound,
             fractional_jobs=fractional,
             prices=prices,
-            status=PlanStatus.KEPT_PREVIOUS if kept else status,
+            status=status_of(gap, solved, kept),
             timings=timings,
         )
 
-    def _better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
-        """The plan that jobs have now, filled up, where that is worth more than the draft."""
-        pinned.admit({job: each for job, each in draft.wishes.items() if job not in pinned.wishes})
-        for job in draft.wishes:
-            had = draft.held.get(job)
-            if had is not None and job not in pinned.placed:
-                kind = PACKED if len(had) == 1 else SPREAD
-                pinned.put(job, kind, sum(count for _, count in had), had)
-        if pinned.value <= draft.value:
-            return None
-        fill(pinned)
-        return pinned
-
-    def _draft(self, kept: Mapping[str, Allocation], wish: Wishing) -> Draft:
-        """A draft in which these jobs have their GPUs."""
-        index = self.groups.index
-        held = {job: tuple(sorted((index[node], gpus) for node, gpus in each.nodes)) for job, each in self.held.items()}
-        book, groups = self.book, self.groups
-
-        def slowdown(job: str, group: int, gpus: int, nodes: int) -> float:
-            return book.slowdown(self.jobs[job], groups, group, gpus, nodes)
-
-        draft = Draft(groups, groups.size, held, slowdown, self.stay_bonus)
-        draft.admit({job: wish(job) for job in kept if job in book.offers})
-        for job in kept:
-            draft.hold(job, held[job])
-        return draft
-
-    def _wishes(self, order: list[str]) -> Wishing:
-        """How to make a job's wish for this plan."""
-        weight = weights({job: self.latency.values[job] for job in order}, self.fairness)
-
-        def wish(job: str) -> Wish:
-            offers = self.book.offers[job]
-            return Wish(offers, weight[job], self._present_column(offers, self.held.get(job)))
-
-        return wish
-
-    def _present_column(self, offers: Offers, held: Allocation | None) -> int:
-        """Column of what a job has; -1 where it has nothing, or servers of several groups."""
-        if held is None:
-            return NONE
-        groups = {int(self.groups.group[self.groups.index[node]]) for node, _ in held.nodes}
-        if len(groups) != 1:
-            return NONE
-        return offers.at(PACKED if len(held.nodes) == 1 else SPREAD, groups.pop(), held.gpus)
+    def _drafting(self, order: list[str] | None = None) -> Drafting:
+        """What makes drafts now, with weights for the jobs in the queue's order."""
+        weight = weights({job: self.latency.values[job] for job in order or ()}, self.fairness)
+        return Drafting(self.groups, self.book, self.jobs, self.held, weight, self.stay_bonus)
 
     def _look_at_queue(self, now_s: float) -> None:
         """Waits up to now, what running jobs have done as far as estimates say, and the queue's priorities."""
         elapsed_s, self._looked_s = max(now_s - self._looked_s, 0.0), now_s
+        drafting = self._drafting()
         for job_id in self._chosen:
             held, offers = self.held.get(job_id), self.book.offers.get(job_id)
-            column = NONE if offers is None else self._present_column(offers, held)
+            column = NONE if offers is None else drafting.present_column(offers, held)
             if offers is not None and column != NONE:
                 share = elapsed_s * offers.base * float(offers.gain[column]) / self.book.work[job_id]
                 self._done[job_id] = min(self._done.get(job_id, 0.0) + share, 1.0)
@@ -391,16 +358,11 @@ class HopsPolicy(BaselinePolicy):
 
     def _type_prices(self, solution: Solution) -> dict[str, float]:
         """Worth of one more GPU of each type: the largest over its groups."""
-        found = dict.fromkeys(self.nodes.types, 0.0)
+        result = dict.fromkeys(self.nodes.types, 0.0)
         for row, price in zip(self.formulation.rows, self.formulation.prices(solution).tolist(), strict=True):
             kind = self.groups.groups[row[1]].gpu_type
-            found[kind] = max(found[kind], price) if row[0] == "gpus" else found[kind]
-        return found
-
-    def _allocation(self, shares: Shares) -> Allocation:
-        kind = self.groups.groups[int(self.groups.group[shares[0][0]])].gpu_type
-        nodes = tuple(sorted([(self.groups.ids[server], gpus) for server, gpus in shares]))
-        return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)
+            result[kind] = max(result[kind], price) if row[0] == "gpus" else result[kind]
+        return result
 
     # Servers ------------------------------------------------------------------------------------------------------
 
@@ -409,7 +371,7 @@ class HopsPolicy(BaselinePolicy):
         return group_servers(servers, self.book.throughputs.server_speed, self.speed_bin)
 
     def _regroup(self) -> bool:
-        """Group the servers anew if some have come or gone or are known better; whether the groups are others now."""
+        """Group the servers again if some have come or gone or are known better; whether the groups are others now."""
         version = self.book.throughputs.version
         if not self._stale and version == self._grouped_at:
             return False
@@ -427,10 +389,3 @@ class HopsPolicy(BaselinePolicy):
             GroupFormulation(self.groups, self.settings, stay_bonus=bonus),
             GroupFormulation(self.groups, self.settings, all_slots=True, stay_bonus=bonus),
         )
-
-
-def _representative(cluster: Cluster) -> PlacedThroughputs:
-    """Throughputs of the project's own representative jobs."""
-    from copter_frontends.goodput import GoodputModel
-
-    return ModelledThroughputs(cluster, GoodputModel(configurations_of(cluster)))

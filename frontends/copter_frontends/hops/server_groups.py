@@ -21,7 +21,7 @@ class ServerGroup:
     gpus : int
         Of each server.
     speed : float
-        Mean speed beside the type.
+        Mean speed relative to the type.
     servers : tuple of str
         Their ids.
     """
@@ -79,7 +79,7 @@ def group_servers(
         Beside the type; all 1 by default.
     bin_width : float
     """
-    found: list[ServerGroup] = []
+    result: list[ServerGroup] = []
     for kind, (gpus, ids) in servers.items():
         bins: dict[int, list[tuple[str, float]]] = {}
         for server in ids:
@@ -87,5 +87,5 @@ def group_servers(
             bins.setdefault(round(np.log(value) / np.log1p(bin_width)), []).append((server, value))
         for _, members in sorted(bins.items(), reverse=True):
             mean = float(np.mean([value for _, value in members]))
-            found.append(ServerGroup(kind, gpus, mean, tuple(server for server, _ in members)))
-    return ServerGroups(found)
+            result.append(ServerGroup(kind, gpus, mean, tuple(server for server, _ in members)))
+    return ServerGroups(result)

@@ -17,14 +17,14 @@ def service_window(order: Sequence[str], smallest: Mapping[str, int], gpus: int)
     gpus : int
         GPUs to be planned.
     """
-    found: list[str] = []
+    result: list[str] = []
     total = 0
     for job in order:
         if total >= gpus:
             break
-        found.append(job)
+        result.append(job)
         total += smallest[job]
-    return found
+    return result
 
 
 def adjust_for_sensitivity(
@@ -39,15 +39,15 @@ def adjust_for_sensitivity(
     A job is let in if it is less sensitive than the queue's mean and needs less than the idle GPUs; going back from
     the boundary in the queue's order.
     """
-    found = list(window)
+    result = list(window)
     if not order or not window:
-        return found
+        return result
     mean = sum(sensitivity[job] for job in order) / len(order)
-    total, inside = sum(sensitivity[job] for job in found), set(window)
+    total, inside = sum(sensitivity[job] for job in result), set(window)
     for job in order:
-        if total / len(found) <= mean:
+        if total / len(result) <= mean:
             break
         if job not in inside and sensitivity[job] < mean and smallest[job] < idle_gpus:
-            found.append(job)
+            result.append(job)
             total += sensitivity[job]
-    return found
+    return result

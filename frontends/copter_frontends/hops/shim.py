@@ -175,12 +175,12 @@ def _growths(draft: Draft, job: str, had: Placed) -> list[tuple[float, float, st
     wish, server = draft.wishes[job], had.shares[0][0]
     o, g = wish.offers, int(draft.groups.group[server])
     there = (o.kind == PACKED) & (o.group == g) & (o.gpus > had.gpus) & (o.gpus <= had.gpus + draft.free[server])
-    found = []
+    result = []
     for column in np.flatnonzero(there).tolist():
         more = wish.weight * float(o.gain[column]) - had.value
         if more > 0:
-            found.append((-more / (int(o.gpus[column]) - had.gpus), -more, job, column, True))
-    return found
+            result.append((-more / (int(o.gpus[column]) - had.gpus), -more, job, column, True))
+    return result
 
 
 def _grow(draft: Draft, job: str, column: int) -> bool:
@@ -228,14 +228,14 @@ def swap(draft: Draft) -> bool:
 
 def _best_idle(draft: Draft) -> dict[int, list[tuple[float, str, int]]]:
     """{group: for up to n GPUs of a server, (value, job, size) of the idle job worth most there}."""
-    found = {g: [(0.0, "", 0)] * (group.gpus + 1) for g, group in enumerate(draft.groups.groups)}
+    result = {g: [(0.0, "", 0)] * (group.gpus + 1) for g, group in enumerate(draft.groups.groups)}
     for job, wish in draft.wishes.items():
         if job not in draft.placed:
             o = wish.offers
             for c in np.flatnonzero(o.kind == PACKED).tolist():
                 g, n = int(o.group[c]), int(o.gpus[c])
-                found[g][n] = max(found[g][n], (wish.weight * float(o.gain[c]), job, n))
-    for table in found.values():
+                result[g][n] = max(result[g][n], (wish.weight * float(o.gain[c]), job, n))
+    for table in result.values():
         for n in range(1, len(table)):
             table[n] = max(table[n], table[n - 1])
-    return found
+    return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Protocol, runtime_checkable
 
-from copter_frontends.baselines.throughputs import GoodputThroughputs
+from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
 from copter_frontends.vocabulary import Cluster, Configuration, Job
 
@@ -28,7 +28,7 @@ class PlacedThroughputs(Protocol):
         """Samples of the whole job."""
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """How fast a server is beside its type; 1 where nothing is known."""
+        """How fast a server is relative to its type; 1 where nothing is known."""
 
 
 class ModelledThroughputs:

@@ -20,8 +20,9 @@ SERVER_SPEEDS: Mapping[str, tuple[float, float]] = {
     "yk8100-8g": (1.0, 0.8),
     "yk8100-10g": (1.05, 0.7),
 }
-"""Of RTX 3090s by their server: GPU speed beside the best, and seconds of a data load beside the slowest (our choice;
-the paper shows in Figure 1a that an older server may be a good deal slower, without figures)."""
+"""Of RTX 3090s by their server: GPU speed relative to the best, and seconds of a data load relative to the slowest.
+
+Our choice: the paper shows in Figure 1a that an older server may be a good deal slower, without figures."""
 
 LINK_PARAMETERS_PER_S, NETWORK_PARAMETERS_PER_S = 1.5e9, 0.6e9
 """About 12 GB/s within a server and 100 Gb/s InfiniBand between servers, each parameter sent twice in 4 bytes."""

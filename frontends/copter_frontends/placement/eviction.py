@@ -48,9 +48,9 @@ def room_for(pool: NodePool, gpus: int) -> tuple[int, list[str]] | None:
         fewest = 2 if free == 0 else lacking.bit_count()
         for node in pool.buckets[free]:
             jobs = residents.get(node)
-            if jobs is None or (found := _cheapest(jobs, gpus, lacking)) is None:
+            if jobs is None or (result := _cheapest(jobs, gpus, lacking)) is None:
                 continue
-            cost, losers = found
+            cost, losers = result
             if best is None or (cost, len(losers), node) < best:
                 best, evicted = (cost, len(losers), node), losers
                 if cost == lacking and len(losers) <= fewest:

@@ -35,7 +35,7 @@ def node_tables(cluster: Cluster) -> dict[str, NodeTable]:
     for node in cluster.nodes.values():
         table = tables.get(node.gpu_type)
         if table is None or node.gpus != table.gpus_per_node:
-            size = "unknown" if table is None else f"of {table.gpus_per_node} GPUs a node"
+            size = "unknown" if table is None else f"of {table.gpus_per_node} GPUs per node"
             raise PlacementError(
                 f"node {node.id!r} has {node.gpus} GPUs of type {node.gpu_type!r}, which is {size}; "
                 "give nodes of another size a GPU type of their own"

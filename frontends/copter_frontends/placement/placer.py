@@ -116,7 +116,7 @@ class Placer:
                 del rest[error.job_id]
 
     def _current_tables(self) -> dict[str, NodeTable]:
-        """The numbering of the cluster's nodes, made anew if the cluster has changed."""
+        """The numbering of the cluster's nodes, rebuilt if the cluster has changed."""
         nodes = list(self.cluster.nodes.values())
         if nodes != self._seen_nodes or self.cluster.types != self._seen_types:
             self._tables = node_tables(self.cluster)

@@ -117,7 +117,7 @@ def _place_small(pool: NodePool, queue: list[tuple[int, str]]) -> set[str]:
 def _repack(pool: NodePool, waiting: list[tuple[int, str]]) -> set[str]:
     """Take all movable small jobs off and place them again, with the waiting, in descending size; return the taken off.
 
-    Sizes that divide each other never get here unless nothing helps; others (3 beside 2) may find room in this way.
+    Sizes that divide each other never get here unless nothing helps; others (3 next to 2) may find room in this way.
     """
     taken_off = list(pool.homes)
     everyone = sorted([*waiting, *((-pool.evict(job), job) for job in taken_off)])
@@ -145,7 +145,7 @@ def _refuse_whole(pool: NodePool, whole: list[tuple[str, int]], available: int) 
 def _refuse_small(pool: NodePool, job: str, gpus: int) -> NoReturn:
     raise PlacementError(
         f"job {job!r}: no node of type {pool.table.gpu_type!r} has {gpus} GPUs free together, even with all jobs that "
-        f"may move packed anew around {_pins(pool)}; want sizes that are powers of two, fewer GPUs or fewer pins",
+        f"may move packed again around {_pins(pool)}; want sizes that are powers of two, fewer GPUs or fewer pins",
         job_id=job,
     )
 

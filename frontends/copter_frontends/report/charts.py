@@ -45,7 +45,7 @@ def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
         caption = "Distance of each plan from its certified bound, (bound − objective) / (1 + |bound|)."
         found.append(Chart("gap", "Gap", caption, lambda a, t: _gap(a, t, measured)))
     if comparison:
-        caption = "The same programmes solved from where HiGHS stood (warm) and from nothing (cold)."
+        caption = "The same programs solved from where HiGHS stood (warm) and from nothing (cold)."
         found.append(Chart("highs", "Against HiGHS", caption, lambda a, t: _against_highs(a, t, comparison)))
     caption = "GPUs held as a share of the cluster, by type."
     found.append(Chart("utilisation", "Utilisation", caption, lambda a, t: _utilisation(a, t, every)))
@@ -278,7 +278,7 @@ def _shade_warmup(axes: Any, theme: Theme, rounds: Sequence[RoundRecord]) -> Non
 
 def _plain_log_ticks(axis: Any, ratio: float) -> None:
     """Ticks such as 0.1, 1, 10 on a log axis, with 2 and 5 between them if it spans a short range."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter  # of the optional extra `report`
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if ratio < 300 else (1.0,)))
     axis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -13,7 +13,7 @@ PNG_DPI = 200
 
 def render(chart: Chart, theme: Theme, form: str) -> bytes:
     """Draw a chart; `form` is ``png`` or ``svg``. The same chart gives the same bytes."""
-    import matplotlib as mpl
+    import matplotlib as mpl  # of the optional extra `report`
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

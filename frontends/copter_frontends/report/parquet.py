@@ -32,7 +32,7 @@ def round_columns(rounds: Sequence[RoundRecord]) -> dict[str, list[Any]]:
 
 def write_tables(result: SimulationResult, directory: Path) -> None:
     """Write ``rounds.parquet`` and ``jobs.parquet``."""
-    import pyarrow as pa
+    import pyarrow as pa  # of the optional extra `report`
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table(round_columns(result.rounds)), directory / "rounds.parquet")

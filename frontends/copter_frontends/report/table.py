@@ -20,7 +20,7 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     facts.add_column("value", justify="right")
     for name, value in headline(summary):
         facts.add_row(name, value)
-    times = Table(box=box.SIMPLE_HEAD, title="wall-clock time a round", title_justify="left")
+    times = Table(box=box.SIMPLE_HEAD, title="wall-clock time per round", title_justify="left")
     for name in ("", *_PERCENTILES, "max"):
         times.add_column(name, justify="right" if name else "left")
     for name, key in _STAGES:
@@ -124,10 +124,10 @@ def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How often deadlines are missed, where the jobs have any."""
     if "deadlines" not in summary:
         return []
-    found = summary["deadlines"]
+    result = summary["deadlines"]
     return [
-        ("jobs with deadlines", f"{found['jobs']:,}"),
-        ("weighted deadline-miss rate", number(found["weighted_miss_rate"], "{:.1%}")),
+        ("jobs with deadlines", f"{result['jobs']:,}"),
+        ("weighted deadline-miss rate", number(result["weighted_miss_rate"], "{:.1%}")),
     ]
 
 

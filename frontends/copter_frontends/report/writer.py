@@ -52,7 +52,7 @@ def write_report(
         If pyarrow, matplotlib or jinja2 is not installed.
     """
     check_extras()
-    from jinja2 import Environment
+    from jinja2 import Environment  # of the optional extra `report`
 
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)

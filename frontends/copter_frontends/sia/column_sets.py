@@ -56,12 +56,12 @@ class ColumnSets:
     def of(self, live: NDArray[np.bool_], model: Model) -> ColumnSet:
         """The column set of the configurations that are live, (n,)."""
         key = live.tobytes()
-        found = self._sets.get(key)
-        if found is None:
+        result = self._sets.get(key)
+        if result is None:
             columns = np.flatnonzero(live)
             gpus, kind = self._gpus[columns], self._kind[columns]
             usage = {name: np.where(kind == k, gpus, 0).astype(np.float64) for k, name in enumerate(self._types)}
             local = np.full(len(live), -1, dtype=np.int32)
             local[columns] = np.arange(len(columns), dtype=np.int32)
-            found = self._sets[key] = ColumnSet(model.add_template(usage), columns, local)
-        return found
+            result = self._sets[key] = ColumnSet(model.add_template(usage), columns, local)
+        return result

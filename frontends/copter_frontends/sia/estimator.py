@@ -102,8 +102,8 @@ class HintedGoodput:
         for k, kind in enumerate(self.types):
             mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))
             if kind in hints.parameters and len(mine):
-                found = self._goodput(job, hints, kind, mine, self.own_nodes)
-                least = min(least, float(found[found > 0].min(initial=np.inf)))
+                result = self._goodput(job, hints, kind, mine, self.own_nodes)
+                least = min(least, float(result[result > 0].min(initial=np.inf)))
         return least if np.isfinite(least) else 1.0
 
     def _goodput(

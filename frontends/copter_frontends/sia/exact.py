@@ -6,8 +6,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
-from copter import Solution
-from copter_frontends.sia.formulation import IDLE, SiaFormulation
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.job_book import IDLE
+from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.shim import Assignment, integer_assignment
 
 RELATIVE_GAP = 1e-9  # so that ties go as the semantics say; the public simulator, with 1e-4, leaves them to its solver
@@ -16,7 +17,9 @@ MOST_NODES = 2000  # of the search; what is best by then is taken, so that a run
 MOST_COLUMNS = 5000  # worth taking; with more the shim's plan stands, whose gap is then a small part of a per cent
 
 
-def exact_assignment(formulation: SiaFormulation, solution: Solution, deadline_s: float) -> tuple[Assignment, int]:
+def exact_assignment(
+    formulation: SiaFormulation, solution: RelaxedSolution, deadline_s: float
+) -> tuple[Assignment, int]:
     """As :func:`~copter_frontends.sia.shim.integer_assignment`, and better where branch and bound finds better in time.
 
     Returns

@@ -1,9 +1,8 @@
-"""Sia's LP on the differential model: one request a job, one column a configuration, one resource a GPU type."""
+"""Sia's LP on the differential model: one request per job, one column per configuration, one resource per GPU type."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,56 +10,23 @@ from numpy.typing import NDArray
 from copter import Model, Session, Settings, Solution
 from copter_frontends.goodput import GoodputModel, application_of
 from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.policy_kit import SessionHolder
 from copter_frontends.semantics import DEFAULT, Semantics
-from copter_frontends.session_holder import SessionHolder
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
+from copter_frontends.sia.job_book import IDLE, JobBook, JobState
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
-from copter_frontends.vocabulary import Configuration, DuplicateJobError, InvalidJobError, Job, UnknownJobError
+from copter_frontends.vocabulary import Configuration, InvalidJobError, Job
 
 Floats = NDArray[np.float64]
 
-IDLE = -1  # column of a job without GPUs
 TIE_STEP = 1e-4  # value of one place in the preferred order of types: far below a rounded digit, far above 1e-6
 STAY_STEPS = 5  # more than the places of types and sizes can make up for, which is 4
-TIE_SPREAD, TIE_TURN = 0.25, 25  # jobs' steps fall by up to this share in order of arrival, anew after so many jobs
+TIE_SPREAD, TIE_TURN = (
+    0.25,
+    25,
+)  # steps fall by up to this share in order of arrival, over so many jobs
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
-
-
-@dataclass(slots=True)
-class JobState:
-    """What the formulation knows of a job.
-
-    `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
-    present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
-    restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
-    model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
-    `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
-    its steps between ties; `columns` and `local` are those of its column set.
-    """
-
-    job: Job
-    restart_cost_s: float
-    base: Floats
-    smallest: float
-    progress: float = 0.0
-    phase: int = 0
-    restarts: int = 0
-    column: int = IDLE
-    pinned: int = IDLE
-    factor: float = 1.0
-    scale: float = 1.0
-    offset: float = 0.0
-    own_scale: float = 1.0
-    own_offset: float = 0.0
-    clamped: bool = False
-    stale: bool = False
-    hints: TrainingHints | None = None
-    most_gpus: int = 0
-    bonus: float = 0.0
-    tie_scale: float = 1.0
-    columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
 class SiaFormulation(SessionHolder):
@@ -103,7 +69,7 @@ class SiaFormulation(SessionHolder):
             self.model.add_resources(name, count)
         self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
         self.session = Session(self.model, settings)
-        self.jobs: dict[str, JobState] = {}
+        self.jobs = JobBook()
         self._arrivals = 0
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
@@ -119,17 +85,16 @@ class SiaFormulation(SessionHolder):
 
     def add_job(self, job: Job) -> None:
         """Add a job's columns; DuplicateJobError, InvalidJobError."""
-        if job.id in self.jobs:
-            raise DuplicateJobError(f"job {job.id!r} is known already; remove it first")
+        self.jobs.require_new(job.id)
         application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
         state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
         state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
         self._arrivals += 1
         state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        found = self.column_sets.of(self._live(job), self.model)
-        state.columns, state.local = found.columns, found.local
-        self.model.add_request(job.id, self._whole(state, 1.0), template=found.template, integer=True)
+        result = self.column_sets.of(self._live(job), self.model)
+        state.columns, state.local = result.columns, result.local
+        self.model.add_request(job.id, self._whole(state, 1.0), template=result.template, integer=True)
         state.clamped = True
         self.jobs[job.id] = state
 
@@ -211,10 +176,7 @@ class SiaFormulation(SessionHolder):
 
     def state(self, job_id: str) -> JobState:
         """What is known of a job; UnknownJobError."""
-        try:
-            return self.jobs[job_id]
-        except KeyError:
-            raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
+        return self.jobs.state(job_id)
 
     # A round ------------------------------------------------------------------------------------------------------
 
@@ -289,9 +251,9 @@ class SiaFormulation(SessionHolder):
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
-        found = np.full(len(self.gpus), INVALID_VALUE)
-        found[self.jobs[job_id].columns] = self.model.cost(job_id)
-        return found
+        result = np.full(len(self.gpus), INVALID_VALUE)
+        result[self.jobs[job_id].columns] = self.model.cost(job_id)
+        return result
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -363,11 +325,11 @@ class SiaFormulation(SessionHolder):
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
         """The job's own column of a configuration; InvalidJobError where it has none."""
-        found = int(state.local[column])
-        if found < 0:
+        result = int(state.local[column])
+        if result < 0:
             place = self.configurations[column]
             raise InvalidJobError(f"job {job_id!r}: it cannot run on {place.gpus} GPUs of {place.gpu_type!r}")
-        return found
+        return result
 
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""

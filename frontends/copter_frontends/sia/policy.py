@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from copter import Settings, Solution, Status
@@ -13,11 +12,15 @@ from copter_frontends.goodput import ALL_APPLICATIONS, Application, GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.placement import PlacementError, Placer
+from copter_frontends.policy_kit import EditClock, plan_changes, relative_gap, status_of
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
-from copter_frontends.sia.formulation import IDLE, SiaFormulation
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.objective import SiaObjective, objective_of
+from copter_frontends.sia.relaxed_solution import RelaxedSolution
+from copter_frontends.sia.reservations import Reservations
 from copter_frontends.sia.shim import Assignment, as_plan, fill, integer_assignment
 from copter_frontends.sia.time_sharing import Service, TimeSharing
 from copter_frontends.vocabulary import (
@@ -26,10 +29,8 @@ from copter_frontends.vocabulary import (
     Cluster,
     Configuration,
     InvalidClusterError,
-    InvalidJobError,
     Job,
     Plan,
-    PlanStatus,
     configurations_of,
 )
 
@@ -47,7 +48,7 @@ class SiaPolicy:
     goodput : GoodputModel, optional
         Its applications are used; by default the project's own representative jobs.
     mode : {"full", "capped"}
-        Every whole-node size up to the cluster (as the thesis's scale experiments), or at most 64 GPUs a job (as the
+        Every whole-node size up to the cluster (as the thesis's scale experiments), or at most 64 GPUs per job (as the
         public simulator).
     objective : SiaObjective, optional
         Fairness power and queue-occupancy incentive.
@@ -100,11 +101,10 @@ class SiaPolicy:
         self.skipped: dict[str, str] = {}
         self.previous: dict[str, Allocation] = {}
         self.pinned: dict[str, Allocation] = {}
-        self.held: dict[str, tuple[str, int] | None] = {}
         self.last_solution: Solution | None = None
         self.last_lp_s = 0.0
         self.observers: list[Callable[[], object]] = []
-        self._edit_s = 0.0
+        self.edit_clock = EditClock()
         self._build()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,34 +120,34 @@ class SiaPolicy:
 
     def add_job(self, job: Job) -> None:
         """Start to consider a job. DuplicateJobError if its id is known, InvalidJobError if it fits nowhere."""
-        with self._timed():
+        with self.edit_clock:
             if job.reservation is not None:
-                self._check_reservation(job)
+                self.reservations.check(job, job.reservation)
             self.formulation.add_job(job)
             if job.reservation is not None or not job.preemptible:
-                self.held[job.id] = job.reservation
+                self.reservations.jobs[job.id] = job.reservation
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in ``progress`` (fraction of training done), ``restarts`` (count), ``hints`` (TrainingHints)."""
-        with self._timed():
+        with self.edit_clock:
             self.formulation.state(job_id)
             check_facts(job_id, what_changed)
             self.formulation.update_job(job_id, **what_changed)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
-        with self._timed():
+        with self.edit_clock:
             self.formulation.remove_job(job_id)
             self.previous.pop(job_id, None)
             self.pinned.pop(job_id, None)
-            self.held.pop(job_id, None)
+            self.reservations.jobs.pop(job_id, None)
             self.service.pop(job_id, None)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Keep a job on exactly this allocation until unpinned with None."""
-        with self._timed():
+        with self.edit_clock:
             if allocation is None:
-                if job_id not in self.held or self.formulation.state(job_id).column == IDLE:
+                if job_id not in self.reservations.jobs or self.formulation.state(job_id).column == IDLE:
                     self.formulation.pin(job_id, IDLE)
                 self.pinned.pop(job_id, None)
                 return
@@ -162,7 +162,7 @@ class SiaPolicy:
 
         In full mode a type that grows beyond its first size gets new configurations, and the LP starts afresh.
         """
-        with self._timed():
+        with self.edit_clock:
             added = self.cluster.add_whole_nodes(gpu_type, count, nodes)
             if any(c not in self.formulation.column_of for c in self._sizes(gpu_type)):
                 self._build()
@@ -177,7 +177,7 @@ class SiaPolicy:
         CapacityInUseError
             If a pinned job is on one of the nodes, or fewer GPUs exist.
         """
-        with self._timed():
+        with self.edit_clock:
             doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
             for job_id, allocation in self.pinned.items():
                 hit = [node for node, _ in allocation.nodes if node in doomed]
@@ -186,7 +186,7 @@ class SiaPolicy:
                         f"cannot remove node {hit[0]!r} of type {gpu_type!r}: "
                         f"job {job_id!r} is pinned to it; unpin it first"
                     )
-            for job_id in self.held.keys() - self.pinned.keys():  # held anew in the next round, where there is room
+            for job_id in self.reservations.jobs.keys() - self.pinned.keys():  # fixed again in the next round
                 self.formulation.pin(job_id, IDLE)
             self.cluster.remove_nodes(doomed)
             self.formulation.remove_gpus(gpu_type, count)
@@ -200,13 +200,14 @@ class SiaPolicy:
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: solve the LP, round it, place it on nodes."""
         started = time.perf_counter()
-        self._hold()
+        self.reservations.fix()
         self._take_turns(now_s)
         self.formulation.refresh_costs(now_s)
         edited = time.perf_counter()
-        solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
+        solution = self._solve(SOLVE_SHARE * deadline_s)
         solved = time.perf_counter()
-        self.last_solution, self.last_lp_s = solution, self._edit_s + solved - started
+        self.last_solution = solution if isinstance(solution, Solution) else None
+        self.last_lp_s = self.edit_clock.seconds + solved - started
         for observe in self.observers:
             observe()
         observed = time.perf_counter()
@@ -215,10 +216,10 @@ class SiaPolicy:
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
         rounded = time.perf_counter()
-        allocations, moved = self._place(assignment)
+        allocations = self._place(assignment)
         placed = time.perf_counter()
         timings = {
-            "edit": self._edit_s + edited - started,
+            "edit": self.edit_clock.seconds + edited - started,
             "solve": solved - edited,
             "observe": observed - solved,
             "shim": rounded - observed,
@@ -228,14 +229,17 @@ class SiaPolicy:
         self._adopt(assignment, allocations)
         for job_id, service in self.service.items():
             service.note(now_s, job_id in allocations)
-        return replace(plan, move=tuple(sorted(set(plan.move) | moved)))
+        return plan
 
-    def _place(self, assignment: Assignment) -> tuple[dict[str, Allocation], frozenset[str]]:
+    def _solve(self, deadline_s: float) -> RelaxedSolution:
+        return self.formulation.solve(deadline_s)
+
+    def _place(self, assignment: Assignment) -> dict[str, Allocation]:
         """Nodes for every job. Where pinned jobs leave no room for one, it gets the next best that they allow."""
         while True:
             try:
-                pinned = self._fixed_in_place(assignment)
-                return self.placer.place(as_plan(assignment), self.previous, pinned)
+                pinned = self.reservations.in_place(assignment.column, self.previous, self.pinned)
+                return self.placer.place(as_plan(assignment), self.previous, pinned)[0]
             except PlacementError as error:
                 if error.job_id is None or error.job_id in pinned:
                     raise
@@ -246,31 +250,25 @@ class SiaPolicy:
     def _plan(
         self,
         assignment: Assignment,
-        solution: Solution,
+        solution: RelaxedSolution,
         allocations: dict[str, Allocation],
         fractional: int,
         timings: dict[str, float],
     ) -> Plan:
-        before, objective = self.previous, assignment.objective
-        changed = {
-            job_id
-            for job_id, allocation in allocations.items()
-            if job_id in before
-            and (before[job_id].gpu_type, before[job_id].gpus) != (allocation.gpu_type, allocation.gpus)
-        }
-        gap = max(solution.bound - objective, 0.0) / (1.0 + abs(solution.bound))
+        changes, objective = plan_changes(self.previous, allocations), assignment.objective
+        gap = relative_gap(objective, solution.bound)
         return Plan(
             allocations=allocations,
-            start=tuple(sorted(job_id for job_id in allocations if job_id not in before)),
-            stop=tuple(sorted(job_id for job_id in before if job_id not in allocations)),
-            move=tuple(changed),
+            start=changes.start,
+            stop=changes.stop,
+            move=changes.move,
             objective=objective,
             bound=solution.bound,
             gap=gap,
             prices={name: solution.price(name) for name in self.formulation.types},
             fractional_jobs=fractional,
             skipped=dict(self.skipped),
-            status=PlanStatus.OPTIMAL if solution.status is Status.OPTIMAL and gap <= 1e-6 else PlanStatus.FEASIBLE,
+            status=status_of(gap, solution.status is Status.OPTIMAL),
             timings=timings,
         )
 
@@ -279,7 +277,7 @@ class SiaPolicy:
         for job_id in self.formulation.jobs:
             self.formulation.place(job_id, assignment.column.get(job_id, IDLE))
         self.previous = allocations
-        self._edit_s = 0.0
+        self.edit_clock.reset()
 
     def _take_turns(self, now_s: float) -> None:
         """Say what each job's service lately makes it worth on top (S10)."""
@@ -292,56 +290,10 @@ class SiaPolicy:
             bonuses[job_id] = service.bonus(now_s, self.time_sharing)
         self.formulation.share_time(bonuses)
 
-    # Reservations and jobs that may not be preempted ------------------------------------------------------------------
-
-    def _check_reservation(self, job: Job) -> None:
-        """Refuse a reservation of what is no configuration, or of more than other reservations leave."""
-        assert job.reservation is not None
-        kind, gpus = job.reservation
-        capacity = self.cluster.capacity(kind)  # UnknownGpuTypeError
-        taken = sum(held[1] for held in self.held.values() if held is not None and held[0] == kind)
-        if (kind, gpus) not in self.formulation.column_of:
-            raise InvalidJobError(f"job {job.id!r}: its reservation, {gpus} GPUs of {kind!r}, is no configuration")
-        if taken + gpus > capacity:
-            raise InvalidJobError(
-                f"job {job.id!r}: its reservation of {gpus} GPUs of {kind!r} does not fit: {taken} of {capacity} are "
-                "reserved already"
-            )
-
-    def _hold(self) -> None:
-        """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
-
-        What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
-        """
-        left = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
-        for state in self.formulation.jobs.values():
-            if state.pinned != IDLE:
-                chosen = self.formulation.configurations[state.pinned]
-                left[chosen.gpu_type] -= chosen.gpus
-        for job_id, wanted in self.held.items():
-            state = self.formulation.jobs[job_id]
-            column = self.formulation.column_of.get(wanted, IDLE) if wanted is not None else state.column
-            if state.pinned != IDLE or column == IDLE:
-                continue
-            place = self.formulation.configurations[column]
-            if left[place.gpu_type] >= place.gpus:
-                left[place.gpu_type] -= place.gpus
-                self.formulation.pin(job_id, column)
-
-    def _fixed_in_place(self, assignment: Assignment) -> set[str]:
-        """Jobs that keep the very nodes that they have."""
-        keep = set(self.pinned)
-        for job_id in self.held:
-            had, column = self.previous.get(job_id), assignment.column.get(job_id)
-            if had is not None and column is not None:
-                place = self.formulation.configurations[column]
-                keep |= {job_id} if (place.gpu_type, place.gpus) == (had.gpu_type, had.gpus) else set()
-        return keep
-
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        """Make the formulation anew for the cluster as it is, with the jobs that are known."""
+        """Make the formulation again for the cluster as it is, with the jobs that are known."""
         old = getattr(self, "formulation", None)
         configurations = configurations_of(self.cluster, None if self.mode == "full" else CAPPED_GPUS)
         capacity = {name: self.cluster.capacity(name) for name in self.cluster.types}
@@ -349,6 +301,9 @@ class SiaPolicy:
         self.formulation = SiaFormulation(
             configurations, capacity, goodput, self.objective, self.settings, self.semantics, estimator
         )
+        if old is None:
+            self.reservations = Reservations(self.cluster, self.formulation)
+        self.reservations.formulation = self.formulation
         for job_id, state in (old.jobs if old else {}).items():
             self.formulation.add_job(state.job)
             self.formulation.update_job(job_id, state.progress, state.restarts, state.hints)
@@ -378,19 +333,3 @@ class SiaPolicy:
                 f"job {job_id!r}: {allocation.gpus} GPUs of {allocation.gpu_type!r} is no configuration of the cluster"
             )
         return column
-
-    def _timed(self) -> _EditClock:
-        return _EditClock(self)
-
-
-class _EditClock:
-    """Adds the time spent in an edit to the next plan's edit time."""
-
-    def __init__(self, policy: SiaPolicy) -> None:
-        self.policy = policy
-
-    def __enter__(self) -> None:
-        self.started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.policy._edit_s += time.perf_counter() - self.started

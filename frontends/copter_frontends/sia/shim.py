@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from copter import Solution
-from copter_frontends.sia.formulation import IDLE, SiaFormulation
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.job_book import IDLE
+from copter_frontends.sia.relaxed_solution import RelaxedSolution
 
 WORTH_GROWING = 1e-3  # share of the bound below which a plan is left as it is
 WHOLE = 1 - 1e-6  # a column at least this large is taken as it is
@@ -52,7 +53,7 @@ class Assignment:
         return self.objective
 
 
-def integer_assignment(formulation: SiaFormulation, solution: Solution) -> tuple[Assignment, int]:
+def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
     """Whole configurations for every job, within capacity.
 
     Returns
@@ -71,7 +72,7 @@ def integer_assignment(formulation: SiaFormulation, solution: Solution) -> tuple
     return rounded, fractional
 
 
-def round_solution(formulation: SiaFormulation, solution: Solution) -> tuple[Assignment, int]:
+def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
     """Pinned jobs, then whole columns, then each fractional job's columns by weight where they fit (thesis 4.4.1)."""
     result = Assignment(formulation)
     for job_id, state in formulation.jobs.items():
@@ -158,7 +159,7 @@ def fill(assignment: Assignment) -> None:
 
 
 def upgrade(assignment: Assignment) -> None:
-    """Let running jobs grow into GPUs that nobody else can use, best gain first (S8)."""
+    """Let running jobs grow into GPUs that no other job can use, best gain first (S8)."""
     formulation = assignment.formulation
     if not assignment.left.any():
         return

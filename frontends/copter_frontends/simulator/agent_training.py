@@ -17,10 +17,10 @@ ORACLE_NODES, ORACLE_GPUS = 16, 64  # what a job's oracle has profiled
 
 
 class AgentTraining:
-    """Jobs that train with an agent beside them (a :class:`~copter_frontends.simulator.training.Training`).
+    """Jobs that train with an agent each (a :class:`~copter_frontends.simulator.training.Training`).
 
     Progress is in scale-invariant iterations, epoch by epoch. Within an epoch and batch the rate is constant: gain of
-    the batch over the time of its step and accumulation steps, divided by the slowdown. The batch is chosen anew when
+    the batch over the time of its step and accumulation steps, divided by the slowdown. The batch is chosen again when
     an allocation begins, at the end of each epoch and at the end of each round. The end of an epoch, and so of a job,
     is rounded to a whole second.
 

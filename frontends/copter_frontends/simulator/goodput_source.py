@@ -64,5 +64,5 @@ def row_of(model: GoodputSource, job: Job, progress: float) -> NDArray[np.float6
     own: Any = getattr(model, "job_row", None)
     if own is None:
         return model.row(job.application, progress, job.max_batch_size)
-    found: NDArray[np.float64] = own(job, progress)
-    return found
+    result: NDArray[np.float64] = own(job, progress)
+    return result

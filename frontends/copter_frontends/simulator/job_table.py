@@ -1,4 +1,4 @@
-"""The state of every job of a simulation, one array a field."""
+"""The state of every job of a simulation, one array per field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a simulation: one row a job, and a summary."""
+"""Figures of a simulation: one row per job, and a summary."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def spread(values: Iterable[float], which: Sequence[str] = ("p50", "p99", "max")
     None if there are no values.
     """
     array = np.fromiter(values, dtype=np.float64)
-    found = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
-    return {name: float(np.percentile(array, found[name])) if array.size else None for name in which}
+    result = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
+    return {name: float(np.percentile(array, result[name])) if array.size else None for name in which}
 
 
 def peak_rss_mb() -> float:

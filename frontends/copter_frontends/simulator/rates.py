@@ -47,20 +47,20 @@ class RateTable:
         """Number of the curve of jobs of this shape on an allocation."""
         place = Configuration(len(allocation.nodes), allocation.gpus, allocation.gpu_type)
         key = (job.shape, place)
-        found = self._curves.get(key)
-        if found is None:
-            found = self._curves[key] = len(self._keys)
+        result = self._curves.get(key)
+        if result is None:
+            result = self._curves[key] = len(self._keys)
             self._keys.append((job, place))
-            if found == len(self._rates):
+            if result == len(self._rates):
                 self._rates = np.vstack([self._rates, np.full_like(self._rates, np.nan)])
-        return found
+        return result
 
     def rates(self, curves: NDArray[np.int64], phases: NDArray[np.int64]) -> NDArray[np.float64]:
         """Efficient samples per second of wall-clock time, the slowdown included, for pairs (curve, phase)."""
-        found = self._rates[curves, phases]
-        for i in np.flatnonzero(np.isnan(found)).tolist():
-            found[i] = self._fill(int(curves[i]), int(phases[i]))
-        return found
+        result = self._rates[curves, phases]
+        for i in np.flatnonzero(np.isnan(result)).tolist():
+            result[i] = self._fill(int(curves[i]), int(phases[i]))
+        return result
 
     def _fill(self, curve: int, phase: int) -> float:
         if not np.isnan(self._rates[curve, phase]):

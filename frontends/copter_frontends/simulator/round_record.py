@@ -34,7 +34,7 @@ class RoundRecord:
     overhead_s : float
         Wall-clock seconds that the simulator itself took.
     variables : int
-        Variables of the policy's linear programme; 0 if it has none.
+        Variables of the policy's linear program; 0 if it has none.
     completed : tuple of job ids
     peak_rss_mb : float
         Largest resident size of the process so far, in MB (10^6 bytes).

@@ -76,8 +76,8 @@ def load_run(path: str | Path) -> Simulation:
     if not data.startswith(MAGIC):
         raise SimulationError(f"{path}: not a saved run of this version of copter")
     try:
-        found: Any = pickle.loads(data[len(MAGIC) :])
+        result: Any = pickle.loads(data[len(MAGIC) :])
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError) as error:
         raise SimulationError(f"{path}: cut short, damaged or of another version: {error}") from error
-    simulation: Simulation = found
+    simulation: Simulation = result
     return simulation

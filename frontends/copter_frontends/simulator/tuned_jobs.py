@@ -53,7 +53,7 @@ class JobTuner:
     Parameters
     ----------
     cluster : Cluster
-        Says how many GPUs a node has, and how many there are. Read once.
+        Says how many GPUs per node has, and how many there are. Read once.
     gpu_type : str, optional
         The type that jobs are tuned on; by default the cluster's only one.
     most_gpus : int
@@ -138,12 +138,12 @@ class JobTuner:
                 f"job {job.id!r}: {job.application} runs with no measured batch on one {self.gpu_type}"
             )
         low, high = self.band
-        found = [Tuning(1, one[1], one[0], 1.0)]
+        result = [Tuning(1, one[1], one[0], 1.0)]
         for gpus in self.gpu_counts:
             best = self._best(job, gpus)
             if best is not None and best[0] < self.longest_s and low < one[0] / best[0] / gpus < high:
-                found.append(Tuning(gpus, best[1], best[0], one[0] / best[0] / gpus))
-        return tuple(found)
+                result.append(Tuning(gpus, best[1], best[0], one[0] / best[0] / gpus))
+        return tuple(result)
 
     def _best(self, job: Job, gpus: int) -> tuple[float, int] | None:
         """Least training time on so many GPUs over the measured batches, and its batch; None if none runs."""
@@ -171,13 +171,13 @@ class JobTuner:
         return max(float(table.completion_s[0]), 1.0)
 
     def _application(self, job: Job) -> ProfiledApplication:
-        found = profile_of(self._profiles, job)
-        if self.gpu_type not in found.steps:
-            known = ", ".join(found.steps)
+        result = profile_of(self._profiles, job)
+        if self.gpu_type not in result.steps:
+            known = ", ".join(result.steps)
             raise InvalidJobError(
                 f"job {job.id!r}: {job.application} was not measured on {self.gpu_type!r}; tune it on one of {known}"
             )
-        return found
+        return result
 
 
 def tuned_jobs(

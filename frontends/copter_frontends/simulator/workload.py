@@ -93,7 +93,7 @@ def make_workload(
         drawn = sample_day(read, count, hours, seed, work)
         return Workload(drawn, f"{trace}: {count:,} jobs sampled over {hours:g} h", read.skipped)
     if any(job.duration_s is None for job in read.jobs):
-        found = throughputs or find_throughputs(trace)
-        read = with_durations(read, read_throughputs(found)) if found else read
+        result = throughputs or find_throughputs(trace)
+        read = with_durations(read, read_throughputs(result)) if result else read
     made = listed_jobs(read, seed, work)[:jobs]
     return Workload(made, f"{trace}: {len(made):,} jobs of a {read.format.value} trace", read.skipped, sampled=False)

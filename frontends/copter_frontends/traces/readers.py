@@ -70,8 +70,8 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APP
     elif (line_format := line_format_of(present)) is not None:
         trace = _lines(name, line_format, columns, rows)
     else:
-        found = ",".join(header)[:200] if header else "nothing: the file is empty"
-        raise TraceError(f"{name}: unknown header; found {found}; {_EXPECTED}")
+        result = ",".join(header)[:200] if header else "nothing: the file is empty"
+        raise TraceError(f"{name}: unknown header; found {result}; {_EXPECTED}")
     if not trace.jobs:
         first = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""
         counts = f"{len(trace.skipped)} broken, {trace.filtered} left out"
@@ -111,7 +111,7 @@ def numbered_rows(name: str) -> _Rows:
 
 
 def _philly(name: str, columns: Columns, rows: _Rows) -> Trace:
-    found: list[tuple[datetime, int, float]] = []
+    result: list[tuple[datetime, int, float]] = []
     skipped: list[SkippedLine] = []
     filtered = 0
     for line_number, row in rows:
@@ -127,12 +127,12 @@ def _philly(name: str, columns: Columns, rows: _Rows) -> Trace:
         if duration_s < SHORTEST_S or gpu_time_s >= MOST_GPU_HOURS * 3600.0:
             filtered += 1
         else:
-            found.append((when, gpus, duration_s))
-    found.sort(key=lambda job: job[0])
-    if not found:
+            result.append((when, gpus, duration_s))
+    result.sort(key=lambda job: job[0])
+    if not result:
         return Trace(name, TraceFormat.PHILLY, (), skipped, filtered)
-    start = datetime.combine(found[0][0].date(), time())
-    jobs = tuple(TraceJob((when - start).total_seconds(), gpus, duration_s) for when, gpus, duration_s in found)
+    start = datetime.combine(result[0][0].date(), time())
+    jobs = tuple(TraceJob((when - start).total_seconds(), gpus, duration_s) for when, gpus, duration_s in result)
     return Trace(name, TraceFormat.PHILLY, jobs, skipped, filtered, start)
 
 

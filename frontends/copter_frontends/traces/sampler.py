@@ -58,10 +58,10 @@ def sample_day(
     _, profile = busy_day(np.array([job.submit_s for job in trace.jobs]), trace.start)
     times = profile.sample(jobs, hours, rng)
     drawn = rng.choice(len(trace.jobs), size=jobs, replace=jobs > len(trace.jobs))
-    found = [trace.jobs[i] for i in drawn]
-    applications = draw_applications(classes_of([job.gpu_hours for job in found]), rng)
-    gpus = [job.gpus for job in found]
-    durations_s = [float(job.duration_s or 0.0) for job in found]
+    result = [trace.jobs[i] for i in drawn]
+    applications = draw_applications(classes_of([job.gpu_hours for job in result]), rng)
+    gpus = [job.gpus for job in result]
+    durations_s = [float(job.duration_s or 0.0) for job in result]
     works = work_of_durations(applications, gpus, durations_s) if work == "trace" else None
     return named_jobs(applications, times, gpus, works)
 

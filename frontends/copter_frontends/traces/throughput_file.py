@@ -19,13 +19,13 @@ Throughputs = Mapping[str, Mapping[int, float]]
 """Steps per second of a model by the GPUs that it runs on."""
 
 
-def find_throughputs(*beside: str | Path) -> Path | None:
+def find_throughputs(*next_to: str | Path) -> Path | None:
     """The file ``profiles/gavel/isolated_throughputs_flat.csv`` of the data directory, or of one above a given file.
 
     The data directory is the environment's ``COPTER_DATA``, by default ``../shared/data``.
     """
     roots = [Path(os.environ.get("COPTER_DATA", "../shared/data"))]
-    roots += [folder for path in beside for folder in Path(path).resolve().parents]
+    roots += [folder for path in next_to for folder in Path(path).resolve().parents]
     places = (root / "profiles" / "gavel" / "isolated_throughputs_flat.csv" for root in roots)
     return next((place for place in places if place.is_file()), None)
 
@@ -48,18 +48,18 @@ def read_throughputs(path: str | Path, gpu_type: str = REFERENCE_TYPE) -> Throug
     header = next(rows, (0, []))[1]
     if not {column.strip() for column in header}.issuperset(COLUMNS):
         raise TraceError(f"{path}: no file of throughputs: its header lacks one of {','.join(COLUMNS)}")
-    columns, found = Columns(header), dict[str, dict[int, float]]()
+    columns, result = Columns(header), dict[str, dict[int, float]]()
     for line_number, row in rows:
         try:
             columns.check(row)
             if columns.text(row, "gpu_type") == gpu_type:
                 gpus, rate = columns.count(row, "scale_factor"), columns.number(row, "steps_per_s")
-                found.setdefault(columns.text(row, "job_type"), {})[gpus] = rate
+                result.setdefault(columns.text(row, "job_type"), {})[gpus] = rate
         except BadFieldError as error:
             raise TraceError(f"{path}: line {line_number}: {error}") from None
-    if not found:
+    if not result:
         raise TraceError(f"{path}: says nothing of GPU type {gpu_type!r}")
-    return found
+    return result
 
 
 def with_durations(trace: Trace, throughputs: Throughputs) -> Trace:

@@ -33,7 +33,7 @@ def configurations_of(cluster: Cluster, max_gpus: int | None = None) -> list[Con
     list of Configuration
         Grouped by GPU type in the cluster's order, by size within a type.
     """
-    found: list[Configuration] = []
+    result: list[Configuration] = []
     for name, kind in cluster.types.items():
         nodes, per_node = len(cluster.nodes_of(name)), kind.gpus_per_node
         if nodes == 0:
@@ -41,5 +41,5 @@ def configurations_of(cluster: Cluster, max_gpus: int | None = None) -> list[Con
         sizes = [2**k for k in range(per_node.bit_length()) if 2**k < per_node]
         group = [Configuration(1, size, name) for size in sizes]
         group += [Configuration(n, n * per_node, name) for n in range(1, nodes + 1)]
-        found += [c for c in group if max_gpus is None or c.gpus <= max_gpus]
-    return found
+        result += [c for c in group if max_gpus is None or c.gpus <= max_gpus]
+    return result

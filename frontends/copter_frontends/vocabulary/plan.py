@@ -45,7 +45,8 @@ class Plan:
     start, stop, move : tuple of job ids
         Jobs that get GPUs and had none; that had and get none; that change type, number or nodes (and so restart).
     objective, bound, gap : float
-        Value of the integer plan, a certified upper bound on any plan's value, and (bound - objective) / (1 + |bound|).
+        Value of the integer plan, a certified upper bound on any plan's value, and
+        max(bound - objective, 0) / (1 + |objective| + |bound|) in the units of the LP.
     prices : mapping of GPU type to float
         Marginal value of one more GPU of that type for this round.
     fractional_jobs : int

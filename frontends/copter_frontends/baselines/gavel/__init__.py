@@ -1,18 +1,18 @@
-"""Gavel (Narayanan et al., OSDI '20): linear programmes over shares of time, and rounds that follow them."""
+"""Gavel (Narayanan et al., OSDI '20): linear programs over shares of time, and rounds that follow them."""
 
-from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelProgrammes, JobFacts
+from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelPrograms, JobFacts
 from copter_frontends.baselines.gavel.policy import GavelPolicy
-from copter_frontends.baselines.gavel.programmes import LevelProgramme, Request, Shares, SumProgramme
+from copter_frontends.baselines.gavel.programs import LevelProgram, Request, Shares, SumProgram
 from copter_frontends.baselines.gavel.rounds import RoundMechanism
 
 __all__ = [
     "GavelObjective",
     "GavelPolicy",
-    "GavelProgrammes",
+    "GavelPrograms",
     "JobFacts",
-    "LevelProgramme",
+    "LevelProgram",
     "Request",
     "RoundMechanism",
     "Shares",
-    "SumProgramme",
+    "SumProgram",
 ]

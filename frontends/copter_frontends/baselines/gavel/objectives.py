@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Settings
-from copter_frontends.baselines.gavel.programmes import LevelProgramme, Request, Shares, SumProgramme
+from copter_frontends.baselines.gavel.programs import LevelProgram, Request, Shares, SumProgram
 
 Floats = NDArray[np.float64]
 
@@ -63,8 +63,8 @@ def isolated_rate(facts: JobFacts, capacity: Floats, jobs: int) -> float:
     return float(facts.rate @ isolated_share(capacity, jobs, facts.gpus))
 
 
-class GavelProgrammes:
-    """Solves an objective, keeping its linear programmes from one call to the next.
+class GavelPrograms:
+    """Solves an objective, keeping its linear programs from one call to the next.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class GavelProgrammes:
         self, objective: GavelObjective, capacity: Mapping[str, int], settings: Settings | None = None
     ) -> None:
         self.objective = objective
-        self.sums = SumProgramme(capacity, settings)
-        self.levels = LevelProgramme(capacity, settings)
+        self.sums = SumProgram(capacity, settings)
+        self.levels = LevelProgram(capacity, settings)
 
     @property
     def variables(self) -> int:
-        """Columns of the programme as it was last solved."""
+        """Columns of the program as it was last solved."""
         summed = self.objective is GavelObjective.MAX_SUM_THROUGHPUT
         return (self.sums if summed else self.levels).model.n_columns
 
@@ -96,13 +96,13 @@ class GavelProgrammes:
             self.sums.edit(capacity, {j: Request(facts.rate, facts.gpus) for j, facts in jobs.items()})
             return alike(self.sums.solve(), {j: (facts.rate.tobytes(), facts.gpus) for j, facts in jobs.items()})
         if self.objective is GavelObjective.FINISH_TIME_FAIRNESS:
-            found = self._finish_time_fairness(capacity, counts, jobs)
+            result = self._finish_time_fairness(capacity, counts, jobs)
         else:
             values = {j: facts.rate / self._need(facts, counts) for j, facts in jobs.items()}
             self.levels.edit(capacity, {j: Request(values[j], facts.gpus) for j, facts in jobs.items()})
-            found = self.levels.solve()
+            result = self.levels.solve()
         every = {j: (f.rate.tobytes(), f.gpus, f.work_left, f.age_s, f.isolated_s, f.weight) for j, f in jobs.items()}
-        return alike(self._with_leftovers(found, capacity, jobs), every)
+        return alike(self._with_leftovers(result, capacity, jobs), every)
 
     def _need(self, facts: JobFacts, capacity: Floats) -> float:
         """Units of rate that count as one: w T_prop / gpus for max-min fairness, the work left for makespan (B5)."""
@@ -113,7 +113,7 @@ class GavelProgrammes:
     def _finish_time_fairness(
         self, capacity: Mapping[str, int], counts: Floats, jobs: Mapping[str, JobFacts]
     ) -> Shares:
-        """min over x of the largest rho_m, by bisection on rho with a feasibility programme each (B7)."""
+        """min over x of the largest rho_m, by bisection on rho with a feasibility program each (B7)."""
         alone = {j: isolated_rate(facts, counts, len(jobs)) for j, facts in jobs.items()}
         ideal = {j: facts.isolated_s + facts.work_left / alone[j] for j, facts in jobs.items()}
         best = {j: facts.age_s + facts.work_left / float(facts.rate.max()) for j, facts in jobs.items()}
@@ -137,18 +137,18 @@ class GavelProgrammes:
                 low = rho
         return Shares(x, -high, -min(low, high), prices)
 
-    def _with_leftovers(self, found: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
+    def _with_leftovers(self, result: Shares, capacity: Mapping[str, int], jobs: Mapping[str, JobFacts]) -> Shares:
         """Time and GPUs that the objective leaves over go by a sum of rates, each over the job's best (B8)."""
         left = {kind: float(gpus) for kind, gpus in capacity.items()}
         for j, facts in jobs.items():
-            for kind, share in zip(capacity, found.x[j], strict=True):
+            for kind, share in zip(capacity, result.x[j], strict=True):
                 left[kind] -= facts.gpus * float(share)
         room = {kind: max(gpus, 0.0) for kind, gpus in left.items()}
         requests = {j: Request(facts.rate / facts.rate.max(), facts.gpus) for j, facts in jobs.items()}
         self.sums.edit(room, requests)
-        more = self.sums.solve({j: 1.0 - float(found.x[j].sum()) for j in jobs})
-        x = {j: np.clip(found.x[j] + more.x[j], 0.0, 1.0) for j in jobs}
-        return Shares(x, found.objective, found.bound, found.prices)
+        more = self.sums.solve({j: 1.0 - float(result.x[j].sum()) for j in jobs})
+        x = {j: np.clip(result.x[j] + more.x[j], 0.0, 1.0) for j in jobs}
+        return Shares(x, result.objective, result.bound, result.prices)
 
 
 def alike(shares: Shares, kinds: Mapping[str, Hashable]) -> Shares:

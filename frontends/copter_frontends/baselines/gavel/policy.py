@@ -1,4 +1,4 @@
-"""Gavel as a scheduling policy: shares of time from a linear programme, rounds that follow them (docs/baselines.md)."""
+"""Gavel as a scheduling policy: shares of time from a linear program, rounds that follow them (docs/baselines.md)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from copter import Settings
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith, requested_gpus
-from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelProgrammes, JobFacts, isolated_rate
-from copter_frontends.baselines.gavel.programmes import Shares
+from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelPrograms, JobFacts, isolated_rate
+from copter_frontends.baselines.gavel.programs import Shares
 from copter_frontends.baselines.gavel.rounds import RoundMechanism
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import Choice, RoundPolicy, RunsWith, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -22,7 +21,7 @@ Floats = NDArray[np.float64]
 RESET_S = 1920.0  # least time between two solves, as in Gavel's scheduler
 
 
-class GavelPolicy(BaselinePolicy):
+class GavelPolicy(RoundPolicy):
     """Gavel, heterogeneity-aware, for rigid jobs (Narayanan et al., OSDI '20).
 
     Parameters
@@ -34,7 +33,7 @@ class GavelPolicy(BaselinePolicy):
     objective : GavelObjective or str
     round_s : float
     reset_s : float or None
-        Least seconds between two solves, at each of which the clocks start anew; None to solve whenever the jobs
+        Least seconds between two solves, at each of which the clocks start again; None to solve whenever the jobs
         changed, and never reset the clocks, as the port in Sia's simulator does.
     one_queue : bool
         One queue of (job, type) pairs instead of one type after another, as that port does.
@@ -63,7 +62,7 @@ class GavelPolicy(BaselinePolicy):
         self.throughputs = throughputs
         self.reset_s, self.one_queue = reset_s, one_queue
         self.mechanism = RoundMechanism(self.nodes.types, round_s)
-        self.programmes = GavelProgrammes(self.objective, self._capacity(), settings)
+        self.programs = GavelPrograms(self.objective, self._capacity(), settings)
         self._isolated_s: dict[str, float] = {}
         self._counted: dict[str, float] = {}  # progress up to which isolated_s is counted
         self._shares = Shares({}, 0.0, 0.0, dict.fromkeys(self.nodes.types, 0.0))
@@ -73,32 +72,32 @@ class GavelPolicy(BaselinePolicy):
 
     @property
     def variables(self) -> int:
-        """Columns of the linear programme."""
-        return self.programmes.variables
+        """Columns of the linear program."""
+        return self.programs.variables
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.BaselinePolicy.add_job`."""
+        """As :meth:`.RoundPolicy.add_job`."""
         super().add_job(job)
         self.mechanism.add(job.id)
         self._isolated_s[job.id] = self._counted[job.id] = 0.0
         self._stale = True
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`."""
+        """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self.mechanism.remove(job_id)
         del self._isolated_s[job_id], self._counted[job_id]
         self._stale = True
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.BaselinePolicy.add_resources`."""
+        """As :meth:`.RoundPolicy.add_resources`."""
         super().add_resources(gpu_type, count, nodes)
         self._stale = True
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.BaselinePolicy.remove_resources`."""
+        """As :meth:`.RoundPolicy.remove_resources`."""
         super().remove_resources(gpu_type, count, nodes)
         self._stale = True
 
@@ -130,7 +129,7 @@ class GavelPolicy(BaselinePolicy):
         )
 
     def _due(self, now_s: float) -> bool:
-        """Whether the shares are to be computed anew: jobs or GPUs changed, and the last time is long enough ago."""
+        """Whether the shares are to be computed again: jobs or GPUs changed, and the last time is long enough ago."""
         if not self._stale:
             return False
         return self._reset_at_s is None or self.reset_s is None or now_s - self._reset_at_s >= self.reset_s
@@ -145,7 +144,7 @@ class GavelPolicy(BaselinePolicy):
         if self.objective is GavelObjective.FINISH_TIME_FAIRNESS:
             for job_id, known in facts.items():
                 self._count_isolated(job_id, isolated_rate(known, counts, len(facts)))
-        self._shares = self.programmes.solve(capacity, {j: self._facts(self.jobs[j], rates[j], now_s) for j in facts})
+        self._shares = self.programs.solve(capacity, {j: self._facts(self.jobs[j], rates[j], now_s) for j in facts})
         self.mechanism.set_shares(self._shares.x)
 
     def _count_isolated(self, job_id: str, alone: float) -> None:

@@ -56,7 +56,7 @@ class RoundMechanism:
             self._received_s[job_id][self._column[kind]] += elapsed_s
 
     def reset(self) -> None:
-        """Add what jobs should have had and did not have to their deficits, and start the clocks anew (B11)."""
+        """Add what jobs should have had and did not have to their deficits, and start the clocks again (B11)."""
         for job_id, share in self.share.items():
             self.deficit_s[job_id] += share * self._since_reset_s[job_id] - self._received_s[job_id]
             self._received_s[job_id][:] = 0.0
@@ -73,11 +73,11 @@ class RoundMechanism:
         if not self.share:
             return {}
         total = np.sum(list(self.time_s.values()), axis=0)
-        found = {}
+        result = {}
         for job_id, share in self.share.items():
             part = np.divide(self.time_s[job_id], total, out=np.zeros_like(total), where=total > 0)
-            found[job_id] = np.where(part > 0, share / np.where(part > 0, part, 1.0), share * STARVED)
-        return found
+            result[job_id] = np.where(part > 0, share / np.where(part > 0, part, 1.0), share * STARVED)
+        return result
 
     def select(
         self, room: Mapping[str, int], gpus: Mapping[str, int], runs: Mapping[str, Floats], one_queue: bool = False

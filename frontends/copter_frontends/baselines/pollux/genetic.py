@@ -61,19 +61,19 @@ class Problem:
 
     def repair(self, population: Ints, rng: np.random.Generator) -> Ints:
         """Make individuals feasible: one type a job, its largest size, one split job a node, the nodes' capacity."""
-        found = np.clip(population, 0, self.node_gpus)
-        kind, _ = self.sizes(found)
-        found = np.where(self.node_kind == kind[:, :, None], found, 0)
-        found = _clipped(found, self.most[None, :, None], axis=2)
-        order = np.argsort(rng.random(found.shape[:2]), axis=1)  # who goes first where jobs clash
-        found = np.take_along_axis(found, order[:, :, None], axis=1)
-        split = (found > 0) & ((found > 0).sum(axis=2) > 1)[:, :, None]
-        found = np.where(split & (np.cumsum(split, axis=1) > 1), 0, found)
-        found = _clipped(found, self.node_gpus[None, None, :], axis=1)
-        found = np.take_along_axis(found, np.argsort(order, axis=1)[:, :, None], axis=1)
-        kind, gpus = self.sizes(found)
+        result = np.clip(population, 0, self.node_gpus)
+        kind, _ = self.sizes(result)
+        result = np.where(self.node_kind == kind[:, :, None], result, 0)
+        result = _clipped(result, self.most[None, :, None], axis=2)
+        order = np.argsort(rng.random(result.shape[:2]), axis=1)  # who goes first where jobs clash
+        result = np.take_along_axis(result, order[:, :, None], axis=1)
+        split = (result > 0) & ((result > 0).sum(axis=2) > 1)[:, :, None]
+        result = np.where(split & (np.cumsum(split, axis=1) > 1), 0, result)
+        result = _clipped(result, self.node_gpus[None, None, :], axis=1)
+        result = np.take_along_axis(result, np.argsort(order, axis=1)[:, :, None], axis=1)
+        kind, gpus = self.sizes(result)
         runs = self.speedup[np.arange(len(self.most)), kind, gpus] > 0
-        return np.where(runs[:, :, None], found, 0)
+        return np.where(runs[:, :, None], result, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,17 +36,17 @@ class LearnedSpeedups:
 
     def table(self, job: Job, hints: TrainingHints | None, gpus: int, base: int) -> Floats:
         """Speedups over `base` GPUs of one node, (3, gpus + 1): on no node, one, or several; linear without hints."""
-        found = np.zeros((3, gpus + 1))
+        result = np.zeros((3, gpus + 1))
         counts = np.arange(1, gpus + 1)
         if hints is None:
-            found[1:, 1:] = counts / base
-            return found
+            result[1:, 1:] = counts / base
+            return result
         ends = np.ones(1, dtype=np.int64)
         nodes = np.concatenate([np.ones_like(counts), np.full_like(counts, 2), ends])
         goodput = self._goodput(job, hints, nodes, np.concatenate([counts, counts, base * ends]))
         if goodput[-1] > 0:
-            found[1:, 1:] = goodput[:-1].reshape(2, gpus) / goodput[-1]
-        return found
+            result[1:, 1:] = goodput[:-1].reshape(2, gpus) / goodput[-1]
+        return result
 
     def most(self, job: Job, hints: TrainingHints | None) -> int:
         """Most GPUs that a job may have next: the growth limit, and its largest batch over the smallest local one."""

@@ -182,12 +182,12 @@ def _dominates(one: Floats, other: Floats) -> bool:
 @_compile
 def mark(state: Ints) -> np.int64:
     """A number that two individuals share by chance only (FNV-1a)."""
-    found = np.uint64(14695981039346656037)
+    result = np.uint64(14695981039346656037)
     jobs, nodes = state.shape
     for j in range(jobs):
         for v in range(nodes):
-            found = (found ^ np.uint64(state[j, v])) * np.uint64(1099511628211)
-    return np.int64(found)
+            result = (result ^ np.uint64(state[j, v])) * np.uint64(1099511628211)
+    return np.int64(result)
 
 
 @_compile

@@ -72,17 +72,17 @@ class TypeBlindProblem:
 
     def one_type(self, state: Ints) -> Ints:
         """An individual with every job on one type, the others' GPUs idle (B37); jobs left with too few have none."""
-        found = state.copy()
-        keep_one_type(found, self.kind, self.rank, self.runs)
-        found[found.sum(axis=1) < self.least] = 0
-        return found
+        result = state.copy()
+        keep_one_type(result, self.kind, self.rank, self.runs)
+        result[result.sum(axis=1) < self.least] = 0
+        return result
 
     def values(self, state: Ints) -> tuple[float, float]:
         """The two objectives of an individual (B38)."""
-        found: tuple[float, float] = evaluate(
+        result: tuple[float, float] = evaluate(
             state, self.base, self.room, self.size, self.speedup, self.factor, self.power
         )
-        return found
+        return result
 
 
 class _Parts(NamedTuple):

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice, RunsWith
 from copter_frontends.baselines.pollux.genetic import GeneticSearch, Problem
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import Choice, RoundPolicy, RunsWith, Throughputs
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -20,7 +19,7 @@ MOST_GPUS = 64  # of a job, as in the public simulators
 DEADLINE_SHARE = 0.8  # of a plan's deadline that the search may use
 
 
-class PolluxPolicy(BaselinePolicy):
+class PolluxPolicy(RoundPolicy):
     """Pollux: adaptive jobs, GPU counts by a genetic algorithm; it does not tell GPU types apart.
 
     A job's speedup on so many GPUs is over its own least GPUs on the same type, so that no type is better than another;
@@ -71,7 +70,7 @@ class PolluxPolicy(BaselinePolicy):
         return range(job.min_gpus, max(min(most, job.max_gpus or most, self.most_gpus), job.min_gpus) + 1)
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`."""
+        """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         self._most_had.pop(job_id, None)
         self._tables.pop(job_id, None)
@@ -139,12 +138,12 @@ class PolluxPolicy(BaselinePolicy):
     def _present(self, ids: list[str], names: list[tuple[str, str]], problem: Problem) -> Ints:
         """What the jobs have, as an individual; jobs that no longer may have it begin with nothing."""
         at = {node: column for column, (_, node) in enumerate(names)}
-        found = np.zeros((len(ids), len(names)), dtype=np.int64)
+        result = np.zeros((len(ids), len(names)), dtype=np.int64)
         for row, job_id in enumerate(ids):
             held = self.held.get(job_id)
             if held is not None:
                 for node, gpus in held.nodes:
-                    found[row, at[node]] = gpus
-        kind, size = problem.sizes(found[None])
+                    result[row, at[node]] = gpus
+        kind, size = problem.sizes(result[None])
         runs = problem.speedup[np.arange(len(ids)), kind[0], np.minimum(size[0], problem.speedup.shape[2] - 1)] > 0
-        return np.where(runs[:, None], found, 0)
+        return np.where(runs[:, None], result, 0)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import BaselinePolicy, Choice
 from copter_frontends.baselines.pollux.learned_speedups import LearnedSpeedups
 from copter_frontends.baselines.pollux.pareto_search import ParetoSearch, TypeBlindProblem, warm_up
 from copter_frontends.baselines.pollux.virtual_nodes import VirtualNode, VirtualNodes
 from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.policy_kit import Choice, RoundPolicy
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ DEADLINE_SHARE = 0.8  # of a plan's deadline that the search may use
 DELAY_S = 30.0  # of a restart, as the restart factor has it
 
 
-class TypeBlindPollux(BaselinePolicy):
+class TypeBlindPollux(RoundPolicy):
     """Pollux that sees equal virtual nodes and no GPU types; what it mixes is repaired afterwards.
 
     Parameters
@@ -83,7 +83,7 @@ class TypeBlindPollux(BaselinePolicy):
         return (job.min_gpus,)
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """As :meth:`.BaselinePolicy.update_job`; ``hints`` and ``restarts`` are taken in too."""
+        """As :meth:`.RoundPolicy.update_job`; ``hints`` and ``restarts`` are taken in too."""
         super().update_job(job_id, **what_changed)
         if what_changed.get("hints") is not None:
             self._hints[job_id] = what_changed["hints"]
@@ -91,7 +91,7 @@ class TypeBlindPollux(BaselinePolicy):
             self._restarts[job_id] = int(what_changed["restarts"])
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`."""
+        """As :meth:`.RoundPolicy.remove_job`."""
         super().remove_job(job_id)
         for known in (self._hints, self._restarts, self._had):
             known.pop(job_id, None)
@@ -170,10 +170,10 @@ class TypeBlindPollux(BaselinePolicy):
         if not self._front:
             return base[None].copy()
         column = {name: c for c, name in enumerate(nodes.names)}
-        found = np.zeros((len(self._front), *base.shape), dtype=np.int64)
+        result = np.zeros((len(self._front), *base.shape), dtype=np.int64)
         for i, individual in enumerate(self._front):
             for j, job_id in enumerate(ids):
                 for name, gpus in individual.get(job_id, {}).items():
                     if name in column:
-                        found[i, j, column[name]] = gpus
-        return found
+                        result[i, j, column[name]] = gpus
+        return result

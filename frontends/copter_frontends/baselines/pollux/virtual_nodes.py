@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.baselines.node_inventory import NodeInventory
+from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation
 
 Ints = NDArray[np.int64]
@@ -49,14 +49,14 @@ class VirtualNodes:
 
     def row(self, allocation: Allocation, like: Mapping[VirtualNode, int]) -> Ints:
         """GPUs on each virtual node: as in `like` where that adds up to the allocation, else one after the other."""
-        found = np.zeros(len(self), dtype=np.int64)
+        result = np.zeros(len(self), dtype=np.int64)
         for node, gpus in allocation.nodes:
             columns = self._columns[node]
             known = [like.get(self.names[c], 0) for c in columns]
             for column, before in zip(columns, known, strict=True):
-                found[column] = before if sum(known) == gpus else min(gpus, self.size)
-                gpus -= 0 if sum(known) == gpus else int(found[column])
-        return found
+                result[column] = before if sum(known) == gpus else min(gpus, self.size)
+                gpus -= 0 if sum(known) == gpus else int(result[column])
+        return result
 
     def allocation(self, row: Ints) -> Allocation | None:
         """The GPUs of a row on real nodes, which are of one type; None for a row without any."""

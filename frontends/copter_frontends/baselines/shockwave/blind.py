@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from copter_frontends.baselines.base import Wanted
+from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation
 
 

@@ -1,4 +1,4 @@
-"""Shockwave as a scheduling policy: plan a window of rounds, follow it, plan anew when the jobs change."""
+"""Shockwave as a scheduling policy: plan a window of rounds, follow it, plan again when the jobs change."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from time import perf_counter
 from typing import Any
 
 from copter.errors import SettingsError
-from copter_frontends.baselines.base import Choice, Wanted, requested_gpus
 from copter_frontends.baselines.fair_share import FairnessPolicy
 from copter_frontends.baselines.shockwave.blind import give_blindly
 from copter_frontends.baselines.shockwave.window import Window, WindowJob, plan_window
-from copter_frontends.baselines.throughputs import Throughputs
+from copter_frontends.policy_kit import Choice, Throughputs, Wanted, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 DEADLINE_SHARE = 0.8  # of a plan's deadline that the solver may use
@@ -76,22 +75,22 @@ class ShockwavePolicy(FairnessPolicy):
         self._window_s: float | None = None  # when it was planned
 
     def add_job(self, job: Job) -> None:
-        """As :meth:`.BaselinePolicy.add_job`; the window is planned anew."""
+        """As :meth:`.RoundPolicy.add_job`; the window is planned again."""
         super().add_job(job)
         self._window_s = None
 
     def remove_job(self, job_id: str) -> None:
-        """As :meth:`.BaselinePolicy.remove_job`; the window is planned anew."""
+        """As :meth:`.RoundPolicy.remove_job`; the window is planned again."""
         super().remove_job(job_id)
         self._window_s = None
 
     def add_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.BaselinePolicy.add_resources`; the window is planned anew."""
+        """As :meth:`.RoundPolicy.add_resources`; the window is planned again."""
         super().add_resources(gpu_type, count, nodes)
         self._window_s = None
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Any = ()) -> None:
-        """As :meth:`.BaselinePolicy.remove_resources`; the window is planned anew."""
+        """As :meth:`.RoundPolicy.remove_resources`; the window is planned again."""
         super().remove_resources(gpu_type, count, nodes)
         self._window_s = None
 

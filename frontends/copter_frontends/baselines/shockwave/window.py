@@ -74,11 +74,11 @@ def plan_window(
     if not jobs:
         return Window(np.zeros((0, rounds), dtype=bool), 0.0, 0.0, True)
     if all(_least_rounds(job, rounds) <= _most_rounds(job, rounds) for job in jobs):
-        found = _solve(jobs, gpus, rounds, k, True, relative_gap, time_limit_s / 2)
-        if found is not None:
-            return found
-    found = _solve(jobs, gpus, rounds, k, False, relative_gap, time_limit_s / 2)
-    return found if found is None else replace(found, runs=in_turn(jobs, found.runs, gpus))
+        result = _solve(jobs, gpus, rounds, k, True, relative_gap, time_limit_s / 2)
+        if result is not None:
+            return result
+    result = _solve(jobs, gpus, rounds, k, False, relative_gap, time_limit_s / 2)
+    return result if result is None else replace(result, runs=in_turn(jobs, result.runs, gpus))
 
 
 def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> NDArray[np.bool_]:
@@ -134,18 +134,18 @@ def _solve(
         np.concatenate([np.zeros(cells), np.full(n, np.log(LEAST)), [0.0]]),
         np.concatenate([np.ones(cells), np.zeros(n), [np.inf]]),
     )
-    found: OptimizeResult = milp(
+    result: OptimizeResult = milp(
         cost,
         constraints=LinearConstraint(rows, lower, upper),
         bounds=bounds,
         integrality=integrality,
         options={"time_limit": time_limit_s, "mip_rel_gap": relative_gap},
     )
-    if found.x is None:
+    if result.x is None:
         return None
-    bound = -float(found.mip_dual_bound) if found.mip_dual_bound is not None else -float(found.fun)
-    runs = found.x[:cells].reshape(n, rounds) > 0.5
-    value, bound = -float(found.fun) * scale, bound * scale
+    bound = -float(result.mip_dual_bound) if result.mip_dual_bound is not None else -float(result.fun)
+    runs = result.x[:cells].reshape(n, rounds) > 0.5
+    value, bound = -float(result.fun) * scale, bound * scale
     return Window(runs, value, max(bound, value), fair)
 
 

@@ -1,0 +1,41 @@
+"""Policies whose jobs may have deadlines (docs/chronus.md, C1)."""
+
+from __future__ import annotations
+
+from copter_frontends.deadlines import NO_REWARDS, Rewards, StepReward, reward_for
+from copter_frontends.policy_kit import RoundPolicy
+from copter_frontends.vocabulary import Job
+
+
+class DeadlineJobs(RoundPolicy):
+    """Jobs with a reward are SLO jobs, the others best effort; a part of policies, before :class:`.RoundPolicy`.
+
+    Attributes
+    ----------
+    rewards : dict of job id to StepReward
+        Of the jobs that are known.
+    """
+
+    source: Rewards = NO_REWARDS
+    rewards: dict[str, StepReward]
+
+    def take_rewards(self, source: Rewards | None) -> None:
+        """Say where rewards come from; before any job."""
+        self.source, self.rewards = source or NO_REWARDS, {}
+
+    def add_job(self, job: Job) -> None:
+        """As :meth:`.RoundPolicy.add_job`; an SLO job if the source has a reward for it."""
+        super().add_job(job)
+        reward = reward_for(self.source, job)
+        if reward is not None:
+            self.rewards[job.id] = reward
+
+    def remove_job(self, job_id: str) -> None:
+        """As :meth:`.RoundPolicy.remove_job`."""
+        super().remove_job(job_id)
+        self.rewards.pop(job_id, None)
+
+    def deadline_s(self, job_id: str) -> float:
+        """First deadline of a job, in seconds from the start; infinite for best effort."""
+        reward = self.rewards.get(job_id)
+        return float("inf") if reward is None else self.jobs[job_id].submit_s + reward.steps[0][0]

@@ -1,0 +1,176 @@
+"""Gavel's linear programs on copter's differential model (docs/baselines.md, B4-B6).
+
+x_mj is the fraction of its time that job m spends on GPU type j. Both programs live on between the rounds: an edit
+touches the jobs that it is about, and a solve starts from where the last one ended.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Model, Session, Settings, Solution, Status
+from copter_frontends.policy_kit import SessionHolder
+
+Floats = NDArray[np.float64]
+
+STEPS = 60  # of Newton's method on the level; it ends by itself after a few
+ROUNDING = 1e-6  # relative; levels that differ by less are equal
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a job asks of a program: a value per unit of time on each type (types,), and the GPUs it takes there."""
+
+    value: Floats
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Fractions of time by job, (types,) each; the objective, a certified bound on it, prices by type."""
+
+    x: Mapping[str, Floats]
+    objective: float
+    bound: float
+    prices: Mapping[str, float]
+
+
+class Program(SessionHolder, ABC):
+    """Jobs as requests of a model, one column for each GPU type that the job has a value on."""
+
+    def __init__(self, capacity: Mapping[str, float], settings: Settings | None = None) -> None:
+        self.types = tuple(capacity)
+        self.model = Model(sense="max")
+        for kind, gpus in capacity.items():
+            self.model.add_resources(("gpus", kind), gpus)
+        self.session = Session(self.model, settings)
+        self.requests: dict[str, Request] = {}
+
+    def edit(self, capacity: Mapping[str, float], requests: Mapping[str, Request]) -> None:
+        """Bring the model to this capacity and these jobs by the edits that lead there."""
+        for kind, gpus in capacity.items():
+            before = self.model.count(("gpus", kind))
+            if gpus > before:
+                self.model.add_resources(("gpus", kind), gpus - before)
+            elif gpus < before:
+                self.model.remove_resources(("gpus", kind), before - gpus)
+        for job_id in [j for j, known in self.requests.items() if not _same(known, requests.get(j))]:
+            self._remove(job_id)
+            del self.requests[job_id]
+        for job_id, request in requests.items():
+            if job_id not in self.requests:
+                self._add(job_id, request)
+                self.requests[job_id] = request
+
+    @abstractmethod
+    def _add(self, job_id: str, request: Request) -> None:
+        """Bring a job's columns into the model."""
+
+    def _remove(self, job_id: str) -> None:
+        self.model.remove_request(job_id)
+
+    def _usage(self, request: Request, per_column: Floats) -> dict[object, list[float]]:
+        """GPUs of each type that a unit of each column takes."""
+        columns = np.flatnonzero(request.value > 0)
+        gpus = request.gpus * per_column
+        return {
+            ("gpus", kind): [float(gpus[at]) if column == k else 0.0 for at, column in enumerate(columns)]
+            for k, kind in enumerate(self.types)
+            if k in columns
+        }
+
+    def _prices(self, solution: Solution) -> dict[str, float]:
+        return {kind: solution.price(("gpus", kind)) for kind in self.types}
+
+    def _dense(self, request: Request, values: Floats) -> Floats:
+        x = np.zeros(len(self.types))
+        x[request.value > 0] = values
+        return x
+
+
+class SumProgram(Program):
+    """max sum_mj value_mj x_mj; sum_j x_mj <= time_m; sum_m gpus_m x_mj <= GPUs_j; x >= 0 (B4)."""
+
+    def _add(self, job_id: str, request: Request) -> None:
+        value = request.value[request.value > 0]
+        self.model.add_request(job_id, value, usage=self._usage(request, np.ones(len(value))))
+
+    def solve(self, time: Mapping[str, float] | None = None) -> Shares:
+        """Solve with at most `time[m]` of each job's time, 1 where it is not given."""
+        with self.model.batch():
+            for job_id in self.requests:
+                left = 1.0 if time is None else min(max(time[job_id], 0.0), 1.0)
+                if self.model.limit(job_id) != left:
+                    self.model.update_limit(job_id, left)
+        solution = self.session.solve()
+        x = {j: np.clip(self._dense(r, solution.of(j)), 0.0, 1.0) for j, r in self.requests.items()}
+        return Shares(x, solution.objective, solution.bound, self._prices(solution))
+
+
+class LevelProgram(Program):
+    """max_x min_m sum_j value_mj x_mj under the same limits, by Newton's method on the level (B5).
+
+    At a level t the model is max sum_mj u_mj with u_mj = value_mj x_mj, sum_j u_mj <= t for every job: t can be reached
+    by all if and only if the optimum is t times the number of jobs. The optimum is concave in t, and its prices give
+    an upper line; where that line meets t times the number of jobs is the next, smaller level to try.
+    """
+
+    def _add(self, job_id: str, request: Request) -> None:
+        value = request.value[request.value > 0]
+        usage = {**self._usage(request, 1.0 / value), ("time", job_id): (1.0 / value).tolist()}
+        self.model.add_resources(("time", job_id), 1.0)
+        self.model.add_request(job_id, np.ones(len(value)), usage=usage, limit=np.inf, upper=np.inf)
+
+    def _remove(self, job_id: str) -> None:
+        super()._remove(job_id)
+        self.model.drop_resource(("time", job_id))
+
+    def reaches(self, level: float) -> tuple[Shares, float]:
+        """Solve at a level; the answer, whose bound is that on the objective, and the next level to try.
+
+        The level is reached by every job if the next one is not below it.
+        """
+        jobs = len(self.requests)
+        with self.model.batch():
+            for job_id in self.requests:
+                self.model.update_limit(job_id, np.inf)
+                self.model.update_bounds(job_id, upper=level)
+                self.model.update_limit(job_id, level)
+        solution = self.session.solve()
+        x = {j: self._dense(r, solution.of(j) / r.value[r.value > 0]) for j, r in self.requests.items()}
+        reached = solution.objective >= jobs * level * (1.0 - ROUNDING)
+        slope = max(float(solution.y[len(self.model.resources) :].sum()), 0.0)
+        if reached or solution.status is not Status.OPTIMAL or slope >= jobs:
+            step = level if reached else level * (solution.objective / (jobs * level))
+        else:
+            step = (solution.bound - slope * level) / (jobs - slope)
+        return Shares(x, solution.objective, solution.bound, self._prices(solution)), min(step, level)
+
+    def highest(self) -> float:
+        """A level that no job can pass all of: the least of what jobs could have alone."""
+        return float(min((request.value.max() for request in self.requests.values()), default=0.0))
+
+    def solve(self) -> Shares:
+        """The highest level that every job reaches; the objective is the level."""
+        level, prices = self.highest(), dict.fromkeys(self.types, 0.0)
+        if level <= 0:
+            return Shares({j: np.zeros(len(self.types)) for j in self.requests}, 0.0, 0.0, prices)
+        for _ in range(STEPS):
+            shares, following = self.reaches(level)
+            if following >= level * (1.0 - ROUNDING):
+                break
+            level = following
+        return Shares(shares.x, self.least(shares.x), level, shares.prices)
+
+    def least(self, x: Mapping[str, Floats]) -> float:
+        """Level that an answer reaches."""
+        return float(min((float(r.value @ x[j]) for j, r in self.requests.items()), default=0.0))
+
+
+def _same(one: Request, two: Request | None) -> bool:
+    return two is not None and one.gpus == two.gpus and bool(np.array_equal(one.value, two.value))

@@ -1,0 +1,214 @@
+"""The SLO jobs under consideration: their rewards, promises and leases (docs/chronus.md, C2 to C4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.deadlines import StepReward
+from copter_frontends.vocabulary import Job
+
+NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
+
+
+class Standing(str, Enum):
+    """What the user of an SLO job has been told."""
+
+    WAITING = "waiting"  # not decided yet
+    GUARANTEED = "guaranteed"
+    UNGUARANTEED = "unguaranteed"  # no leases for any of its deadlines: treated as best effort
+    DEMOTED = "demoted"  # was guaranteed, but GPUs were lost or it was slower than estimated
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a user is told of a job, at a time; `step` is the deadline that is promised, -1 for none."""
+
+    time_s: float
+    job_id: str
+    standing: Standing
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A way to run a job: GPU type by number, GPUs used, GPUs taken (rounded up), seconds for all of its work."""
+
+    kind: int
+    gpus: int
+    taken: int
+    total_s: float
+
+
+@dataclass(slots=True)
+class SloRecord:
+    """An SLO job.
+
+    Attributes
+    ----------
+    promised : int
+        Number of the deadline that it was promised, -1 before.
+    mode : int
+        The mode of its leases.
+    step : int
+        The deadline that its leases meet.
+    leases : int64 array
+        Absolute numbers of the leases that it has, ascending.
+    table : float64 array (modes x deadlines, 7)
+        Mode, GPU type, GPUs taken, seconds for all of its work, deadline's number, its time and its reward above the
+        floor: what options are made of.
+    """
+
+    job: Job
+    reward: StepReward
+    modes: tuple[Mode, ...]
+    progress: float = 0.0
+    standing: Standing = Standing.WAITING
+    promised: int = -1
+    mode: int = -1
+    step: int = -1
+    leases: Ints = field(default_factory=lambda: NO_LEASES)
+    table: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.table = np.array(
+            [
+                (at, mode.kind, mode.taken, mode.total_s, step, self.job.submit_s + time_s, value - self.reward.floor)
+                for at, mode in enumerate(self.modes)
+                for step, (time_s, value) in enumerate(self.reward.steps)
+            ]
+        ).reshape(-1, 7)
+
+    @property
+    def value(self) -> float:
+        """Reward, above the floor, of the deadline that its leases meet; 0 without any."""
+        return self.reward.steps[self.step][1] - self.reward.floor if self.step >= 0 else 0.0
+
+    def has_lease(self, lease: int) -> bool:
+        """Whether a lease, by its absolute number, is its."""
+        at = self.leases.searchsorted(lease)
+        return bool(at < len(self.leases) and self.leases[at] == lease)
+
+
+class SloBook:
+    """SLO jobs that have, or may yet get, a promise.
+
+    Parameters
+    ----------
+    grid : LeaseGrid
+
+    Attributes
+    ----------
+    records : dict of job id to SloRecord
+        In the order in which they came.
+    version : int
+        Grows with every change of what promised jobs have.
+    """
+
+    def __init__(self, grid: LeaseGrid) -> None:
+        self.grid = grid
+        self.records: dict[str, SloRecord] = {}
+        self.version = 0
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job, if it is known; its leases are free."""
+        record = self.records.pop(job_id, None)
+        if record is not None and record.promised >= 0:
+            self.version += 1
+
+    def holders(self, lease: int) -> list[SloRecord]:
+        """Jobs that have a lease."""
+        return [record for record in self.records.values() if record.has_lease(lease)]
+
+    def most_leases(self, first: int) -> int:
+        """Leases from `first` to the last deadline of all."""
+        last_s = max((r.job.submit_s + r.reward.last_s for r in self.records.values()), default=-np.inf)
+        return max(self.grid.ended_by(last_s) - first, 1) if last_s > -np.inf else 1
+
+    def lose(self, record: SloRecord, lease: int) -> None:
+        """Take one lease from a job."""
+        self.version += 1
+        record.leases = record.leases[record.leases != lease]
+
+    def planned(self, first: int, begins: bool) -> list[SloRecord]:
+        """Jobs that leases from `first` on are to be found for: all but those that end with the lease before it."""
+        if begins:
+            return list(self.records.values())
+        return [
+            record
+            for record in self.records.values()
+            if not record.has_lease(first - 1) or int(record.leases[-1]) >= first
+        ]
+
+    def options(self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool) -> Options:
+        """All options of some jobs.
+
+        Inside a lease (not `begins`) the jobs that have it need the others that they have; what is left of all the rest
+        follows from their progress.
+        """
+        promised = np.array([record.promised for record in records], dtype=np.int64)
+        if not records:
+            return Options.of((), ())
+        job = np.repeat(np.arange(len(records)), [len(record.table) for record in records])
+        table = np.concatenate([record.table for record in records])
+        left = 1.0 - np.array([record.progress for record in records])
+        mode, kind, gpus, step = (table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
+        need = self.grid.needed_by(table[:, 3] * left[job])
+        last = np.minimum(self.grid.ended_by_all(table[:, 5]) - first, horizon)
+        possible = (promised[job] < 0) | (step <= promised[job])
+        if not begins:
+            holds = np.array([record.has_lease(first - 1) for record in records], dtype=bool)
+            own = np.array([record.mode for record in records])
+            ahead = np.array([int((record.leases >= first).sum()) for record in records])
+            need = np.where(holds[job], ahead[job], need)
+            possible &= ~holds[job] | (mode == own[job])
+        keep = np.flatnonzero(possible & (need >= 1) & (need <= last))
+        job, mode, kind, gpus, need, last, step = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
+        return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
+
+    @staticmethod
+    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Bools]:
+        """What promised jobs have: an option of each, and its leases from `first` on, cut to what it still needs."""
+        jobs = np.flatnonzero(options.must)
+        mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
+        mode[jobs] = [records[job].mode for job in jobs.tolist()]
+        step[jobs] = [records[job].step for job in jobs.tolist()]
+        rows = np.flatnonzero((options.mode == mode[options.job]) & (options.step == step[options.job]))
+        mine = [records[job].leases for job in options.job[rows].tolist()]
+        at = np.repeat(np.arange(len(rows)), [len(each) for each in mine])
+        lease = np.concatenate([NO_LEASES, *mine]) - first
+        leases = np.zeros((len(rows), horizon), dtype=bool)
+        ahead = (lease >= 0) & (lease < horizon)
+        leases[at[ahead], lease[ahead]] = True
+        leases &= np.cumsum(leases, axis=1) <= options.need[rows][:, None]
+        return rows, leases
+
+    def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
+        """Write down what a draft gives the jobs; with `keep` their leases before `first` stay."""
+        self.version += 1
+        number, lease = np.nonzero(draft.taken)
+        ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
+        lease, rows = lease + first, draft.row.tolist()
+        modes, steps = draft.options.mode.tolist(), draft.options.step.tolist()
+        for at, record in enumerate(records):
+            given = lease[ends[at] : ends[at + 1]]
+            if keep and len(record.leases) and record.leases[0] < first:
+                given = np.concatenate([record.leases[record.leases < first], given])
+            record.leases = given
+            if rows[at] >= 0:
+                record.mode, record.step = modes[rows[at]], steps[rows[at]]
+
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
+        """As :meth:`give`, of the job of one number; its leases before `first` stay."""
+        self.version += 1
+        row = int(draft.row[number])
+        before = record.leases[record.leases < first]
+        record.leases = np.concatenate([before, np.flatnonzero(draft.taken[number]) + first])
+        record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])

@@ -1,0 +1,76 @@
+"""Nodes for a round: guaranteed jobs consolidated, the others where they are, then the rest (section 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from copter_frontends.chronus.local_search import LocalSearch
+from copter_frontends.chronus.packing import Parcel, pack
+from copter_frontends.chronus.rounding import round_up
+from copter_frontends.policy_kit import NodeInventory
+from copter_frontends.vocabulary import Allocation, Job
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePlacer:
+    """Gives jobs free nodes.
+
+    Parameters
+    ----------
+    nodes : NodeInventory
+        GPUs of the jobs that are placed are taken from it.
+    search : LocalSearch
+        For small best-effort jobs.
+    """
+
+    nodes: NodeInventory
+    search: LocalSearch
+
+    def place(
+        self,
+        guaranteed: Sequence[Parcel],
+        wanted: Mapping[str, tuple[str, int]],
+        before: Mapping[str, Allocation],
+        jobs: Mapping[str, Job],
+    ) -> dict[str, Allocation]:
+        """Allocations by job id; a job for which there is no room is left out.
+
+        Parameters
+        ----------
+        guaranteed : sequence of Parcel
+            Jobs with the present lease.
+        wanted : mapping of job id to (GPU type, GPUs)
+            All jobs, in order of precedence.
+        before : mapping of job id to Allocation
+            What jobs had; their GPUs are free now.
+        jobs : mapping of job id to Job
+        """
+        placed, leased = dict(pack(self.nodes, guaranteed)), {parcel.job_id for parcel in guaranteed}
+        rest = {}
+        for job_id, (kind, gpus) in wanted.items():
+            if job_id in placed:
+                continue
+            had = before.get(job_id)
+            if had is not None and (had.gpu_type, had.gpus) == (kind, gpus) and not self.nodes.short_of(had):
+                self._take(placed, job_id, had)
+            elif job_id not in leased:
+                rest[job_id] = (kind, gpus)
+        for kind in self.nodes.types:
+            self._place_type(kind, {j: gpus for j, (where, gpus) in rest.items() if where == kind}, jobs, placed)
+        return placed
+
+    def _place_type(
+        self, kind: str, wanted: Mapping[str, int], jobs: Mapping[str, Job], placed: dict[str, Allocation]
+    ) -> None:
+        """Jobs of two nodes and more consolidated, where they can be; then the batch of the others (section 3.4.2)."""
+        size = self.nodes.node_gpus(kind)
+        large = [Parcel(j, kind, gpus, round_up(gpus, size)) for j, gpus in wanted.items() if gpus >= 2 * size]
+        placed.update(pack(self.nodes, large))
+        small = [(jobs[j], gpus) for j, gpus in wanted.items() if gpus < 2 * size]
+        for job_id, shares in self.search.place(self.nodes, kind, small).items():
+            self._take(placed, job_id, Allocation(kind, wanted[job_id], shares))
+
+    def _take(self, placed: dict[str, Allocation], job_id: str, allocation: Allocation) -> None:
+        self.nodes.take(allocation)
+        placed[job_id] = allocation

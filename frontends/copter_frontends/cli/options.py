@@ -1,0 +1,69 @@
+"""The options of ``copter simulate``, which ``compare`` and ``resume`` share; light to import, for ``--help``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from copter_frontends.registry.names import LP_NAMES
+
+SEMANTICS_NAMES = ("default", "sia-artifact")
+"""The keys of :data:`copter_frontends.semantics.PRESETS`."""
+
+WARMUP_HOURS = 9
+"""Of a sampled day: by default so many hours pass before the rounds of ``--rounds``; then the busiest ones begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """The options of ``copter simulate``, as they were given."""
+
+    policy: str
+    gpus: int | None
+    cluster: str | None
+    hours: float | None
+    rounds: int | None
+    trace: str | None
+    work: str
+    jobs: int | None
+    seed: int
+    mode: str
+    round_s: float | None
+    semantics: str
+    profiles: str | None
+    warmup_rounds: int | None
+    compare: str | None
+    compare_every: int
+    compare_time_limit: float
+    out: str | None
+    as_json: bool
+    threads: int | None
+    throughputs: str | None = None
+    tuned: str | None = None
+    events: str | None = None
+    save: str | None = None
+    save_every: int | None = None
+    deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
+
+    def warmup(self, round_s: float, sampled: bool) -> int:
+        """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
+        if self.warmup_rounds is not None:
+            return self.warmup_rounds
+        return round(WARMUP_HOURS * 3600 / round_s) if self.rounds is not None and sampled else 0
+
+    @property
+    def on_hares_testbed(self) -> bool:
+        """Whether the jobs are those of Hare's testbed: on its GPUs, without a trace, trained as its models say."""
+        return self.cluster == "hare-15" and self.trace is None and self.semantics == "default"
+
+    def check(self) -> None:
+        """UsageError for options that do not go together."""
+        if (self.gpus is None) == (self.cluster is None):
+            raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml")
+        if self.compare and self.policy not in LP_NAMES:
+            raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear program")
+        if self.compare and self.save:
+            raise click.UsageError("--compare and --save do not go together: the other solver's state cannot be saved")
+        if self.save_every is not None and self.save is None:
+            raise click.UsageError("--save-every says how often --save FILE is written; give --save too")

@@ -1,0 +1,152 @@
+"""A run of ``copter simulate``, ``compare`` or ``resume``: its rounds, its summary and its report."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.output import InputError, complain, print_json
+from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare
+from copter_frontends.cli.saving import Saver
+from copter_frontends.deadlines import DrawnRewards, deadline_summary
+from copter_frontends.policy_kit import GoodputThroughputs
+from copter_frontends.registry.names import DEADLINE_NAMES
+from copter_frontends.registry.policies import POLICIES
+from copter_frontends.report.progress import LiveProgress
+from copter_frontends.report.table import print_summary
+from copter_frontends.report.writer import write_report
+from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
+from copter_frontends.simulator.alone import GoodputAloneTimes
+from copter_frontends.simulator.fairness import fairness_summary
+from copter_frontends.simulator.workload import Workload
+
+
+def run_simulation(asked: SimulateOptions) -> dict[str, Any]:
+    """Simulate, write what was asked for, and return the summary."""
+    simulation, workload = prepare(asked)
+    for skipped in workload.skipped_lines[:1]:
+        count = len(workload.skipped_lines)
+        complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
+    return carry_on(asked, simulation, workload)
+
+
+def carry_on(asked: SimulateOptions, simulation: Simulation, workload: Workload) -> dict[str, Any]:
+    """Run a simulation, new or resumed, to where it is to end; save and write what was asked for."""
+    done, warmup = len(simulation.records), asked.warmup(simulation.round_s, workload.sampled)
+    comparison = _make_comparison(asked, simulation.policy, warmup)
+    total = _rounds(asked, simulation.round_s, warmup)
+    left = None if total is None else max(total - done, 0)
+    saver = Saver(simulation, asked, workload)
+    with LiveProgress(left, simulation.jobs_left) as progress:
+
+        def on_round(record: RoundRecord) -> None:
+            progress(record)
+            saver.after_round()
+
+        warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
+        result = simulation.run(None if left is None else left - warmup_left, None, on_round, warmup_left)
+    saver.at_end()
+    if result.skipped:
+        first = result.skipped[0]
+        complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
+    summary = summary_of(asked, result, workload, comparison)
+    if asked.out is not None:
+        _write(asked, result, summary, workload, comparison)
+    return summary
+
+
+def summary_of(
+    asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None
+) -> dict[str, Any]:
+    """The object that ``--json`` prints."""
+    figures = result.summary()
+    return {
+        "policy": asked.policy,
+        "gpus": result.gpus,
+        **figures,
+        **_fairness(asked, result, workload),
+        **_weighted(result, workload),
+        **_deadlines(asked, result, workload),
+        "highs": comparison.summary() if comparison is not None else None,
+        "seed": asked.seed,
+        "mode": asked.mode,
+        "jobs_submitted": len(workload.jobs),
+        "jobs_skipped": len(result.skipped),
+        "trace_lines_skipped": len(workload.skipped_lines),
+    }
+
+
+def _fairness(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
+    """Finish-time fairness, latency ratio and fragmentation, against jobs alone as the goodput model has them."""
+    return fairness_summary(result, workload.jobs, GoodputAloneTimes(goodput_model_of(asked, cluster_of(asked))))
+
+
+def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
+    """Sum of w JCT over the jobs that completed, hours, where the workload has weights: Hare's objective."""
+    if not workload.weights:
+        return {}
+    pairs = zip(result.jobs["id"], result.jobs["jct_s"], strict=True)
+    done = ((str(job_id), float(jct_s)) for job_id, jct_s in pairs)
+    total = sum(workload.weights[job_id] * jct_s for job_id, jct_s in done if math.isfinite(jct_s))
+    return {"weighted_jct_h": total / 3600.0}
+
+
+def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
+    """How often the deadlines that were drawn are missed, where there are any."""
+    if not asked.deadlines and asked.policy not in DEADLINE_NAMES:
+        return {}
+
+    cluster = cluster_of(asked)
+    rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, goodput_model_of(asked, cluster)))
+    return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards)
+
+
+def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
+    """Rounds that will be simulated, the warm-up included; None if the run ends with its last job."""
+    limits = [asked.rounds] if asked.rounds is not None else []
+    limits += [math.ceil(asked.hours * 3600 / round_s - 1e-9)] if asked.hours is not None else []
+    return min(limits) + warmup if limits else None
+
+
+def _make_comparison(asked: SimulateOptions, policy: Any, warmup: int) -> Any | None:
+    """What solves every k-th round's LP with HiGHS too; `policy` is one that has LPs, as the options have checked."""
+    if not asked.compare:
+        return None
+    try:
+        from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
+    except ImportError as error:
+        raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
+    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit, warmup)
+
+
+def _write(
+    asked: SimulateOptions, result: SimulationResult, summary: Mapping[str, Any], workload: Workload, comparison: Any
+) -> None:
+    capacity = result.rounds[-1].gpus_capacity if result.rounds else {}
+    facts = {
+        "Command": shlex.join(["copter", *sys.argv[1:]]),
+        "Cluster": asked.cluster or f"{result.gpus:,} GPUs of the scaled cluster",
+        "GPUs by type": ", ".join(f"{count:,} {kind}" for kind, count in capacity.items()),
+        "Jobs": workload.source,
+        "Seed": str(asked.seed),
+        "Configurations": asked.mode,
+        "Round": f"{result.round_s:g} s",
+    }
+    rows = comparison.table() if comparison is not None else []
+    page = write_report(result, asked.out or ".", summary, facts=facts, comparison=rows)
+    print(f"report: {page}", file=sys.stderr)
+
+
+def show(asked: SimulateOptions, summary: Mapping[str, Any]) -> None:
+    """The summary, as a table or as JSON."""
+    if asked.as_json:
+        print_json(summary)
+        return
+
+    print_summary(summary, Console())

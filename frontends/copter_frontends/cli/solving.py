@@ -1,0 +1,139 @@
+"""What ``copter solve`` does: read a file, solve it, say what came out."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from copter import (
+    CopterError,
+    IntegerSolution,
+    LinearProgram,
+    Settings,
+    SettingsError,
+    Solution,
+    read_mps,
+    solve,
+    solve_integer,
+)
+from copter.testing import check
+from copter_frontends.cli.output import InputError, complain
+from copter_frontends.report.table import number, seconds
+
+# Whose point, objective and bound mean nothing.
+_WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")
+
+
+def solve_file(
+    file: str, tolerance: float, time_limit: float | None, shim: str | None, threads: int | None
+) -> dict[str, Any]:
+    """Solve the program in a file, with a `shim` as an integer program; the object that ``--json`` prints."""
+    lp = read_program(file)
+    settings = settings_of(tolerance, time_limit, threads)
+    if shim is not None:
+        return integer_summary_of(file, lp, solve_integer(lp, shim, time_limit, settings))
+    started = time.perf_counter()
+    solution = solve(lp, settings)
+    return summary_of(file, lp, solution, time.perf_counter() - started)
+
+
+def summary_of(file: str, lp: LinearProgram, solution: Solution, solve_s: float) -> dict[str, Any]:
+    """The object that ``--json`` prints."""
+    residuals = solution.residuals
+    known = solution.status.value not in _WITHOUT_VALUE
+    return {
+        "status": solution.status.value,
+        "objective": solution.objective if known else None,
+        "bound": solution.bound if known else None,
+        "gap": solution.gap if known else None,
+        "primal_residual": residuals.primal if known else None,
+        "dual_residual": residuals.dual if known else None,
+        "max_violation": residuals.primal_absolute if known else None,
+        "iterations": solution.iterations,
+        "seconds": solve_s,
+        **_facts(file, lp),
+    }
+
+
+def integer_summary_of(file: str, lp: LinearProgram, result: IntegerSolution) -> dict[str, Any]:
+    """The object that ``--json`` prints for an integer point; residuals are the point's."""
+    known = result.x is not None
+    judged = None if result.x is None else check(lp, result.x, np.zeros(lp.shape[0]))
+    return {
+        "status": result.status.value,
+        "objective": result.objective if known else None,
+        "bound": result.bound,
+        "gap": result.gap if known else None,
+        "primal_residual": None if judged is None else judged.primal,
+        "dual_residual": None,
+        "max_violation": None if judged is None else judged.primal_absolute,
+        "iterations": result.relaxations,
+        "seconds": result.solve_time_s,
+        "found_by": result.found_by or None,
+        **_facts(file, lp),
+    }
+
+
+def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
+    """What the program is."""
+    return {
+        "file": file,
+        "name": lp.name,
+        "sense": lp.sense,
+        "rows": lp.shape[0],
+        "columns": lp.shape[1],
+        "nonzeros": int(lp.A.nnz),
+        "integer_columns": int(lp.integrality.sum()),
+    }
+
+
+def read_program(file: str) -> LinearProgram:
+    """The program; bad input is exit code 2, what the reader warns of is a line on stderr."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            lp = read_mps(file)
+    except CopterError as error:
+        raise InputError(str(error)) from error
+    for warning in caught:
+        complain(str(warning.message))
+    return lp
+
+
+def settings_of(tolerance: float, time_limit: float | None, threads: int | None) -> Settings:
+    try:
+        return Settings(
+            tolerance=tolerance,
+            absolute_tolerance=tolerance,
+            time_limit_s=float("inf") if time_limit is None else time_limit,
+            threads=threads or 0,
+        )
+    except SettingsError as error:
+        raise InputError(str(error)) from error
+
+
+def print_table(summary: dict[str, Any]) -> None:
+    """The same figures for people."""
+    table = Table(box=box.SIMPLE_HEAD, title=summary["name"] or summary["file"], title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    shape = f"{summary['rows']:,} x {summary['columns']:,}, {summary['nonzeros']:,} nonzeros"
+    if summary["integer_columns"]:
+        shape += f", {summary['integer_columns']:,} integer"
+    table.add_row("program", f"{summary['sense']}, {shape}")
+    table.add_row("status", summary["status"])
+    for key in ("objective", "bound"):
+        table.add_row(key, number(summary[key], "{:.12g}"))
+    for key in ("gap", "primal_residual", "dual_residual", "max_violation"):
+        table.add_row(key.replace("_", " "), number(summary[key], "{:.1e}"))
+    if summary.get("found_by"):
+        table.add_row("found by", summary["found_by"])
+    table.add_row("iterations", number(summary["iterations"], "{:,}"))
+    table.add_row("time", seconds(summary["seconds"]))
+    Console().print(table)

@@ -1,0 +1,84 @@
+"""Deadlines for jobs that have none, drawn as the paper draws them (docs/chronus.md, C19)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from copter_frontends.deadlines.rewards import StepReward, weighted_miss_rate
+from copter_frontends.policy_kit import Throughputs, requested_gpus
+from copter_frontends.simulator.result import SimulationResult
+from copter_frontends.vocabulary import Cluster, Job, TraceError
+
+MIXES: Mapping[str, tuple[float, float, float]] = {
+    "slo": (1.0, 0.0, 0.0),
+    "mix1": (0.7, 0.0, 0.3),
+    "mix2": (0.3, 0.6, 0.1),
+}
+"""Shares of strict, soft and best-effort jobs (Table 1)."""
+
+DEADLINES = (1.2, 2.0)  # a first deadline, in units of the duration: uniform between these
+
+
+class DrawnRewards:
+    """The class and the deadlines of any job; the same whenever, and in whatever order, it is asked.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    throughputs : Throughputs
+        A job's duration is that of its work on the GPUs it asks for, on the fastest type.
+    mix : {"slo", "mix1", "mix2"}
+        Shares of strict, soft and best-effort jobs (Table 1).
+    seed : int
+    least_s : float
+        Shorter jobs are best effort: the paper's traces have no job of less than 20 minutes, a lease.
+    """
+
+    def __init__(
+        self, cluster: Cluster, throughputs: Throughputs, mix: str = "mix2", seed: int = 0, least_s: float = 1200.0
+    ) -> None:
+        if mix not in MIXES:
+            raise TraceError(f"mix is {mix!r}, must be one of {', '.join(MIXES)}")
+        self._types, self._throughputs, self._mix = tuple(cluster.types), throughputs, mix
+        self._seed, self._least_s = seed, least_s
+
+    def __call__(self, job: Job) -> StepReward | None:
+        """The reward of a job; None for best effort, for short jobs, and for a job that runs nowhere."""
+        rate = max(self._throughputs.rate(job, kind, requested_gpus(job)) for kind in self._types)
+        if not rate > 0 or self._throughputs.work(job) / rate < self._least_s:
+            return None
+        rng = np.random.default_rng([self._seed, zlib.crc32(job.id.encode())])
+        return draw_reward(self._throughputs.work(job) / rate, self._mix, rng)
+
+
+def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepReward | None:
+    """A class by the mix's shares, and deadlines as the paper draws them; None for best effort."""
+    kind, factor = rng.choice(3, p=MIXES[mix]), rng.uniform(*DEADLINES)
+    if kind == 2:
+        return None
+    return StepReward.soft(factor * duration_s) if kind == 1 else StepReward.strict(factor * duration_s)
+
+
+def deadline_summary(result: SimulationResult, jobs: Iterable[Job], rewards: DrawnRewards) -> dict[str, Any]:
+    """Of the jobs that were simulated: SLO jobs, those of them that ended, and the weighted miss rate (C20).
+
+    Jobs that have not ended count where their last deadline is over, as missed; the others do not count.
+    """
+    end_s = result.rounds[-1].now_s + result.round_s if result.rounds else 0.0
+    jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
+    earned, ended = [], 0
+    for job in jobs:
+        reward = rewards(job) if job.id in jct_s else None
+        if reward is None:
+            continue
+        taken_s = jct_s[job.id]
+        ended += isfinite(taken_s)
+        if isfinite(taken_s) or job.submit_s + reward.last_s <= end_s:
+            earned.append(reward.at(taken_s if isfinite(taken_s) else inf))
+    rate = weighted_miss_rate(earned) if earned else None
+    return {"deadlines": {"jobs": len(earned), "completed": ended, "weighted_miss_rate": rate}}

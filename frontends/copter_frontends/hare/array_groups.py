@@ -1,0 +1,182 @@
+"""Named groups of arrays that Hare's compiled passes over jobs take, instead of two dozen parameters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class JobRows(NamedTuple):
+    """What a job's own rows are made of (docs/hare.md, HR4 to HR9); attributes as in :class:`.Relaxation`.
+
+    Attributes
+    ----------
+    first : int64 array (N,)
+    start, parallel : float64 arrays (N, L)
+    alpha : float64 array (N, G)
+    weight, excess : float64 arrays (N,)
+    """
+
+    first: Ints
+    start: Floats
+    parallel: Floats
+    alpha: Floats
+    weight: Floats
+    excess: Floats
+
+
+class JobPoint(NamedTuple):
+    """A job's own part of an iterate, or of a step of it; attributes as in :class:`.Iterate`.
+
+    Attributes
+    ----------
+    v, z : float64 arrays (N, L, G)
+    slack : float64 array (2, N, L)
+    excess : float64 array (4, N)
+    """
+
+    v: Floats
+    z: Floats
+    slack: Floats
+    excess: Floats
+
+
+class Eliminated(NamedTuple):
+    """What a factorisation keeps of each job's eliminated rows (HR13 to HR15).
+
+    Attributes
+    ----------
+    ratio, inverse : float64 arrays (N, L, G)
+        v / z and 1 / z, zero where there is no column.
+    row : float64 array (4, N, L)
+        d^s, 1 / mu, 1 / r and the mean of alpha of HR13.
+    inner : float64 array (N, 4)
+        S, the weighted mean start, H, the residual of HR6.
+    """
+
+    ratio: Floats
+    inverse: Floats
+    row: Floats
+    inner: Floats
+
+
+class WantedProducts(NamedTuple):
+    """Complementarity products that a direction aims at.
+
+    Attributes
+    ----------
+    v : float64 array (N, L, G)
+    slack : float64 array (N, L)
+    excess : float64 array (2, N)
+    """
+
+    v: Floats
+    slack: Floats
+    excess: Floats
+
+
+class ChunkList(NamedTuple):
+    """Chunks in the order in which they are placed.
+
+    Attributes
+    ----------
+    order, job, rounds, offset : int64 arrays (B,)
+        Chunks in their order; job and rounds of each chunk; where its tasks begin.
+    """
+
+    order: Ints
+    job: Ints
+    rounds: Ints
+    offset: Ints
+
+
+class TaskTimes(NamedTuple):
+    """Tasks of each job's round and their seconds.
+
+    Attributes
+    ----------
+    tasks : int64 array (N,)
+    train, sync : float64 arrays (N, G)
+    """
+
+    tasks: Ints
+    train: Floats
+    sync: Floats
+
+
+class FreeTimes(NamedTuple):
+    """When GPUs are free, sorted within each type.
+
+    Attributes
+    ----------
+    times : float64 array (GPUs,)
+    gpu : int64 array (GPUs,)
+        Number of the GPU that is free at that time.
+    first, end : int64 arrays (G,)
+        Type g is at [first[g], end[g]).
+    """
+
+    times: Floats
+    gpu: Ints
+    first: Ints
+    end: Ints
+
+
+class Tasks(NamedTuple):
+    """Planned tasks, for the executor.
+
+    Attributes
+    ----------
+    order : int64 array (T,)
+        By planned start.
+    chunk, job, gpu : int64 arrays (T,)
+    hold_s, whole_s : float64 arrays (T,)
+        Seconds on the GPU, and until synchronised.
+    """
+
+    order: Ints
+    chunk: Ints
+    job: Ints
+    gpu: Ints
+    hold_s: Floats
+    whole_s: Floats
+
+
+class Switching(NamedTuple):
+    """What a switch to each job costs, and the memory for kept models.
+
+    Attributes
+    ----------
+    hit_s, miss_s : float64 arrays (N,)
+        Seconds where the model is still on the GPU, and where it is not.
+    sizes : float64 array (N, 2)
+        Megabytes while running, and kept.
+    capacity : float64 array (GPUs,)
+        Megabytes.
+    """
+
+    hit_s: Floats
+    miss_s: Floats
+    sizes: Floats
+    capacity: Floats
+
+
+class ExecutionCounts(NamedTuple):
+    """What is counted while tasks are carried out; written.
+
+    Attributes
+    ----------
+    completion_s, spent_s : float64 arrays (N,)
+        When each job ends; seconds spent on switches.
+    switches, hits : int64 arrays (N,)
+    """
+
+    completion_s: Floats
+    switches: Ints
+    hits: Ints
+    spent_s: Floats

@@ -1,0 +1,39 @@
+"""What Hare's round-based policies know of each job: its weight, and how long it takes on each GPU type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from copter_frontends.hare.speeds import Speeds
+from copter_frontends.vocabulary import Job
+
+LEAST_LEFT = 1e-4  # of a job, below which its remaining work is not taken
+
+
+@dataclass(frozen=True, slots=True)
+class JobBook:
+    """Facts of jobs, asked for by job.
+
+    Parameters
+    ----------
+    weights : mapping of job id to float
+        w_n; one where it is silent.
+    speeds : Speeds
+    """
+
+    weights: Mapping[str, float]
+    speeds: Speeds
+
+    def weight(self, job_id: str) -> float:
+        """w_n."""
+        return self.weights.get(job_id, 1.0)
+
+    def seconds_left(self, job: Job, progress: float) -> dict[str, float]:
+        """Seconds that a job still takes on each type that can run it."""
+        left = max(1.0 - progress, LEAST_LEFT)
+        return {kind: left * whole for kind, whole in self.speeds.seconds(job).items()}
+
+    def runs_on(self, job: Job, gpu_type: str) -> bool:
+        """Whether a type can run the job at all."""
+        return gpu_type in self.speeds.seconds(job)

@@ -1,0 +1,99 @@
+"""From the relaxation's solution to a whole schedule: an order of chunks, then list scheduling (Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from copter_frontends.hare.array_groups import ChunkList, FreeTimes, TaskTimes
+from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.instance import Floats, HareInstance, Ints
+from copter_frontends.hare.list_kernel import list_schedule
+from copter_frontends.hare.schedule import HareSchedule, gpu_type_of, timed
+from copter_frontends.vocabulary import InvalidJobError
+
+Rule = Literal["earliest_finish", "paper"]
+
+
+def middle_order(instance: HareInstance, chunks: Chunks, mean_busy_s: Floats) -> Ints:
+    """Chunks by their middle completion H_i (HR19); the chunks of a job stay in order.
+
+    Parameters
+    ----------
+    mean_busy_s : ndarray (N,)
+        M_n of the relaxation.
+    """
+    ell = instance.least_round_s()
+    middle = chunks.first_round + 0.5 * (chunks.rounds + 1)
+    key = mean_busy_s[chunks.job] + (middle - 0.5 * (instance.rounds[chunks.job] + 1)) * ell[chunks.job]
+    return np.lexsort((np.arange(len(chunks)), key)).astype(np.int64)
+
+
+def schedule_in_order(
+    instance: HareInstance,
+    chunks: Chunks,
+    order: Ints,
+    rule: Rule = "earliest_finish",
+    ready_s: Floats | None = None,
+    free_s: Floats | None = None,
+) -> HareSchedule:
+    """List scheduling: take the chunks in `order` and place their tasks one by one.
+
+    Parameters
+    ----------
+    order : ndarray (B,) of int
+        Every chunk once, a job's chunks in their own order.
+    rule : {"earliest_finish", "paper"}
+        Where a task goes: the GPU on which it would be synchronised first (ties: the faster type, then the GPU that was
+        idle for the shortest time), or the GPU that is free first, as Algorithm 1's line
+        12 prints it, however slow.
+    ready_s : ndarray (N,), optional
+        When each job may start, its arrival by default.
+    free_s : ndarray (GPUs,), optional
+        When each GPU is free, zero by default.
+
+    Raises
+    ------
+    InvalidJobError
+        If a job's later chunk stands before an earlier one, or an unknown rule is asked for.
+    """
+    if rule not in ("earliest_finish", "paper"):
+        raise InvalidJobError(f"rule is {rule!r}, must be 'earliest_finish' or 'paper'")
+    _check_order(chunks, order)
+    tasks = instance.tasks[chunks.job]
+    offset = np.concatenate(([0], np.cumsum(tasks)))
+    total = int(offset[-1])
+    start, where = np.zeros(total), np.zeros(total, dtype=np.int64)
+    ready = (instance.arrival_s if ready_s is None else np.maximum(ready_s, instance.arrival_s)).copy()
+    times, gpu = _sorted_free(instance, free_s)
+    first = instance.first_gpu
+    list_schedule(
+        ChunkList(order, chunks.job, chunks.rounds, offset[:-1]),
+        TaskTimes(instance.tasks, instance.train_s, instance.sync_s),
+        ready,
+        FreeTimes(times, gpu, first, first + instance.gpus),
+        rule == "paper",
+        start,
+        where,
+    )
+    chunk = np.repeat(np.arange(len(chunks)), tasks)
+    return timed(instance, chunks, chunk, where, start, ready)
+
+
+def _sorted_free(instance: HareInstance, free_s: Floats | None) -> tuple[Floats, Ints]:
+    """Free times and GPU numbers, sorted within each type."""
+    count = int(instance.gpus.sum())
+    free = np.zeros(count) if free_s is None else np.array(free_s, dtype=np.float64)
+    order = np.lexsort((np.arange(count), free, gpu_type_of(instance)))
+    return free[order], order.astype(np.int64)
+
+
+def _check_order(chunks: Chunks, order: Ints) -> None:
+    place = np.empty(len(chunks), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    same = chunks.job[1:] == chunks.job[:-1]
+    wrong = np.flatnonzero(same & (place[1:] < place[:-1]))
+    if len(wrong):
+        b = int(wrong[0])
+        raise InvalidJobError(f"the order puts chunk {b + 1} of job {chunks.job[b]} before chunk {b}, which it needs")

@@ -1,0 +1,87 @@
+"""Drafts of one plan: what jobs wish for and what they have, as servers of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from copter_frontends.hops.draft import Draft, Shares
+from copter_frontends.hops.formulation import NONE, Wish
+from copter_frontends.hops.job_book import JobBook
+from copter_frontends.hops.offers import PACKED, SPREAD, Offers
+from copter_frontends.hops.server_groups import ServerGroups
+from copter_frontends.hops.shim import fill
+from copter_frontends.vocabulary import Allocation, Job
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """Makes wishes and drafts from what is known when a plan is made.
+
+    Parameters
+    ----------
+    groups : ServerGroups
+    book : JobBook
+    jobs : mapping of job id to Job
+    held : mapping of job id to Allocation
+        What jobs have now.
+    weight : mapping of job id to float
+        Priority weights of the jobs with offers.
+    stay_bonus : float
+        As for :class:`.HopsPolicy`.
+    """
+
+    groups: ServerGroups
+    book: JobBook
+    jobs: Mapping[str, Job]
+    held: Mapping[str, Allocation]
+    weight: Mapping[str, float]
+    stay_bonus: float
+
+    def wish(self, job: str) -> Wish:
+        """A job's wish for this plan."""
+        offers = self.book.offers[job]
+        return Wish(offers, self.weight[job], self.present_column(offers, self.held.get(job)))
+
+    def draft(self, kept: Mapping[str, Allocation]) -> Draft:
+        """A draft in which these jobs have their GPUs."""
+        index = self.groups.index
+        held = {job: tuple(sorted((index[node], gpus) for node, gpus in each.nodes)) for job, each in self.held.items()}
+        book, groups = self.book, self.groups
+
+        def slowdown(job: str, group: int, gpus: int, nodes: int) -> float:
+            return book.slowdown(self.jobs[job], groups, group, gpus, nodes)
+
+        draft = Draft(groups, groups.size, held, slowdown, self.stay_bonus)
+        draft.admit({job: self.wish(job) for job in kept if job in book.offers})
+        for job in kept:
+            draft.hold(job, held[job])
+        return draft
+
+    def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
+        """The plan that jobs have now, filled up, where that is worth more than the draft."""
+        pinned.admit({job: each for job, each in draft.wishes.items() if job not in pinned.wishes})
+        for job in draft.wishes:
+            had = draft.held.get(job)
+            if had is not None and job not in pinned.placed:
+                kind = PACKED if len(had) == 1 else SPREAD
+                pinned.put(job, kind, sum(count for _, count in had), had)
+        if pinned.value <= draft.value:
+            return None
+        fill(pinned)
+        return pinned
+
+    def present_column(self, offers: Offers, held: Allocation | None) -> int:
+        """Column of what a job has; -1 where it has nothing, or servers of several groups."""
+        if held is None:
+            return NONE
+        groups = {int(self.groups.group[self.groups.index[node]]) for node, _ in held.nodes}
+        if len(groups) != 1:
+            return NONE
+        return offers.at(PACKED if len(held.nodes) == 1 else SPREAD, groups.pop(), held.gpus)
+
+    def allocation(self, shares: Shares) -> Allocation:
+        """Servers of a draft as an allocation."""
+        kind = self.groups.groups[int(self.groups.group[shares[0][0]])].gpu_type
+        nodes = tuple(sorted([(self.groups.ids[server], gpus) for server, gpus in shares]))
+        return Allocation(kind, sum([gpus for _, gpus in shares]), nodes)

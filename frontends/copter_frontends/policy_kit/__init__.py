@@ -1,0 +1,43 @@
+"""What every policy does, once: the edit clock, making room, start, stop and move, the gap, nodes, throughputs."""
+
+from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, requested_gpus
+from copter_frontends.policy_kit.choice import Choice, Wanted
+from copter_frontends.policy_kit.edit_clock import EditClock
+from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
+from copter_frontends.policy_kit.node_inventory import NodeInventory
+from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_changes
+from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
+from copter_frontends.policy_kit.round_policy import RoundPolicy
+from copter_frontends.policy_kit.service import Service
+from copter_frontends.policy_kit.session_holder import SessionHolder
+from copter_frontends.policy_kit.throughputs import (
+    GoodputThroughputs,
+    Throughputs,
+    ThroughputTable,
+    representative_throughputs,
+)
+
+__all__ = [
+    "OPTIMAL_GAP",
+    "CanRun",
+    "Choice",
+    "EditClock",
+    "GoodputThroughputs",
+    "NodeInventory",
+    "PlanChanges",
+    "RoundPolicy",
+    "RunsWith",
+    "Service",
+    "SessionHolder",
+    "ThroughputTable",
+    "Throughputs",
+    "Wanted",
+    "anywhere",
+    "jobs_on",
+    "jobs_to_stop",
+    "plan_changes",
+    "relative_gap",
+    "representative_throughputs",
+    "requested_gpus",
+    "status_of",
+]

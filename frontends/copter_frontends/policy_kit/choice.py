@@ -1,0 +1,34 @@
+"""What a policy's rule hands over to be placed on nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from copter_frontends.vocabulary import PlanStatus
+
+Wanted = dict[str, tuple[str, int]]
+"""GPU type and number of GPUs by job id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a policy decided for a round, before nodes.
+
+    Attributes
+    ----------
+    wanted : dict of job id to (GPU type, GPUs)
+        Within each type's capacity, pinned jobs left out.
+    objective, bound, fractional_jobs, prices, status
+        As in :class:`~copter_frontends.vocabulary.Plan`; the objective is the GPUs in use where None is given.
+    timings : mapping of str to float
+        Seconds of the stages ``solve`` and ``shim``.
+    """
+
+    wanted: Wanted
+    objective: float | None = None
+    bound: float | None = None
+    fractional_jobs: int = 0
+    prices: Mapping[str, float] = field(default_factory=dict)
+    status: PlanStatus = PlanStatus.FEASIBLE
+    timings: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,96 @@
+"""Free GPUs of one type, node by node, for jobs that never move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Shares = tuple[tuple[str, int], ...]
+
+
+class FreeGpus:
+    """The free GPUs of the nodes of one type.
+
+    A job within a node goes to the fullest node that has room (best fit); a larger one takes whole free nodes, and its
+    remainder the fullest node with room. Ties go to the node that was added first.
+    """
+
+    def __init__(self, gpus_per_node: int) -> None:
+        self._gpus_per_node = gpus_per_node
+        self._free: dict[str, int] = {}
+        # By number of free GPUs: node id -> None, in order of arrival there.
+        self._by_free: list[dict[str, None]] = [{} for _ in range(gpus_per_node + 1)]
+
+    @property
+    def nodes(self) -> Iterable[str]:
+        """Ids of the nodes, oldest first."""
+        return self._free.keys()
+
+    @property
+    def count(self) -> int:
+        """Number of nodes."""
+        return len(self._free)
+
+    @property
+    def gpus(self) -> int:
+        """Free GPUs."""
+        return sum(free * len(nodes) for free, nodes in enumerate(self._by_free))
+
+    def __contains__(self, node: str) -> bool:
+        return node in self._free
+
+    def free_on(self, node: str) -> int:
+        """Free GPUs of one node."""
+        return self._free[node]
+
+    def add(self, node: str) -> None:
+        """Add an empty node."""
+        self._free[node] = self._gpus_per_node
+        self._by_free[self._gpus_per_node][node] = None
+
+    def drop(self, node: str) -> None:
+        """Take a node out, whatever runs on it."""
+        del self._by_free[self._free.pop(node)][node]
+
+    def take(self, shares: Shares) -> None:
+        """Take these GPUs; the caller has seen that they are free."""
+        for node, gpus in shares:
+            self._set(node, self._free[node] - gpus)
+
+    def give(self, shares: Shares) -> None:
+        """Give these GPUs back; nodes that are gone are passed over."""
+        for node, gpus in shares:
+            if node in self._free:
+                self._set(node, self._free[node] + gpus)
+
+    def find(self, gpus: int) -> Shares | None:
+        """Find room for a job on the fewest nodes possible, sorted by node id; None if there is none."""
+        whole, rest = divmod(gpus, self._gpus_per_node)
+        empty = self._by_free[self._gpus_per_node]
+        if len(empty) < whole:
+            return None
+        shares = [(node, self._gpus_per_node) for node, _ in zip(empty, range(whole), strict=False)]
+        if rest:
+            taken = {node for node, _ in shares}
+            fits = (node for nodes in self._by_free[rest:] for node in nodes if node not in taken)
+            fullest = next(fits, None)
+            if fullest is None:
+                return None
+            shares.append((fullest, rest))
+        return tuple(sorted(shares))
+
+    def find_anywhere(self, gpus: int) -> Shares | None:
+        """Find room wherever it is, on the nodes with most of it first, sorted by node id; None if there is none."""
+        shares: list[tuple[str, int]] = []
+        left = gpus
+        for free in range(self._gpus_per_node, 0, -1):
+            for node in self._by_free[free]:
+                if left == 0:
+                    return tuple(sorted(shares))
+                shares.append((node, min(free, left)))
+                left -= shares[-1][1]
+        return tuple(sorted(shares)) if left == 0 else None
+
+    def _set(self, node: str, free: int) -> None:
+        del self._by_free[self._free[node]][node]
+        self._free[node] = free
+        self._by_free[free][node] = None

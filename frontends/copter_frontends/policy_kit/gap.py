@@ -1,0 +1,27 @@
+"""The gap that every policy reports, and when a plan counts as optimal."""
+
+from __future__ import annotations
+
+from copter_frontends.vocabulary import PlanStatus
+
+OPTIMAL_GAP = 1e-6
+"""Largest gap of a plan that is called optimal."""
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """max(bound - objective, 0) / (1 + |objective| + |bound|): the engine's F8 for a maximisation.
+
+    Parameters
+    ----------
+    objective, bound : float
+        Value of the plan, and an upper bound on the value of any plan, in the units in which the LP is solved. A
+        policy whose LP is scaled gives both times its scale, so that the 1 means the same as in the engine.
+    """
+    return max(bound - objective, 0.0) / (1.0 + abs(objective) + abs(bound))
+
+
+def status_of(gap: float, solved: bool, kept: bool = False) -> PlanStatus:
+    """Status of a plan with this gap; `solved` says whether its LP was solved, `kept` whether it is the last plan."""
+    if kept:
+        return PlanStatus.KEPT_PREVIOUS
+    return PlanStatus.OPTIMAL if solved and gap <= OPTIMAL_GAP else PlanStatus.FEASIBLE

@@ -1,0 +1,174 @@
+"""The same LPs solved by HiGHS, cold once and then warm, for a comparison with copter's own figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from copter import Model, Solution
+from copter.interop.highs import HighsMirror
+
+
+class HasModel(Protocol):
+    """A formulation."""
+
+    @property
+    def model(self) -> Model:
+        """The LP of the last round."""
+
+
+class HasLp(Protocol):
+    """A policy that solves an LP each round: what a comparison looks at."""
+
+    last_solution: Solution | None
+    last_lp_s: float
+    observers: list[Callable[[], object]]
+
+    @property
+    def variables(self) -> int:
+        """Columns of the LP."""
+
+    @property
+    def formulation(self) -> HasModel:
+        """What holds the LP's model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRound:
+    """One round's LP solved by both; seconds are wall clock, edits included.
+
+    `highs_cold_s` is NaN but for the round of the cold solve; `highs_start` says what HiGHS started from: nothing
+    (cold), its own last basis (warm), or copter's vertex where its cold solve had not ended in time (given).
+    """
+
+    round: int
+    variables: int
+    copter_s: float
+    highs_warm_s: float
+    highs_cold_s: float
+    highs_start: str
+    highs_status: str
+    objective_rel_diff: float
+
+
+class HighsComparison:
+    """Watches a policy; solves every k-th round's LP with HiGHS too, in the round itself, its time not counted.
+
+    HiGHS is used as fast as it honestly can be: rows and columns added and deleted and costs changed in place, its
+    basis kept. Its cold solve (interior point with crossover, which is its fastest here) runs once, on the first
+    compared round, within the time limit; where it does not end, copter's vertex is handed over as the first basis.
+
+    Parameters
+    ----------
+    policy : HasLp
+    every : int
+        Rounds between two comparisons.
+    time_limit_s : float
+        Of one HiGHS solve.
+    skip : int
+        Rounds to let pass first (a warm-up).
+    """
+
+    def __init__(self, policy: HasLp, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
+        self.policy, self.every, self.time_limit_s, self.skip = policy, every, time_limit_s, skip
+        self.rounds: list[ComparedRound] = []
+        self.cold_limit_hit = False
+        self._seen = 0
+        self._mirror: HighsMirror | None = None
+        self._model: object = None
+        policy.observers.append(self.observe)
+
+    def observe(self) -> None:
+        """Take a round in; compare it if it is its turn."""
+        index, self._seen = self._seen, self._seen + 1
+        if index >= self.skip and (index - self.skip) % self.every == 0:
+            self.compare(index - self.skip)
+
+    def compare(self, index: int) -> ComparedRound | None:
+        """Solve the policy's last LP with HiGHS and write the round down; None before the first plan."""
+        policy = self.policy
+        if policy.last_solution is None or policy.variables == 0:
+            return None
+        cold = self._mirror is None or self._model is not policy.formulation.model
+        if cold:
+            self._model = policy.formulation.model
+            self._mirror = HighsMirror(policy.formulation.model, primal=self.every == 1)
+        assert self._mirror is not None
+        result = self._cold(index) if cold else self._warm(index, "warm")
+        self.rounds.append(result)
+        return result
+
+    def _cold(self, index: int) -> ComparedRound:
+        assert self._mirror is not None
+        edit_s = self._mirror.update()
+        run = self._mirror.run(self.time_limit_s, edit_s, solver="ipm")
+        if run.optimal:
+            return self._written(index, run.objective, np.nan, edit_s + run.solve_s, "cold", run.status)
+        self.cold_limit_hit = True
+        assert self.policy.last_solution is not None
+        self._mirror.start_from(self.policy.last_solution)
+        given = self._mirror.run(self.time_limit_s, 0.0, solver="simplex")
+        return self._written(index, given.objective, np.nan, edit_s + run.solve_s, "given", given.status)
+
+    def _warm(self, index: int, start: str) -> ComparedRound:
+        assert self._mirror is not None
+        edit_s = self._mirror.update()
+        run = self._mirror.run(self.time_limit_s, edit_s, solver="simplex")
+        return self._written(index, run.objective, edit_s + run.solve_s, np.nan, start, run.status)
+
+    def _written(
+        self, index: int, objective: float, warm_s: float, cold_s: float, start: str, status: str
+    ) -> ComparedRound:
+        solution = self.policy.last_solution
+        assert solution is not None
+        return ComparedRound(
+            round=index,
+            variables=self.policy.variables,
+            copter_s=self.policy.last_lp_s,
+            highs_warm_s=warm_s,
+            highs_cold_s=cold_s,
+            highs_start=start,
+            highs_status=status,
+            objective_rel_diff=abs(solution.objective - objective) / (1.0 + abs(objective)),
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """One dictionary a compared round; None where HiGHS was not run that way."""
+        rows = [asdict(row) for row in self.rounds]
+        return [{key: None if value != value else value for key, value in row.items()} for row in rows]
+
+    def summary(self) -> dict[str, Any]:
+        """Medians and ratios over the compared rounds."""
+        warm = [row for row in self.rounds if np.isfinite(row.highs_warm_s)]
+        cold = [row for row in self.rounds if np.isfinite(row.highs_cold_s)]
+        warm_s = np.array([row.highs_warm_s for row in warm])
+        ratios = np.array([row.highs_warm_s / row.copter_s for row in warm])
+        best = np.array([min([row.highs_warm_s, *(c.highs_cold_s for c in cold)]) / row.copter_s for row in warm])
+        return {
+            "compared_rounds": len(self.rounds),
+            "every": self.every,
+            "warm_s": spread(warm_s),
+            "warm_over_copter": spread(ratios),
+            "faster_of_warm_and_cold_over_copter": spread(best),
+            "cold_s": cold[0].highs_cold_s if cold else None,
+            "cold_over_copter": cold[0].highs_cold_s / cold[0].copter_s if cold else None,
+            "cold_time_limit_hit": self.cold_limit_hit,
+            "not_optimal": sum(row.highs_status != "Optimal" for row in self.rounds),
+            "objective_rel_diff_max": max(
+                (row.objective_rel_diff for row in self.rounds if row.highs_status == "Optimal"), default=None
+            ),
+        }
+
+
+def spread(values: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float | None]:
+    """p50, p99 and max; None where there are no values."""
+    if len(values) == 0:
+        return {"p50": None, "p99": None, "max": None}
+    return {
+        "p50": float(np.median(values)),
+        "p99": float(np.percentile(values, 99)),
+        "max": float(values.max()),
+    }

@@ -1,0 +1,162 @@
+"""The nodes of a cluster with their free GPUs, for policies that place their jobs themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from copter_frontends.policy_kit.free_gpus import FreeGpus, Shares
+from copter_frontends.vocabulary import (
+    Allocation,
+    CapacityInUseError,
+    Cluster,
+    InvalidClusterError,
+    InvalidJobError,
+    UnknownGpuTypeError,
+)
+
+
+class NodeInventory:
+    """Nodes by GPU type, and what is free on them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._node_gpus = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
+        self._free = {name: FreeGpus(gpus) for name, gpus in self._node_gpus.items()}
+        for node in cluster.nodes.values():
+            self._free[node.gpu_type].add(node.id)
+        self._made = dict.fromkeys(self._node_gpus, 0)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """GPU types, in the cluster's order."""
+        return tuple(self._free)
+
+    def node_gpus(self, gpu_type: str) -> int:
+        """GPUs of a node of this type."""
+        return self._node_gpus[gpu_type]
+
+    def capacity(self, gpu_type: str) -> int:
+        """GPUs of a type."""
+        return self._free[gpu_type].count * self._node_gpus[gpu_type]
+
+    def free(self, gpu_type: str) -> int:
+        """Free GPUs of a type."""
+        return self._free[gpu_type].gpus
+
+    def node_ids(self, gpu_type: str) -> list[str]:
+        """Ids of the nodes of a type, oldest first."""
+        return list(self._free[gpu_type].nodes)
+
+    def free_by_node(self, gpu_type: str) -> dict[str, int]:
+        """Free GPUs of each node of a type, oldest node first."""
+        free = self._free[gpu_type]
+        return {node: free.free_on(node) for node in free.nodes}
+
+    def has(self, gpu_type: str, node: str) -> bool:
+        """Whether a node of this id is of this type."""
+        return node in self._free[gpu_type]
+
+    def find(self, gpu_type: str, gpus: int, split: bool = False) -> Shares | None:
+        """Room for a job on the fewest nodes possible; with `split` also over more, where it is free only there."""
+        free = self._free[gpu_type]
+        shares = free.find(gpus)
+        return free.find_anywhere(gpus) if shares is None and split else shares
+
+    def take(self, allocation: Allocation) -> None:
+        """Take GPUs that are free."""
+        self._free[allocation.gpu_type].take(allocation.nodes)
+
+    def give(self, allocation: Allocation) -> None:
+        """Give GPUs back; nodes that are gone are passed over."""
+        self._free[allocation.gpu_type].give(allocation.nodes)
+
+    def short_of(self, allocation: Allocation) -> list[str]:
+        """Nodes of an allocation on which its GPUs are not free."""
+        free = self._free[allocation.gpu_type]
+        return [node for node, gpus in allocation.nodes if free.free_on(node) < gpus]
+
+    def require_free(self, job_id: str, allocation: Allocation, held: Iterable[Allocation]) -> None:
+        """CapacityInUseError if an allocation does not fit next to others that cannot be moved."""
+        used: dict[str, int] = {}
+        for other in held:
+            for node, gpus in other.nodes:
+                used[node] = used.get(node, 0) + gpus
+        size = self._node_gpus[allocation.gpu_type]
+        short = [node for node, gpus in allocation.nodes if used.get(node, 0) + gpus > size]
+        if short:
+            raise CapacityInUseError(f"cannot pin job {job_id!r}: other jobs use the GPUs of {', '.join(short)}")
+
+    # Nodes come and go ----------------------------------------------------------------------------------------------
+
+    def add(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Add `count` GPUs of a known type as whole nodes, named or not."""
+        names = self._whole_nodes(gpu_type, count, nodes)
+        known = [name for name in names if any(name in free for free in self._free.values())]
+        if known:
+            raise InvalidClusterError(f"cannot add nodes that are there already: {', '.join(known)}")
+        for name in names or self._new_names(gpu_type, count // self._node_gpus[gpu_type]):
+            self._free[gpu_type].add(name)
+
+    def choose(self, gpu_type: str, count: int, nodes: Iterable[str], pinned: Collection[str]) -> list[str]:
+        """Ids of the nodes that make up `count` GPUs: the named ones, or the emptiest, newest first; nothing changes.
+
+        CapacityInUseError if there are not so many, or pinned jobs are on them.
+        """
+        names = self._whole_nodes(gpu_type, count, nodes)
+        free = self._free[gpu_type]
+        have = list(free.nodes)
+        if count > self.capacity(gpu_type):
+            raise CapacityInUseError(f"cannot take {count} {gpu_type!r} GPUs away: there are {self.capacity(gpu_type)}")
+        missing = [name for name in names if name not in free]
+        if missing:
+            raise InvalidClusterError(f"cannot remove {gpu_type!r} nodes that are not there: {', '.join(missing)}")
+        if not names:
+            movable = [name for name in reversed(have) if name not in pinned]
+            names = sorted(movable, key=free.free_on, reverse=True)[: count // self._node_gpus[gpu_type]]
+        stuck = [name for name in names if name in pinned]
+        if stuck or len(names) * self._node_gpus[gpu_type] < count:
+            raise CapacityInUseError(
+                f"cannot take {count} {gpu_type!r} GPUs away: pinned jobs use {', '.join(stuck) or 'the rest'}; "
+                "unpin them first"
+            )
+        return names
+
+    def drop(self, gpu_type: str, names: Iterable[str]) -> None:
+        """Take nodes out."""
+        for name in names:
+            self._free[gpu_type].drop(name)
+
+    def check(self, job_id: str, allocation: Allocation) -> None:
+        """InvalidClusterError or InvalidJobError unless an allocation names nodes that are there and adds up."""
+        self._whole_nodes(allocation.gpu_type, 0, ())
+        missing = [node for node, _ in allocation.nodes if node not in self._free[allocation.gpu_type]]
+        if missing:
+            raise InvalidClusterError(
+                f"cannot pin job {job_id!r}: no {allocation.gpu_type!r} node is named {', '.join(missing)}"
+            )
+        if sum(gpus for _, gpus in allocation.nodes) != allocation.gpus:
+            raise InvalidJobError(f"cannot pin job {job_id!r}: the nodes of {allocation} do not add up to its GPUs")
+
+    def _whole_nodes(self, gpu_type: str, count: int, nodes: Iterable[str]) -> list[str]:
+        if gpu_type not in self._node_gpus:
+            known = ", ".join(sorted(self._node_gpus))
+            raise UnknownGpuTypeError(f"unknown GPU type {gpu_type!r}; the cluster has: {known}")
+        size, names = self._node_gpus[gpu_type], list(dict.fromkeys(nodes))
+        if count < 0 or count % size or (names and len(names) * size != count):
+            named = f" ({len(names)} nodes are named)" if names else ""
+            raise InvalidClusterError(f"{count} {gpu_type!r} GPUs{named} are not whole nodes of {size}")
+        return names
+
+    def _new_names(self, gpu_type: str, count: int) -> list[str]:
+        names: list[str] = []
+        while len(names) < count:
+            name = f"{gpu_type}-{self._made[gpu_type]}"
+            self._made[gpu_type] += 1
+            if name not in self._free[gpu_type]:
+                names.append(name)
+        return names

@@ -1,0 +1,251 @@
+"""The base of policies that place their jobs themselves: jobs, nodes, pins, service, and the plan's bookkeeping."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from time import perf_counter
+from typing import Any
+
+from copter_frontends.goodput.job_facts import check_facts
+from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
+from copter_frontends.policy_kit.choice import Choice
+from copter_frontends.policy_kit.gap import relative_gap
+from copter_frontends.policy_kit.node_inventory import NodeInventory
+from copter_frontends.policy_kit.plan_changes import plan_changes
+from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
+from copter_frontends.policy_kit.service import Service
+from copter_frontends.vocabulary import (
+    Allocation,
+    Cluster,
+    DuplicateJobError,
+    InvalidJobError,
+    Job,
+    Plan,
+    UnknownJobError,
+)
+
+
+class RoundPolicy(ABC):
+    """A scheduling policy but for its rule, which a subclass gives as :meth:`choose`.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Read, never changed.
+    round_s : float
+        Seconds between plans.
+    can_run : callable (job, GPU type, GPUs) -> bool, optional
+        Says where a job can run at all; by default anywhere.
+
+    Attributes
+    ----------
+    jobs : dict of job id to Job
+        In the order of the calls of :meth:`add_job`.
+    held, pins : dict of job id to Allocation
+        What jobs have now, and what they must keep.
+    service : dict of job id to Service
+    """
+
+    def __init__(self, cluster: Cluster, round_s: float, can_run: CanRun | None = None) -> None:
+        self.round_s = round_s
+        self.nodes = NodeInventory(cluster)
+        self.jobs: dict[str, Job] = {}
+        self.held: dict[str, Allocation] = {}
+        self.pins: dict[str, Allocation] = {}
+        self.service: dict[str, Service] = {}
+        self._can_run = can_run or anywhere
+        self._order: dict[str, tuple[float, int]] = {}
+        self._arrivals = 0
+        self._planned: dict[str, Allocation] = {}
+        self._last_plan_s: float | None = None
+
+    # The rule -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def choose(self, now_s: float, deadline_s: float) -> Choice:
+        """Say which of the jobs without a pin get GPUs in the round that starts at `now_s`, and which."""
+
+    def sizes(self, job: Job) -> Iterable[int]:
+        """GPUs that a job may be given; one of them must run somewhere for the job to be accepted."""
+        return (requested_gpus(job),)
+
+    def queue(self) -> list[str]:
+        """Ids of the jobs by submission, ties in the order of arrival."""
+        return sorted(self.jobs, key=self._order.__getitem__)
+
+    def room(self) -> dict[str, int]:
+        """GPUs of each type that no pinned job has."""
+        left = {kind: self.nodes.capacity(kind) for kind in self.nodes.types}
+        for pin in self.pins.values():
+            left[pin.gpu_type] -= pin.gpus
+        return left
+
+    def can_run(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether a job runs at all on so many GPUs of a type."""
+        return self._can_run(job, gpu_type, gpus)
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> None:
+        """Queue a job. DuplicateJobError if the id is known, InvalidJobError if it fits nowhere in the cluster."""
+        if job.id in self.jobs:
+            raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
+        sizes = list(self.sizes(job))
+        if not any(self.fits_empty(job, kind, gpus) for kind in self.nodes.types for gpus in sizes):
+            there = ", ".join(f"{kind}: {self.nodes.capacity(kind)}" for kind in self.nodes.types)
+            wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
+            raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
+        self.jobs[job.id] = job
+        self.service[job.id] = Service()
+        self._order[job.id] = (job.submit_s, self._arrivals)
+        self._arrivals += 1
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """Take in ``progress``; check the id and what else changed (:func:`.check_facts`)."""
+        self.job(job_id)
+        check_facts(job_id, what_changed)
+        if what_changed.get("progress") is not None:
+            self.service[job_id].progress = float(what_changed["progress"])
+
+    def remove_job(self, job_id: str) -> None:
+        """Forget a job and free its GPUs. UnknownJobError if the id is not known."""
+        self.job(job_id)
+        self.release(job_id)
+        self.pins.pop(job_id, None)
+        self._planned.pop(job_id, None)
+        del self.jobs[job_id], self._order[job_id], self.service[job_id]
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Add `count` GPUs of a known type as whole nodes, named or not."""
+        self.nodes.add(gpu_type, count, nodes)
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Take `count` GPUs of a type away as whole nodes: those named, or else the emptiest, newest first.
+
+        Jobs on them go back to their place in the queue. CapacityInUseError if a pinned job is on one, or if there are
+        not so many GPUs.
+        """
+        pinned = {node for pin in self.pins.values() for node, _ in pin.nodes}
+        gone = set(self.nodes.choose(gpu_type, count, nodes, pinned))
+        for job_id in jobs_on(gone, self.held):
+            self.release(job_id)
+        self.nodes.drop(gpu_type, gone)
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on exactly this allocation until unpinned with None.
+
+        CapacityInUseError if pinned jobs use the GPUs, or, in a policy that does not preempt, any jobs do;
+        InvalidClusterError if they are not there.
+        """
+        self.job(job_id)
+        if allocation is None:
+            self.pins.pop(job_id, None)
+            return
+        self.nodes.check(job_id, allocation)
+        before = self.held.get(job_id)
+        self.release(job_id)
+        try:
+            self.make_room(job_id, allocation)
+        except Exception:
+            if before is not None:
+                self.hold(job_id, before)
+            raise
+        self.hold(job_id, allocation)
+        self.pins[job_id] = allocation
+
+    def make_room(self, job_id: str, allocation: Allocation) -> None:
+        """Free the GPUs of an allocation by stopping jobs that are not pinned; CapacityInUseError if pins hold them."""
+        for other in jobs_to_stop(self.nodes, job_id, [allocation], self.held, self.pins):
+            if self.nodes.short_of(allocation):
+                self.release(other)
+
+    # The round ----------------------------------------------------------------------------------------------------
+
+    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
+        """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose."""
+        self._serve(now_s)
+        begun = perf_counter()
+        kept = {j: held for j, held in self.held.items() if j not in self.pins and not self.jobs[j].preemptible}
+        self.pins.update(kept)
+        try:
+            choice = self.choose(now_s, deadline_s)
+            chosen = perf_counter()
+            self.settle(choice.wanted)
+        finally:
+            for job_id in kept:
+                del self.pins[job_id]
+        before, self._planned = self._planned, dict(self.held)
+        changes = plan_changes(before, self._planned)
+        value = float(sum(held.gpus for held in self.held.values())) if choice.objective is None else choice.objective
+        bound = value if choice.bound is None else choice.bound
+        stages = {"solve": chosen - begun, "shim": 0.0, **choice.timings}
+        return Plan(
+            allocations=dict(self._planned),
+            start=changes.start,
+            stop=changes.stop,
+            move=changes.move,
+            objective=value,
+            bound=bound,
+            gap=relative_gap(value, bound),
+            prices=choice.prices,
+            fractional_jobs=choice.fractional_jobs,
+            status=choice.status,
+            timings={**stages, "place": perf_counter() - chosen},
+        )
+
+    def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
+        """Give the wanted jobs nodes: unchanged ones keep theirs, then larger ones first, split only where they must.
+
+        Jobs that are neither wanted nor pinned lose their GPUs.
+        """
+        for job_id, held in list(self.held.items()):
+            if job_id not in self.pins and wanted.get(job_id) != (held.gpu_type, held.gpus):
+                self.release(job_id)
+        pending = [(job_id, *want) for job_id, want in wanted.items() if job_id not in self.held]
+        for job_id, gpu_type, gpus in sorted(pending, key=lambda job: -job[2]):
+            shares = self.nodes.find(gpu_type, gpus, split=True)
+            if shares is not None:
+                self.hold(job_id, Allocation(gpu_type, gpus, shares))
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def settle_as(self, chosen: Mapping[str, Allocation]) -> None:
+        """Give jobs the very nodes that were chosen; jobs that are neither chosen so nor pinned lose their GPUs."""
+        for job_id, held in list(self.held.items()):
+            if job_id not in self.pins and chosen.get(job_id) != held:
+                self.release(job_id)
+        for job_id, allocation in chosen.items():
+            if job_id not in self.held:
+                self.hold(job_id, allocation)
+
+    def job(self, job_id: str) -> Job:
+        """A job by its id; UnknownJobError."""
+        try:
+            return self.jobs[job_id]
+        except KeyError:
+            raise UnknownJobError(f"job {job_id!r} is not known: never added, or removed already") from None
+
+    def fits_empty(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether a job would fit on a type if nothing else ran."""
+        return gpus <= self.nodes.capacity(gpu_type) and self._can_run(job, gpu_type, gpus)
+
+    def hold(self, job_id: str, allocation: Allocation) -> None:
+        """Give a job GPUs that are free."""
+        self.nodes.take(allocation)
+        self.held[job_id] = allocation
+
+    def release(self, job_id: str) -> None:
+        """Take a job's GPUs back, if it has any."""
+        held = self.held.pop(job_id, None)
+        if held is not None:
+            self.nodes.give(held)
+
+    def _serve(self, now_s: float) -> None:
+        """Write down what jobs have had since the last plan."""
+        elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
+        self._last_plan_s = now_s
+        for job_id, had in self.service.items():
+            held = self.held.get(job_id) if job_id in self._planned else None
+            queued_s = min(elapsed_s, max(now_s - self.jobs[job_id].submit_s, 0.0))
+            had.serve(held.gpus if held is not None else 0, elapsed_s, queued_s)

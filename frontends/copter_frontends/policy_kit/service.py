@@ -1,0 +1,34 @@
+"""What a job has had so far: what queues that go by attained service or by waiting look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Service:
+    """What a job has had so far.
+
+    Attributes
+    ----------
+    executed_s, waiting_s : float
+        Seconds with GPUs, as seen at the plans, and seconds without since the job last had some (or was submitted).
+    gpu_s : float
+        GPUs times seconds held: the attained service of least-attained-service policies.
+    progress : float
+        Fraction of the job that is done, as far as the policy was told.
+    """
+
+    executed_s: float = 0.0
+    waiting_s: float = 0.0
+    gpu_s: float = 0.0
+    progress: float = 0.0
+
+    def serve(self, gpus: int, elapsed_s: float, queued_s: float) -> None:
+        """Count `elapsed_s` seconds with `gpus` GPUs or, without any, the `queued_s` seconds in the queue."""
+        if gpus:
+            self.executed_s += elapsed_s
+            self.waiting_s = 0.0
+            self.gpu_s += gpus * elapsed_s
+        else:
+            self.waiting_s += queued_s

@@ -1,0 +1,135 @@
+"""How fast jobs run: what policies ask, of a plain table or of the goodput model (docs/baselines.md, B1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, Protocol, runtime_checkable
+
+from copter.errors import InvalidDataError
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
+from copter_frontends.vocabulary import Cluster, Configuration, Job, configurations_of
+
+Unit = Literal["samples", "iterations"]
+TableEntry = float | Mapping[int, float]
+
+
+@runtime_checkable
+class Throughputs(Protocol):
+    """Progress per second of a job, in a unit that is the same for all GPU types of the job: samples or iterations."""
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Units per second on `gpus` GPUs of a type, over the fewest nodes possible; 0 where the job cannot run.
+
+        `progress` is the fraction of the job that is done, 0 to 1, for sources in which the rate changes with it.
+        """
+
+    def work(self, job: Job) -> float:
+        """All of a job's work, in the same unit."""
+
+
+class ThroughputTable:
+    """Throughputs read from a table.
+
+    Parameters
+    ----------
+    rates : mapping of job id, or application, to {GPU type: units per second}
+        An entry is a number, for the GPUs that the job requests (other counts scale in proportion), or a mapping of
+        GPUs to units per second (counts that are absent do not run). A type that is absent does not run the job. A
+        job's own id goes before its application.
+    work : mapping of job id, or application, to float, optional
+        Units of work. By default the job's `work_samples`.
+
+    Raises
+    ------
+    InvalidDataError
+        If a rate or a work is negative or not finite.
+    """
+
+    def __init__(self, rates: Mapping[str, Mapping[str, TableEntry]], work: Mapping[str, float] | None = None) -> None:
+        self._rates = {name: dict(row) for name, row in rates.items()}
+        self._work = dict(work or {})
+        for name, row in self._rates.items():
+            for gpu_type, entry in row.items():
+                for value in entry.values() if isinstance(entry, Mapping) else (entry,):
+                    _check(f"throughput of {name!r} on {gpu_type!r}", value)
+        for name, units in self._work.items():
+            _check(f"work of {name!r}", units)
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Units per second; InvalidDataError if the table has neither the job nor its application."""
+        row = self._rates.get(job.id, self._rates.get(job.application))
+        if row is None:
+            raise InvalidDataError(
+                f"the throughput table has no row for job {job.id!r}, nor for its application {job.application!r}"
+            )
+        entry = row.get(gpu_type, 0.0)
+        if isinstance(entry, Mapping):
+            return float(entry.get(gpus, 0.0))
+        return float(entry) * gpus / job.requested_gpus
+
+    def work(self, job: Job) -> float:
+        """Units of work; InvalidDataError if neither the table nor the job says."""
+        known = self._work.get(job.id, self._work.get(job.application, job.work_samples))
+        if known is None:
+            raise InvalidDataError(f"the work of job {job.id!r} is not known: give it in the table, or as work_samples")
+        return float(known)
+
+
+class GoodputThroughputs:
+    """Throughputs of a goodput model (docs/goodput.md), at the phase of training that a job is in.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Gives the GPUs of a node of each type, and so the nodes of an allocation. Read once.
+    model : GoodputSource
+    unit : {"samples", "iterations"}
+        Efficient samples, or iterations of the application's initial batch size.
+    """
+
+    def __init__(self, cluster: Cluster, model: GoodputSource, unit: Unit = "samples") -> None:
+        if unit not in ("samples", "iterations"):
+            raise InvalidDataError(f"unit is {unit!r}, must be 'samples' or 'iterations'")
+        self._per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
+        self._model = model
+        self._unit = unit
+        self._position = {configuration: at for at, configuration in enumerate(model.configurations)}
+        self._others: dict[Configuration, GoodputSource] = {}
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Units per second, before the application's slowdown."""
+        where = Configuration(math.ceil(gpus / self._per_node[gpu_type]), gpus, gpu_type)
+        at = self._position.get(where)
+        if at is not None and job.gpus is None:
+            goodput = row_of(self._model, job, progress)[at]
+        else:
+            goodput = row_of(self._other(where), job, progress)[0]
+        return float(goodput) / self._samples(job)
+
+    def work(self, job: Job) -> float:
+        """Units of work: the job's own, or its application's full training run."""
+        known = job.work_samples
+        return float(self._model.applications[job.application].work_samples if known is None else known) / (
+            self._samples(job)
+        )
+
+    def _samples(self, job: Job) -> float:
+        """Samples of one unit."""
+        return 1.0 if self._unit == "samples" else float(self._model.applications[job.application].init_batch_size)
+
+    def _other(self, where: Configuration) -> GoodputSource:
+        if where not in self._others:
+            self._others[where] = same_model_for(self._model, [where])
+        return self._others[where]
+
+
+def representative_throughputs(cluster: Cluster) -> GoodputThroughputs:
+    """Throughputs of the project's own representative jobs (docs/goodput.md)."""
+    return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))
+
+
+def _check(what: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise InvalidDataError(f"{what} is {value}, must be finite and >= 0")

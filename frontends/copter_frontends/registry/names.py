@@ -1,0 +1,40 @@
+"""Names of the policies, on their own so that ``--help`` imports nothing else."""
+
+from __future__ import annotations
+
+RIGID_NAMES = (
+    "fifo",
+    "gavel",
+    "gavel-max-min-fairness",
+    "gavel-makespan",
+    "gavel-finish-time-fairness",
+    "tiresias",
+    "srtf",
+    "yarn-cs",
+    "themis",
+    "shockwave",
+    "edf",
+    "3sigma",
+    "genie",
+)
+"""Baselines for jobs of fixed batch size and GPUs."""
+
+HARE_SCHEMES = {
+    "hare-gavel-fifo": "gavel_fifo",
+    "hare-srtf": "srtf",
+    "hare-homo": "sched_homo",
+    "hare-allox": "sched_allox",
+}
+"""Hare's opponents: the keys of :data:`copter_frontends.hare.opponents.RULES` by the policy's name."""
+
+BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-copter")
+"""The keys of :data:`copter_frontends.registry.baselines.BASELINES`."""
+
+DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
+"""Policies for jobs with deadlines; the command line draws some for them."""
+
+POLICY_NAMES = ("sia", "hadar", "hops", "hare", *HARE_SCHEMES, "chronus", *BASELINE_NAMES)
+"""The keys of :data:`copter_frontends.registry.policies.POLICIES`."""
+
+LP_NAMES = ("sia", "hadar", "hops")
+"""Policies that solve a linear program each round, which another solver can be given too."""

@@ -1,0 +1,71 @@
+"""How a policy is made, and what it may be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.semantics import DEFAULT, Semantics
+from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    """How to make a policy.
+
+    Attributes
+    ----------
+    make : callable (cluster, goodput model, mode, threads) -> SchedulingPolicy
+        With its paper's round length; None threads are all there are.
+    has_lp : bool
+        Whether each round is a linear program, which another solver can be given too.
+    takes_semantics : bool
+        Whether `make` takes the semantics and the profiles (or None) too, after the others.
+    takes_weights : bool
+        Whether `make` takes the jobs' weights (by id) too, after the others.
+    rigid : bool
+        Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
+    capped : bool
+        Whether a workload's batch size caps what the policy expects of a job, as in Sia's public simulator.
+    type_blind : bool
+        Whether the policy's jobs, too, do not tell GPU types apart where they learn of themselves.
+    """
+
+    make: Callable[..., SchedulingPolicy]
+    has_lp: bool
+    takes_semantics: bool = False
+    takes_weights: bool = False
+    rigid: bool = False
+    capped: bool = True
+    type_blind: bool = False
+
+    def under(self, semantics: Semantics) -> Semantics:
+        """The semantics as they are for the policy: the public simulator runs a type-blind one in a loop of its own."""
+        if not self.type_blind or semantics.training == "exact":
+            return semantics
+        return replace(semantics, type_blind=True, charge="type_and_shape", pin_restoring=False)
+
+    def take(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs as the policy's paper has them: for a rigid one per workload's batch size is fixed, and no cap."""
+        if not self.rigid:
+            return list(jobs) if self.capped else [replace(job, max_batch_size=None) for job in jobs]
+        return [replace(job, batch_size=job.batch_size or job.max_batch_size) for job in jobs]
+
+    def build(
+        self,
+        cluster: Cluster,
+        goodput_model: GoodputModel,
+        mode: str = "full",
+        threads: int | None = None,
+        semantics: Semantics = DEFAULT,
+        profiles: Mapping[str, ProfiledApplication] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> SchedulingPolicy:
+        """Make the policy, with as much of this as it takes."""
+        if self.takes_weights:
+            return self.make(cluster, goodput_model, mode, threads, weights or {})
+        if self.takes_semantics:
+            return self.make(cluster, goodput_model, mode, threads, semantics, profiles)
+        return self.make(cluster, goodput_model, mode, threads)

@@ -1,0 +1,183 @@
+"""Sia's program solved from scratch by HiGHS every round: LP* and the exact MILP (docs/baselines.md, B26-B27)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Model, Status
+from copter.errors import SettingsError
+from copter_frontends.sia.policy import SiaPolicy
+from copter_frontends.vocabulary import Cluster, Plan
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ColdSolution:
+    """HiGHS's answer, with as much of :class:`copter.Solution` as Sia's shim and plan look at.
+
+    Attributes
+    ----------
+    status : Status
+        OPTIMAL, or TIME_LIMIT where HiGHS did not end in time.
+    objective, bound : float
+        Value of the point, and an upper bound on the program's optimum.
+    blocks : dict of request to float64 array
+        Values of each request's columns.
+    prices : dict of resource to float
+        Duals of the resources' rows; zeros for the integer program.
+    """
+
+    status: Status
+    objective: float
+    bound: float
+    blocks: Mapping[Hashable, Floats]
+    prices: Mapping[Hashable, float]
+
+    def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], Floats]]:
+        """Every request with its nonzero columns, and their values."""
+        for request, block in self.blocks.items():
+            columns = np.flatnonzero(block > 1e-9)
+            yield request, columns, block[columns]
+
+    def price(self, resource: Hashable) -> float:
+        """Dual of a resource's row."""
+        return self.prices[resource]
+
+
+@dataclass(frozen=True)
+class ColdHighs:
+    """A solver that remembers nothing: HiGHS gets the whole model every time, and starts cold.
+
+    Parameters
+    ----------
+    integer : bool
+        Solve the integer program, and not its relaxation.
+    relative_gap : float
+        Of the integer program, where HiGHS may stop.
+    time_limit_s : float
+        Of a solve; the deadline that :meth:`solve` is given holds too.
+    threads : int
+        Of HiGHS; 0 for its own choice.
+
+    Raises
+    ------
+    SettingsError
+        If the gap or the time limit is out of range.
+    """
+
+    integer: bool
+    relative_gap: float = 1e-4
+    time_limit_s: float = math.inf
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.relative_gap >= 0:
+            raise SettingsError(f"relative_gap is {self.relative_gap}, must be >= 0")
+        if not self.time_limit_s > 0:
+            raise SettingsError(f"time_limit_s is {self.time_limit_s}, must be > 0")
+
+    def solve(self, model: Model, deadline_s: float) -> tuple[ColdSolution, float]:
+        """Solve a model; the solution and HiGHS's own seconds. All columns are zero where it has no point in time."""
+        from copter.interop.highs import HighsMirror  # needs highspy, an optional extra
+
+        mirror = HighsMirror(model, self.threads)
+        edit_s = mirror.update()
+        count = model.n_columns
+        if self.integer and count:
+            columns = np.arange(count, dtype=np.int32)
+            mirror.highs.changeColsIntegrality(count, columns, np.ones(count, dtype=np.uint8))
+            mirror.highs.setOptionValue("mip_rel_gap", self.relative_gap)
+        limit_s = min(self.time_limit_s, deadline_s, 1e7)
+        run = mirror.run(limit_s, edit_s, "choose" if self.integer else "ipm")
+        result, info = mirror.highs.getSolution(), mirror.highs.getInfo()
+        x = np.asarray(result.col_value) if result.value_valid else np.zeros(count)
+        prices = np.zeros(len(model.resources))
+        if result.dual_valid and not self.integer:
+            prices = np.maximum(np.asarray(result.row_dual)[: len(prices)], 0.0)
+        bound = float(info.mip_dual_bound) if self.integer else math.inf
+        if not math.isfinite(bound):
+            bound = priced_bound(model, prices)
+        blocks, objective = _by_request(model, x)
+        solution = ColdSolution(
+            status=Status.OPTIMAL if run.optimal else Status.TIME_LIMIT,
+            objective=objective,
+            bound=max(bound, objective),
+            blocks=blocks,
+            prices=dict(zip(model.resources, prices.tolist(), strict=True)),
+        )
+        return solution, edit_s + run.solve_s
+
+
+def _by_request(model: Model, x: Floats) -> tuple[dict[Hashable, Floats], float]:
+    """A point cut into the requests' columns, and its objective."""
+    blocks: dict[Hashable, Floats] = {}
+    at, objective = 0, model.offset
+    for request in model.requests:
+        cost = model.cost(request)
+        blocks[request] = x[at : at + len(cost)]
+        objective += float(cost @ blocks[request])
+        at += len(cost)
+    return blocks, objective
+
+
+def priced_bound(model: Model, prices: Floats) -> float:
+    """Dual bound of a maximisation from prices alone: sum N_k pi_k + sum_i limit_i max(0, max_c (v_ic - n_c' pi))."""
+    lp = model.to_linear_program()
+    resources = list(model.resources)
+    counts = np.array([model.count(resource) for resource in resources])
+    reduced = np.asarray(lp.c - lp.A.tocsr()[: len(resources)].T @ prices)
+    total, at = float(counts @ prices) + model.offset, 0
+    for request in model.requests:
+        size, held = len(model.cost(request)), model.fixed(request)
+        block = reduced[at : at + size]
+        total += float(block[held]) if held is not None else model.limit(request) * max(0.0, float(block.max()))
+        at += size
+    return total
+
+
+class ColdSiaPolicy(SiaPolicy):
+    """Sia with its program solved cold by HiGHS: the relaxation and Sia's shim (LP*), or the integer program.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    integer : bool
+    relative_gap, time_limit_s, threads
+        As for :class:`ColdHighs`.
+    **options
+        Of :class:`~copter_frontends.sia.policy.SiaPolicy`.
+
+    Raises
+    ------
+    SettingsError
+        If the gap or the time limit is out of range.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        integer: bool = False,
+        relative_gap: float = 1e-4,
+        time_limit_s: float = math.inf,
+        threads: int = 0,
+        **options: Any,
+    ) -> None:
+        self.solver = ColdHighs(integer, relative_gap, time_limit_s, threads)
+        self._solve_s = 0.0
+        super().__init__(cluster, **options)
+
+    def _solve(self, deadline_s: float) -> ColdSolution:
+        solution, self._solve_s = self.solver.solve(self.formulation.model, deadline_s)
+        return solution
+
+    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
+        """As Sia's, with HiGHS's own time as the time of the solve, as if the model were with it already."""
+        plan = super().plan(now_s, deadline_s)
+        return replace(plan, timings={**plan.timings, "solve": self._solve_s})

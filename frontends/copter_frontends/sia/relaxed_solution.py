@@ -1,0 +1,33 @@
+"""What Sia's shim and plan look at of a relaxation's solution."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Status
+
+
+class RelaxedSolution(Protocol):
+    """A :class:`copter.Solution`, or what another solver found (:class:`~.cold_highs.ColdSolution`)."""
+
+    @property
+    def status(self) -> Status:
+        """How the solve ended."""
+
+    @property
+    def objective(self) -> float:
+        """Value of the point."""
+
+    @property
+    def bound(self) -> float:
+        """Upper bound on the optimum."""
+
+    def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], NDArray[np.float64]]]:
+        """Every request with its columns that may be above zero, and their values."""
+
+    def price(self, resource: Hashable) -> float:
+        """Dual of a resource's row."""

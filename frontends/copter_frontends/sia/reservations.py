@@ -1,0 +1,74 @@
+"""Reservations, and jobs that may not be preempted (docs/sia.md): what is fixed before the LP is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.job_book import IDLE
+from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job
+
+
+class Reservations:
+    """Jobs with a reservation, and jobs that keep what they have once they have something.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    formulation : SiaFormulation
+        Whose columns the jobs are fixed on; replaced when it is rebuilt.
+
+    Attributes
+    ----------
+    jobs : dict of job id to (GPU type, GPUs) or None
+        What is reserved; None for a job that may not be preempted.
+    """
+
+    def __init__(self, cluster: Cluster, formulation: SiaFormulation) -> None:
+        self.cluster, self.formulation = cluster, formulation
+        self.jobs: dict[str, tuple[str, int] | None] = {}
+
+    def check(self, job: Job, reservation: tuple[str, int]) -> None:
+        """Refuse a reservation of what is no configuration, or of more than other reservations leave."""
+        kind, gpus = reservation
+        capacity = self.cluster.capacity(kind)  # UnknownGpuTypeError
+        taken = sum(held[1] for held in self.jobs.values() if held is not None and held[0] == kind)
+        if (kind, gpus) not in self.formulation.column_of:
+            raise InvalidJobError(f"job {job.id!r}: its reservation, {gpus} GPUs of {kind!r}, is no configuration")
+        if taken + gpus > capacity:
+            raise InvalidJobError(
+                f"job {job.id!r}: its reservation of {gpus} GPUs of {kind!r} does not fit: {taken} of {capacity} are "
+                "reserved already"
+            )
+
+    def fix(self) -> None:
+        """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
+
+        What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
+        """
+        left = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
+        for state in self.formulation.jobs.values():
+            if state.pinned != IDLE:
+                chosen = self.formulation.configurations[state.pinned]
+                left[chosen.gpu_type] -= chosen.gpus
+        for job_id, wanted in self.jobs.items():
+            state = self.formulation.jobs[job_id]
+            column = self.formulation.column_of.get(wanted, IDLE) if wanted is not None else state.column
+            if state.pinned != IDLE or column == IDLE:
+                continue
+            place = self.formulation.configurations[column]
+            if left[place.gpu_type] >= place.gpus:
+                left[place.gpu_type] -= place.gpus
+                self.formulation.pin(job_id, column)
+
+    def in_place(
+        self, column_of: Mapping[str, int], previous: Mapping[str, Allocation], pinned: Collection[str]
+    ) -> set[str]:
+        """Jobs that keep the very nodes that they have."""
+        keep = set(pinned)
+        for job_id in self.jobs:
+            had, column = previous.get(job_id), column_of.get(job_id)
+            if had is not None and column is not None:
+                place = self.formulation.configurations[column]
+                keep |= {job_id} if (place.gpu_type, place.gpus) == (had.gpu_type, had.gpus) else set()
+        return keep

@@ -1,0 +1,46 @@
+"""Every baseline of the registry through the conformance suite."""
+
+from __future__ import annotations
+
+import pytest
+from conformance import PolicyConformance
+
+from copter_frontends.baselines.pollux import LearnedSpeedups, ParetoSearch, TypeBlindPollux
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput.profiled import fitted_profiles
+from copter_frontends.registry.baselines import BASELINES
+from copter_frontends.registry.names import BASELINE_NAMES
+from copter_frontends.vocabulary import Cluster, SchedulingPolicy, configurations_of
+
+TOLERANCES = {"gavel-finish-time-fairness": 2e-3, "shockwave": 2e-3}  # where a bisection, or a search, ends
+ADAPTIVE = ("pollux", "lp-star", "milp", "pop-16", "pop-16-copter")  # these shrink a job that is too large
+SHIMMED = dict.fromkeys(("lp-star", "milp", "pop-16", "pop-16-copter"), 1e-2)  # among ties the shim may lose a little
+
+
+def test_the_names_are_those_of_the_registry():
+    assert tuple(BASELINES) == BASELINE_NAMES
+
+
+class TestBaselinesConform(PolicyConformance):
+    examples = 4
+
+    @pytest.fixture(autouse=True, params=BASELINE_NAMES)
+    def _choose_baseline(self, request: pytest.FixtureRequest) -> None:
+        self.name: str = request.param
+        self.objective_tolerance = {**TOLERANCES, **SHIMMED}.get(self.name, 1e-5)
+        self.refuses_large_jobs = self.name not in ADAPTIVE
+
+    def make(self, cluster: Cluster) -> SchedulingPolicy:
+        return BASELINES[self.name](cluster, GoodputModel(configurations_of(cluster)), "full", 1)
+
+
+class TestTypeBlindPolluxConforms(PolicyConformance):
+    examples = 4
+    objective_comparable = False  # each search starts from the last one's front
+    capacity_restores_objective = False
+    refuses_large_jobs = False
+
+    def make(self, cluster: Cluster) -> SchedulingPolicy:
+        # By age a change at the time of submission is worth nothing, and so is a start.
+        speedups = LearnedSpeedups(fitted_profiles())
+        return TypeBlindPollux(cluster, speedups, search=ParetoSearch(40, 30), restart_factor=0.9)

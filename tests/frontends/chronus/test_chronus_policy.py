@@ -1,0 +1,249 @@
+"""Chronus as a policy: promises, notices, bad input, lost nodes; Proposition 1; runs without failures keep promises."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter.errors import SettingsError
+from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Standing, StepReward, weighted_miss_rate
+from copter_frontends.chronus.packing import Parcel, pack
+from copter_frontends.chronus.reporting import ReportingSimulation
+from copter_frontends.chronus.rounding import friendly_sizes, round_up
+from copter_frontends.chronus.workload import Workload, synthetic_workload, table_source
+from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory, ThroughputTable
+from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job
+
+HOUR_S = 3600.0
+RATES = ThroughputTable({"any": {"v100": 1.0}})
+
+
+def policy_of(nodes: int = 2, **knobs: object) -> ChronusPolicy:
+    return ChronusPolicy(Cluster.of({"v100": (nodes, 8)}), RATES, **knobs)  # type: ignore[arg-type]
+
+
+def job_of(name: str, hours: float, gpus: int = 8, submit_s: float = 0.0) -> Job:
+    return Job(name, "any", submit_s, work_samples=hours * HOUR_S, requested_gpus=gpus)
+
+
+def add(policy: ChronusPolicy, job: Job, deadline_h: float) -> None:
+    policy.set_reward(job.id, StepReward.strict(deadline_h * HOUR_S))
+    policy.add_job(job)
+
+
+# Rewards and leases ---------------------------------------------------------------------------------------------------
+
+
+def test_rewards_are_steps() -> None:
+    soft = StepReward.soft(100.0)
+    assert [soft.at(t) for t in (50.0, 100.0, 105.0, 115.0, 149.0, 151.0)] == [100, 100, 80, 50, 20, 1]
+    assert weighted_miss_rate([100.0, 1.0]) == pytest.approx(0.5)
+    assert weighted_miss_rate([]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("steps", "floor", "complaint"),
+    [
+        (((10.0, 50.0), (20.0, 60.0)), 1.0, "rises"),
+        (((20.0, 60.0), (10.0, 50.0)), 1.0, "ascending"),
+        (((-5.0, 60.0),), 1.0, "must be finite, the time > 0"),
+        (((5.0, float("nan")),), 1.0, "must be finite"),
+        (((5.0, 60.0),), 60.0, "floor"),
+        ((), 1.0, "no deadline"),
+    ],
+)
+def test_wrong_rewards_are_refused(steps: tuple[tuple[float, float], ...], floor: float, complaint: str) -> None:
+    with pytest.raises(InvalidJobError, match=complaint):
+        StepReward(steps, floor)
+
+
+def test_leases_are_counted_safely() -> None:
+    grid = LeaseGrid(1200.0, 30.0)
+    assert grid.needed(1170.0) == 1
+    assert grid.needed(1171.0) == 2
+    assert grid.ended_by(2399.0) == 1
+    assert grid.ended_by(2400.0) == 2
+    with pytest.raises(SettingsError, match="longer than a restart"):
+        LeaseGrid(60.0, 60.0)
+    with pytest.raises(SettingsError, match="whole multiple"):
+        policy_of(lease_s=1000.0, round_s=300.0)
+
+
+# Proposition 1 --------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 24), st.integers(1, 6), st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_friendly_jobs_that_fit_by_number_consolidate(per_node: int, nodes: int, rng) -> None:  # type: ignore[no-untyped-def]
+    """Proposition 1, for nodes of any size, wherever the jobs were before."""
+    inventory, left, parcels = NodeInventory(Cluster.of({"v100": (nodes, per_node)})), nodes * per_node, []
+    while left > 0 and len(parcels) < 40:
+        gpus = rng.randint(1, nodes * per_node)
+        taken = round_up(gpus, per_node)
+        if taken <= left:
+            parcels.append(Parcel(f"job-{len(parcels)}", "v100", gpus, taken))
+            left -= taken
+        elif rng.random() < 0.3:
+            break
+    before = pack(inventory, parcels)
+    for again in range(2):  # the second time with half of the jobs where they were
+        placed = before
+        if again:
+            for allocation in before.values():
+                inventory.give(allocation)
+            kept = [p if rng.random() < 0.5 else None for p in parcels]
+            moved = [Parcel(p.job_id, "v100", p.gpus, p.taken, before[p.job_id]) for p in kept if p is not None]
+            placed = pack(inventory, moved + [p for p, k in zip(parcels, kept, strict=True) if k is None])
+        assert set(placed) == {p.job_id for p in parcels}
+        used: dict[str, int] = {}
+        for parcel in parcels:
+            allocation = placed[parcel.job_id]
+            assert allocation.gpus == parcel.gpus == sum(gpus for _, gpus in allocation.nodes)
+            assert len(allocation.nodes) == -(-parcel.gpus // per_node)
+            for node, gpus in allocation.nodes:
+                used[node] = used.get(node, 0) + gpus
+        assert all(gpus <= per_node for gpus in used.values())
+
+
+@given(st.integers(1, 64), st.integers(1, 200))
+def test_rounding_up_is_the_least_friendly_size(per_node: int, gpus: int) -> None:
+    sizes, taken = friendly_sizes(per_node), round_up(gpus, per_node)
+    assert all(large % small == 0 for small, large in pairwise(sizes))
+    assert taken >= gpus
+    assert taken in sizes or taken % per_node == 0
+    assert all(size < gpus for size in sizes if size < taken <= per_node)
+
+
+def test_powers_of_two_would_not_do_on_nodes_of_six() -> None:
+    """The paper's 6 = 4 + 2: three jobs of 4 GPUs number as many as two nodes, but only two of them consolidate."""
+    inventory = NodeInventory(Cluster.of({"v100": (2, 6)}))
+    placed = pack(inventory, [Parcel(f"job-{i}", "v100", 4, 4) for i in range(3)])
+    assert sorted(len(allocation.nodes) for allocation in placed.values()) == [1, 1, 2]
+    assert round_up(4, 6) == 6
+    with pytest.raises(InvalidClusterError):
+        friendly_sizes(0)
+
+
+# Promises -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_can_is_promised_and_one_that_cannot_is_told() -> None:
+    policy = policy_of(1)
+    add(policy, job_of("fits", 1.0), 1.5)
+    add(policy, job_of("hopeless", 1.0), 0.9)
+    plan = policy.plan(0.0)
+    standing = {notice.job_id: notice.standing for notice in policy.notices}
+    assert standing == {"fits": Standing.GUARANTEED, "hopeless": Standing.UNGUARANTEED}
+    assert list(plan.allocations) == ["fits"]
+    assert plan.objective == pytest.approx(99.0)
+
+
+def test_a_later_urgent_job_goes_between_leases_and_breaks_no_promise() -> None:
+    policy = policy_of(1)
+    add(policy, job_of("patient", 1.0), 4.0)
+    policy.plan(0.0)
+    add(policy, job_of("urgent", 0.6, submit_s=300.0), 1.0)
+    policy.plan(300.0)
+    assert {n.job_id for n in policy.notices if n.standing is Standing.GUARANTEED} == {"patient", "urgent"}
+    both = [set(record.leases.tolist()) for record in policy.book.records.values()]
+    assert not (both[0] & both[1])
+
+
+def test_a_cancelled_job_frees_its_leases_and_leaves_the_others_alone() -> None:
+    policy = policy_of(1)
+    add(policy, job_of("first", 1.0), 4.0)
+    add(policy, job_of("second", 1.0), 4.0)
+    policy.plan(0.0)
+    running = next(iter(policy._guaranteed))
+    other = "second" if running == "first" else "first"
+    promised = policy.book.records[other].promised
+    policy.remove_job(running)
+    plan = policy.plan(300.0)
+    assert policy.book.records[other].promised == promised
+    assert list(plan.allocations) == [other]
+
+
+def test_a_lost_node_demotes_only_what_cannot_be_kept() -> None:
+    policy = policy_of(2)
+    add(policy, job_of("tight", 1.0), 1.4)
+    add(policy, job_of("slack", 1.0), 8.0)
+    add(policy, job_of("tight-too", 1.0), 1.4)
+    before = policy.plan(0.0).allocations
+    assert {"tight", "tight-too"} <= set(before)
+    ((node, _),) = before["tight"].nodes
+    policy.remove_resources("v100", 8, [node])
+    policy.plan(300.0)
+    demoted = [notice.job_id for notice in policy.notices if notice.standing is Standing.DEMOTED]
+    assert demoted == ["tight"]
+    assert set(policy.book.records) == {"slack", "tight-too"}
+
+
+def test_jobs_of_no_work_or_with_past_deadlines_are_refused() -> None:
+    table = ThroughputTable({"any": {"v100": 1.0}}, {"idle": 0.0})
+    policy = ChronusPolicy(Cluster.of({"v100": (1, 8)}), table)
+    with pytest.raises(InvalidJobError, match="must be finite and > 0"):
+        policy.add_job(Job("idle", "any", requested_gpus=1))
+    policy.plan(2 * HOUR_S)
+    policy.set_reward("late", StepReward.strict(HOUR_S))
+    with pytest.raises(InvalidJobError, match="is over at"):
+        policy.add_job(job_of("late", 0.5))
+    with pytest.raises(InvalidJobError, match="fit on no GPU type"):
+        policy.add_job(job_of("large", 0.5, gpus=9))
+    policy.set_reward("good", StepReward.strict(9 * HOUR_S))
+    policy.add_job(job_of("good", 0.5))
+    with pytest.raises(InvalidJobError, match="has a reward already"):
+        policy.set_reward("good", StepReward.strict(HOUR_S))
+    assert set(policy.plan(2 * HOUR_S).allocations) == {"good"}
+
+
+# Types and ranges -----------------------------------------------------------------------------------------------------
+
+
+def test_a_job_gets_the_gpu_type_that_meets_its_deadline() -> None:
+    table = ThroughputTable({"any": {"v100": 1.0, "a100": 2.0}})
+    policy = ChronusPolicy(Cluster.of({"v100": (1, 8), "a100": (1, 8)}), table)
+    add(policy, job_of("slow-will-do", 1.0), 3.0)
+    add(policy, job_of("fast-only", 1.0), 0.9)
+    plan = policy.plan(0.0)
+    assert plan.allocations["fast-only"].gpu_type == "a100"
+    assert {n.job_id for n in policy.notices if n.standing is Standing.GUARANTEED} == {"slow-will-do", "fast-only"}
+    leases = {(r.modes[r.mode].kind, k) for r in policy.book.records.values() for k in r.leases.tolist()}
+    assert len(leases) == sum(len(record.leases) for record in policy.book.records.values())
+
+
+@pytest.mark.parametrize("elastic", [False, True])
+def test_an_elastic_job_gets_more_gpus_where_its_deadline_wants_them(elastic: bool) -> None:
+    table = ThroughputTable({"any": {"v100": {4: 4.0, 8: 8.0}}})
+    policy = ChronusPolicy(Cluster.of({"v100": (1, 8)}), table, elastic=elastic)
+    policy.set_reward("job", StepReward.strict(HOUR_S))
+    policy.add_job(Job("job", "any", work_samples=4 * 1.5 * HOUR_S, requested_gpus=4, max_gpus=8))
+    plan = policy.plan(0.0)
+    standing = {notice.job_id: notice.standing for notice in policy.notices}
+    assert standing["job"] is (Standing.GUARANTEED if elastic else Standing.UNGUARANTEED)
+    assert plan.allocations["job"].gpus == (8 if elastic else 4)
+
+
+# Runs -----------------------------------------------------------------------------------------------------------------
+
+
+def simulate(work: Workload, nodes: int, **knobs: object) -> tuple[ChronusPolicy, dict[str, float]]:
+    cluster = Cluster.of({"v100": (nodes, 8)})
+    source = table_source(cluster)
+    policy = ChronusPolicy(cluster, GoodputThroughputs(cluster, source), work.rewards, **knobs)  # type: ignore[arg-type]
+    result = ReportingSimulation(cluster, work.jobs, policy, source, policy.round_s).run()
+    return policy, dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("seed", "first_lease"), [(0, "adaptive"), (1, "late"), (2, "now")])
+def test_without_failures_every_promise_is_kept(seed: int, first_lease: str) -> None:
+    """An overloaded cluster: not all get promises, but all that are given are kept (capacity the simulator checks)."""
+    work = synthetic_workload(90, 8.0, "mix2", 1.6, seed, hostile=0.2)
+    policy, jct_s = simulate(work, 2, first_lease=first_lease)
+    promised = {n.job_id: n.step for n in policy.notices if n.standing is Standing.GUARANTEED}
+    assert not [n for n in policy.notices if n.standing is Standing.DEMOTED]
+    assert {Standing.GUARANTEED, Standing.UNGUARANTEED} <= {n.standing for n in policy.notices}
+    for job_id, step in promised.items():
+        assert jct_s[job_id] <= work.rewards[job_id].steps[step][0] + 1e-3

@@ -1,0 +1,43 @@
+"""The examples run, small; the equations that the code cites are in the docs."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "frontends" / "examples"
+
+
+@pytest.mark.parametrize("name", ["hare_ten_thousand", "hare_twenty_five_thousand"])
+def test_the_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", [name, "--gpus", "112", "--rounds", "1"])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert out.count(", feasible") == 2
+    assert out.startswith("plan 0:")
+    assert "cold" in out
+
+
+def test_the_testbeds_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["hare_testbed", "--jobs", "8", "--max-tasks", "5000"])
+    runpy.run_path(str(EXAMPLES / "hare_testbed.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert out.startswith("8 jobs on 15 GPUs")
+    assert out.count("weighted JCT") == 12
+    assert "nan" not in out
+
+
+def test_cited_equations_exist() -> None:
+    text = (ROOT / "docs" / "hare.md").read_text()
+    numbered = set(re.findall(r"\\tag\{(HR\d+)\}", text)) | set(re.findall(r"\*\*(HR\d+)\.\*\*", text))
+    cited = {
+        number
+        for path in (ROOT / "frontends" / "copter_frontends" / "hare").glob("*.py")
+        for number in re.findall(r"\b(HR\d{1,2})\b", path.read_text())
+    }
+    assert cited
+    assert cited <= numbered
+    assert numbered == {f"HR{i}" for i in range(1, len(numbered) + 1)}

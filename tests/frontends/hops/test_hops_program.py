@@ -1,0 +1,119 @@
+"""The Hops program: bounds, both formulations, the shim and HiGHS on the paper's own columns (HP11-HP14, HP19-HP22)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hops_instances import RandomSpeeds, small_groups, small_wishes
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+import copter
+from copter import LinearProgram, Settings
+from copter_frontends.hops.draft import Draft
+from copter_frontends.hops.exact import placed_program
+from copter_frontends.hops.formulation import GroupFormulation, telling_sizes
+from copter_frontends.hops.node_prices import NodePriceFormulation
+from copter_frontends.hops.shim import HopsShim
+
+COUNTS = {"k": (3, 4), "long": (2, 8)}
+NO_CUTS_NEEDED = {"k": (4, 2)}
+
+
+def highs_best(program: LinearProgram) -> float:
+    found = milp(
+        -program.c,
+        integrality=program.integrality,
+        bounds=Bounds(program.col_lower, program.col_upper),
+        constraints=LinearConstraint(program.A, program.row_lower, program.row_upper),
+    )
+    assert found.success
+    return -float(found.fun)
+
+
+def highs_relaxed(program: LinearProgram) -> float:
+    found = linprog(-program.c, A_ub=program.A, b_ub=program.row_upper, bounds=(0.0, 1.0))
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_exact_program_has_the_optimum_of_highs(seed: int) -> None:
+    speeds = RandomSpeeds(seed, slow_server=0.8)
+    groups = small_groups(speeds, COUNTS)
+    program, _ = placed_program(small_wishes(10, groups, speeds, seed), groups, groups.size)
+    ours = copter.solve_integer(program, "exact")
+    assert ours.objective == pytest.approx(highs_best(program), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_group_bound_holds_for_every_placement_and_the_shim_comes_near(seed: int) -> None:
+    speeds = RandomSpeeds(seed, slow_server=0.8 if seed % 2 else 1.0)
+    groups = small_groups(speeds, COUNTS)
+    wishes = small_wishes(12, groups, speeds, seed)
+    program, _ = placed_program(wishes, groups, groups.size)
+    best = highs_best(program)
+    formulation = GroupFormulation(groups, Settings())
+    formulation.set_free(groups.size)
+    formulation.set_wishes(wishes)
+    solution = formulation.solve()
+    assert solution.bound >= best - 1e-6 * best
+    draft = Draft(groups, groups.size, {}, lambda *_: 1.0, 0.0)
+    draft.admit(wishes)
+    residual = GroupFormulation(groups, Settings(), all_slots=True)
+    draft, _ = HopsShim(dives=2)(draft, formulation, solution, solution.bound, residual, 60.0)
+    assert best * 0.95 <= draft.value <= solution.bound + 1e-6 * best
+    used = np.zeros(len(groups.ids), dtype=np.int64)
+    for each in draft.placed.values():
+        for server, gpus in each.shares:
+            used[server] += gpus
+    assert (used <= groups.size).all()
+    assert (groups.size - used == draft.free).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_cuts_the_group_relaxation_is_the_one_over_servers(seed: int) -> None:
+    """HP13: servers of two GPUs imply all their slots rows, and single-server jobs have no windows."""
+    speeds = RandomSpeeds(seed)
+    groups = small_groups(speeds, NO_CUTS_NEEDED)
+    wishes = small_wishes(12, groups, speeds, seed, most=2)
+    program, _ = placed_program(wishes, groups, groups.size)
+    formulation = GroupFormulation(groups, Settings())
+    formulation.set_free(groups.size)
+    formulation.set_wishes(wishes)
+    assert formulation.solve().objective == pytest.approx(highs_relaxed(program), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_node_prices_reach_the_relaxation_over_servers(seed: int) -> None:
+    speeds = RandomSpeeds(seed, slow_server=0.8)
+    groups = small_groups(speeds, COUNTS)
+    wishes = small_wishes(10, groups, speeds, seed)
+    program, _ = placed_program(wishes, groups, groups.size)
+    formulation = NodePriceFormulation(groups, Settings())
+    formulation.set_free(groups.size)
+    formulation.set_wishes(wishes)
+    found = formulation.solve(gap=1e-5)
+    relaxed = highs_relaxed(program)
+    assert found.bound >= relaxed - 1e-6 * relaxed
+    assert found.objective == pytest.approx(found.bound, rel=1e-4)
+
+
+def test_cuts_are_written_where_gpus_do_not_imply_them() -> None:
+    assert telling_sizes(8) == [3, 5]
+    assert telling_sizes(4) == [3]
+    assert telling_sizes(2) == []
+    assert telling_sizes(1) == []
+
+
+def test_edits_reach_the_optimum_of_a_fresh_formulation() -> None:
+    speeds = RandomSpeeds(3)
+    groups = small_groups(speeds, COUNTS)
+    first, second = small_wishes(12, groups, speeds, 1), small_wishes(15, groups, speeds, 2)
+    edited, fresh = GroupFormulation(groups, Settings()), GroupFormulation(groups, Settings())
+    edited.set_free(groups.size)
+    edited.set_wishes(first)
+    edited.solve()
+    less = groups.size - 1
+    for each in (edited, fresh):
+        each.set_free(less)
+        each.set_wishes(second)
+    assert edited.solve().objective == pytest.approx(fresh.solve().objective, rel=1e-5)
