@@ -16,7 +16,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(PY) -m pytest
 
-# Every room without its slow tests, in under 90 s.
+# All rooms of the engine without their slow tests, in under 90 s; one room: pytest tests/copter/<room>.
 quick: $(VENV)/.test
 	$(PY) -m pytest -q -m "not long and not slow" tests/copter
 

@@ -72,6 +72,7 @@ def best_value(lp: LinearProgram) -> float:
     return float(values.min() if lp.sense == "min" else values.max())
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 100_000))
 def test_small_programs_against_enumeration(seed):
@@ -85,6 +86,7 @@ def test_small_programs_against_enumeration(seed):
         assert found.objective == pytest.approx(best, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("shim", ["rounding", "dive", "exact"])
 def test_mixed_programs_against_branch_and_bound(seed, shim):
@@ -100,6 +102,7 @@ def test_mixed_programs_against_branch_and_bound(seed, shim):
         assert sign * found.objective >= sign * exact.objective - 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows", "seed"), [(60, 5, 0), (200, 10, 1)])
 def test_knapsacks_come_near_their_bound(columns, rows, seed):
     rng = np.random.default_rng(seed)
@@ -128,6 +131,7 @@ def test_a_set_partition_is_found():
     assert (matrix @ found.x == 1.0).all()
 
 
+@pytest.mark.slow
 def test_no_worse_with_the_whole_search_than_with_rounding():
     for seed in range(4):
         lp = random_program(seed, continuous=2)
@@ -295,6 +299,7 @@ def parity() -> LinearProgram:
     return LinearProgram(np.ones(8), 2.0 * np.ones((1, 8)), 7.0, 7.0, 0.0, 1.0, integrality=1)
 
 
+@pytest.mark.slow
 def test_what_has_no_point_is_proven_by_branch_and_bound():
     found = copter.solve_integer(parity(), deadline_s=60.0)
     assert (found.status, found.bound_by) == (IntegerStatus.PRIMAL_INFEASIBLE, "HiGHS")
@@ -302,6 +307,7 @@ def test_what_has_no_point_is_proven_by_branch_and_bound():
     assert (alone.status, alone.bound_by) == (IntegerStatus.NONE_FOUND, "prices")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["highspy", "scipy"])
 @pytest.mark.parametrize("with_start", [False, True])
 def test_both_ways_of_branching_report_the_same(by, with_start):
@@ -342,6 +348,7 @@ def problem_holds(lp: LinearProgram, x: np.ndarray) -> bool:
     return IntegerProblem(lp, Clock(INF)).holds(x)
 
 
+@pytest.mark.slow
 def test_no_process_is_left_behind():
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     if not children.exists():
