@@ -121,6 +121,7 @@ def test_knapsacks_come_near_their_bound(columns, rows, seed):
     assert found.gap < 0.02
 
 
+@pytest.mark.slow
 def test_a_set_partition_is_found():
     sets = [c for r in (1, 2, 3) for c in itertools.combinations(range(8), r)]
     matrix = np.array([[float(i in members) for members in sets] for i in range(8)])
@@ -141,6 +142,7 @@ def test_no_worse_with_the_whole_search_than_with_rounding():
             assert sign * searched.objective <= sign * rounded.objective + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lp",
     [
@@ -176,6 +178,7 @@ def test_the_same_seed_gives_the_same_point():
     assert (one.status, one.objective) == (two.status, two.objective)
 
 
+@pytest.mark.slow
 def test_an_untold_infinity_is_no_bound():
     lp = LinearProgram([-1.0, 0.0], [[1.0, -1.0]], row_upper=0.0, integrality=1)
     found = copter.solve_integer(lp, deadline_s=2.0)
@@ -335,6 +338,7 @@ def test_both_ways_of_branching_report_the_same(by, with_start):
         assert min(float(problem.cost @ x) for x in points) == pytest.approx(value, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_be_started_is_done_without(monkeypatch):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     lp = random_program(3, continuous=2)

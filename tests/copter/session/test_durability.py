@@ -389,6 +389,7 @@ def attempt(path: Path, **how: Any) -> tuple[Session | None, str]:
         return None, str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_snapshots(seed: int, recorded: Any, tmp_path: Path) -> None:
     snapshot, _, states = recorded
@@ -478,6 +479,7 @@ def test_a_newer_journal(recorded: Any, tmp_path: Path) -> None:
         Session.load(tmp_path / "s")
 
 
+@pytest.mark.slow
 def test_every_torn_end_is_the_model_before_it(recorded: Any, tmp_path: Path) -> None:
     """Cut at every byte of the last records: the edits that are whole are there, the torn one is not."""
     snapshot, journal, states = recorded
