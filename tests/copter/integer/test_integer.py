@@ -73,6 +73,7 @@ def best_value(lp: LinearProgram) -> float:
     return float(values.min() if lp.sense == "min" else values.max())
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 100_000))
 def test_small_programs_against_enumeration(seed):
@@ -86,6 +87,7 @@ def test_small_programs_against_enumeration(seed):
         assert found.objective == pytest.approx(best, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("shim", ["rounding", "dive", "exact"])
 def test_mixed_programs_against_branch_and_bound(seed, shim):
@@ -101,6 +103,7 @@ def test_mixed_programs_against_branch_and_bound(seed, shim):
         assert sign * found.objective >= sign * exact.objective - 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows", "seed"), [(60, 5, 0), (200, 10, 1)])
 def test_knapsacks_come_near_their_bound(columns, rows, seed):
     rng = np.random.default_rng(seed)
@@ -119,6 +122,7 @@ def test_knapsacks_come_near_their_bound(columns, rows, seed):
     assert found.gap < 0.02
 
 
+@pytest.mark.slow
 def test_a_set_partition_is_found():
     sets = [c for r in (1, 2, 3) for c in itertools.combinations(range(8), r)]
     matrix = np.array([[float(i in members) for members in sets] for i in range(8)])
@@ -129,6 +133,7 @@ def test_a_set_partition_is_found():
     assert (matrix @ found.x == 1.0).all()
 
 
+@pytest.mark.slow
 def test_no_worse_with_the_whole_search_than_with_rounding():
     for seed in range(4):
         lp = random_program(seed, continuous=2)
@@ -138,6 +143,7 @@ def test_no_worse_with_the_whole_search_than_with_rounding():
             assert sign * searched.objective <= sign * rounded.objective + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lp",
     [
@@ -173,6 +179,7 @@ def test_the_same_seed_gives_the_same_point():
     assert (one.status, one.objective) == (two.status, two.objective)
 
 
+@pytest.mark.slow
 def test_an_untold_infinity_is_no_bound():
     lp = LinearProgram([-1.0, 0.0], [[1.0, -1.0]], row_upper=0.0, integrality=1)
     found = copter.solve_integer(lp, deadline_s=2.0)
@@ -296,6 +303,7 @@ def parity() -> LinearProgram:
     return LinearProgram(np.ones(8), 2.0 * np.ones((1, 8)), 7.0, 7.0, 0.0, 1.0, integrality=1)
 
 
+@pytest.mark.slow
 def test_what_has_no_point_is_proven_by_branch_and_bound():
     found = copter.solve_integer(parity(), deadline_s=60.0)
     assert (found.status, found.bound_by) == (IntegerStatus.PRIMAL_INFEASIBLE, "HiGHS")
@@ -303,6 +311,7 @@ def test_what_has_no_point_is_proven_by_branch_and_bound():
     assert (alone.status, alone.bound_by) == (IntegerStatus.NONE_FOUND, "prices")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["highspy", "scipy"])
 @pytest.mark.parametrize("with_start", [False, True])
 def test_both_ways_of_branching_report_the_same(by, with_start):
@@ -330,6 +339,7 @@ def test_both_ways_of_branching_report_the_same(by, with_start):
         assert min(float(problem.cost @ x) for x in points) == pytest.approx(value, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_be_started_is_done_without(monkeypatch):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     lp = random_program(3, continuous=2)
@@ -343,6 +353,7 @@ def problem_holds(lp: LinearProgram, x: np.ndarray) -> bool:
     return IntegerProblem(lp, Clock(INF)).holds(x)
 
 
+@pytest.mark.slow
 def test_no_process_is_left_behind():
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     if not children.exists():

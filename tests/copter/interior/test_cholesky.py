@@ -99,6 +99,7 @@ def test_column_counts_are_those_of_the_factor(matrix: sp.csr_array) -> None:
     np.testing.assert_array_equal(count, filled(pattern).sum(axis=0))
 
 
+@pytest.mark.slow
 @patterns
 def test_postorder_puts_every_subtree_in_one_run_before_its_root(matrix: sp.csr_array) -> None:
     parent = tree_of(pattern_of(matrix))
@@ -201,6 +202,7 @@ def test_solves_what_a_dense_solver_solves(matrix: sp.csr_array) -> None:
         assert system.factor.skipped == 0
 
 
+@pytest.mark.slow
 @patterns
 def test_normal_equations_are_those_of_least_squares(matrix: sp.csr_array) -> None:
     """A theta A' y = A theta g is min |sqrt(theta) (A'y - g)|; of rows that depend on others only A'y is fixed."""
@@ -256,6 +258,7 @@ def test_an_empty_row_keeps_a_finite_answer() -> None:
     assert np.isfinite(y).all()
 
 
+@pytest.mark.slow
 def test_a_factorisation_stops_when_it_is_told_to() -> None:
     matrix = sp.csr_array(rng_of(0).normal(size=(600, 700)))
     patience = [1_000_000]

@@ -294,6 +294,7 @@ def test_a_solve_in_another_thread_leaves_signals_alone() -> None:
     assert found[0].status is Status.OPTIMAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-9, 1e-7])
 def test_an_answer_that_cannot_be_had_is_no_optimum(size: float) -> None:
     """At a tolerance that double precision cannot reach the status says so, and the point's figures are true."""
@@ -309,6 +310,7 @@ def test_an_answer_that_cannot_be_had_is_no_optimum(size: float) -> None:
 # Rays -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("presolve", [True, False])
 @pytest.mark.parametrize("kind", ["infeasible", "neither", "unbounded", "anything", "integers"])
 def test_rays_prove_what_they_say(kind: str, presolve: bool) -> None:

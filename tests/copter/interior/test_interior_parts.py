@@ -305,6 +305,7 @@ def test_equalities_and_few_rows_stay_with_the_rows_equations() -> None:
     assert not suits(form_of(LinearProgram([1.0], [[1.0]], col_lower=1.0, col_upper=1.0, row_upper=[2.0])))
 
 
+@pytest.mark.slow
 def test_an_interpreter_ends_in_peace_around_a_factor_of_another_thread() -> None:
     program = (
         "import scipy.sparse as sp\n"

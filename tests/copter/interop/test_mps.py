@@ -316,6 +316,7 @@ def programs(draw: st.DrawFn) -> LinearProgram:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(programs())
 def test_what_is_written_reads_back_the_same(tmp_path_factory, lp):
@@ -366,6 +367,7 @@ def as_highs_reads(path: Path) -> LinearProgram:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason=f"no LP files under {DATA}: set COPTER_DATA")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".mps")[0])
 def test_files_read_as_highs_reads_them_and_survive_writing(path, tmp_path):

@@ -101,6 +101,7 @@ def run(examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_edits_in_random_order() -> None:
     run(examples=10, steps=40)
 

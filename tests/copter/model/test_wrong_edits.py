@@ -196,6 +196,7 @@ FED: dict[str, list[Callable[[Model, Any], object]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FED)
 def test_anything_at_all_is_an_edit_or_one_clear_error(name: str) -> None:
     """Every argument of every edit is fed with everything: no error of another library, no half-done edit."""

@@ -137,24 +137,28 @@ def programs(draw: st.DrawFn, rows: str = "elubf", columns: str = "elubfzzz", la
     )
 
 
+@pytest.mark.slow
 @given(programs())
 @settings(max_examples=400, deadline=None)
 def test_all_reductions_give_the_answer_back(lp: LinearProgram) -> None:
     assert_same_answer(lp, presolve(lp))
 
 
+@pytest.mark.slow
 @given(programs(columns="bbz", rows="lue"))
 @settings(max_examples=150, deadline=None)
 def test_bounded_programs(lp: LinearProgram) -> None:
     assert_same_answer(lp, presolve(lp))
 
 
+@pytest.mark.slow
 @given(programs(largest=12))
 @settings(max_examples=150, deadline=None)
 def test_wider_programs(lp: LinearProgram) -> None:
     assert_same_answer(lp, presolve(lp))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", reductions.ALL, ids=lambda reduction: reduction.__name__)
 def test_each_reduction_alone(reduction: reductions.Reduction) -> None:
     used = 0
@@ -172,6 +176,7 @@ def test_each_reduction_alone(reduction: reductions.Reduction) -> None:
         assert used > 0
 
 
+@pytest.mark.slow
 @given(programs(rows="elub", columns="lubzf"))
 @settings(max_examples=100, deadline=None)
 def test_multipliers_of_an_infeasible_reduced_problem_are_taken_back(lp: LinearProgram) -> None:
@@ -187,6 +192,7 @@ def test_multipliers_of_an_infeasible_reduced_problem_are_taken_back(lp: LinearP
             assert is_infeasibility_ray(lp, full)
 
 
+@pytest.mark.slow
 @given(programs(rows="elu", columns="lubzf"))
 @settings(max_examples=100, deadline=None)
 def test_directions_of_an_unbounded_reduced_problem_are_taken_back(lp: LinearProgram) -> None:
@@ -372,6 +378,7 @@ def read(path: Path) -> LinearProgram:
     return read_mps(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["afiro", "beaconfd", "bore3d", "czprob", "forplan", "scagr25", "ship04s", "standgub", "tuff", "wood1p"]
 )
@@ -389,6 +396,7 @@ def test_netlib(name: str) -> None:
     assert max(judged.primal_absolute, judged.dual_absolute) <= 1e-7, judged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bgdbg1", "galenet", "greenbea-infeas", "itest6", "pilot4i", "reactor"])
 def test_netlib_infeasible(name: str) -> None:
     lp = read(DATA / "netlib_infeasible" / f"{name}.mps.gz")
@@ -405,6 +413,7 @@ def test_netlib_unbounded() -> None:
     assert_same_answer(lp, reduced)
 
 
+@pytest.mark.slow
 @given(programs())
 @settings(max_examples=100, deadline=None)
 def test_entries_and_counts_stay_those_of_what_is_left(lp: LinearProgram) -> None:

@@ -324,6 +324,7 @@ def killed(folder: Path, seed: int, after_s: float) -> None:
     close(session)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_killed_at_some_instants(seed: int, tmp_path: Path) -> None:
     killed(tmp_path, seed, random.Random(seed).uniform(0.0, 0.5))
@@ -388,6 +389,7 @@ def attempt(path: Path, **how: Any) -> tuple[Session | None, str]:
         return None, str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_snapshots(seed: int, recorded: Any, tmp_path: Path) -> None:
     snapshot, _, states = recorded
@@ -405,6 +407,7 @@ def test_damaged_snapshots(seed: int, recorded: Any, tmp_path: Path) -> None:
     assert refused >= 450
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_journals(seed: int, recorded: Any, tmp_path: Path) -> None:
     snapshot, journal, states = recorded
@@ -431,6 +434,7 @@ def test_damaged_journals(seed: int, recorded: Any, tmp_path: Path) -> None:
     assert torn >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_damage_under_a_right_checksum_is_no_crash(seed: int, recorded: Any, tmp_path: Path) -> None:
     """Values that no copter wrote: refused, or a model, but nothing that reads memory which is not there."""
@@ -475,6 +479,7 @@ def test_a_newer_journal(recorded: Any, tmp_path: Path) -> None:
         Session.load(tmp_path / "s")
 
 
+@pytest.mark.slow
 def test_every_torn_end_is_the_model_before_it(recorded: Any, tmp_path: Path) -> None:
     """Cut at every byte of the last records: the edits that are whole are there, the torn one is not."""
     snapshot, journal, states = recorded

@@ -63,6 +63,7 @@ def in_child(method: str, work: Any, *arguments: Any) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_child_process_finds_the_same_bits(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parent has used its threads, in passes and in Newton's steps; a forked child must not wait for them."""
@@ -109,6 +110,7 @@ def test_a_copy_goes_on_by_itself(copied: Any, tmp_path: Path) -> None:
     session.journal(None)
 
 
+@pytest.mark.slow
 def test_a_spawned_child_is_given_a_session() -> None:
     session = Session(sia_like_model(120, 1024, 4, seed=2), Settings(threads=2))
     session.solve()
@@ -151,6 +153,7 @@ def test_a_forked_child_does_not_write_the_journal(tmp_path: Path) -> None:
     again.journal(None)
 
 
+@pytest.mark.slow
 def test_sessions_in_parallel_threads_find_the_same_bits() -> None:
     expected = [answer(seed, 1) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:

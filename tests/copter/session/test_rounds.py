@@ -207,6 +207,7 @@ def settings_of(seed: int) -> Settings:
     return [Settings(), Settings(settle_columns=0), Settings(settle_columns=0, price_reach=0.05)][seed % 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(9))
 def test_every_edit_ends_where_a_fresh_model_does(seed: int) -> None:
     edits = Edits(seed)
@@ -219,6 +220,7 @@ def test_every_edit_ends_where_a_fresh_model_does(seed: int) -> None:
         require_same(edits.model, solution, edits.twin.build())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_many_edits_between_two_solves(seed: int) -> None:
     edits = Edits(100 + seed)

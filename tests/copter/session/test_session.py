@@ -240,6 +240,7 @@ def test_an_offset_that_cancels_the_objective_tightens_the_gap(sense: Literal["m
 # Costs of keeping it alive ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow() -> None:
     model = sia_like_model(8, 24, 3)
     template = model.ledger.matrix.slabs[0].template

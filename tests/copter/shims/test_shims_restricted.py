@@ -25,6 +25,7 @@ def test_better_than_rounding_and_within_the_bound(seed, shim):
         assert plan.gap < 1e-3
 
 
+@pytest.mark.slow
 def test_never_worse_than_the_last_plan_through_edits():
     model = sia_like_model(30, 32, 2, 5)
     session = Session(model)
@@ -40,6 +41,7 @@ def test_never_worse_than_the_last_plan_through_edits():
         assert check_plan(model, previous) >= kept - 1e-9
 
 
+@pytest.mark.slow
 def test_fixed_requests_keep_their_column():
     model = sia_like_model(30, 32, 2, 1)
     session = Session(model)

@@ -72,6 +72,7 @@ def require_same_as_highs(model: Model, solution: Solution, tolerance: float = 1
     assert sign * (solution.bound - best) >= -1e-9 * (1.0 + abs(best))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_cluster_program(shape: tuple[int, int, int, bool], seed: int) -> None:

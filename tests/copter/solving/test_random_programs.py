@@ -76,6 +76,7 @@ def extreme(lp: LinearProgram) -> bool:
     return bool(len(size) and size.max() / size.min() > 1e10)
 
 
+@pytest.mark.slow
 @quick
 @given(of_any_kind)
 def test_agrees_with_highs(program: tuple[str, int]) -> None:
@@ -83,6 +84,7 @@ def test_agrees_with_highs(program: tuple[str, int]) -> None:
     require_true(lp, solve(lp))
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=100)
 @given(of_any_kind)
 def test_agrees_with_highs_without_presolve(program: tuple[str, int]) -> None:
@@ -90,6 +92,7 @@ def test_agrees_with_highs_without_presolve(program: tuple[str, int]) -> None:
     require_true(lp, solve(lp, Settings(presolve=False)))
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=60)
 @given(of_any_kind)
 def test_the_proximal_method_claims_nothing_that_is_not_so(program: tuple[str, int]) -> None:
@@ -119,6 +122,7 @@ def tiny(draw: st.DrawFn) -> LinearProgram:
     return LinearProgram(vector(n), a, *bounds(m), *bounds(n), sense=sense, offset=draw(whole))
 
 
+@pytest.mark.slow
 @quick
 @given(tiny())
 def test_agrees_with_exact_arithmetic(lp: LinearProgram) -> None:
