@@ -1,0 +1,222 @@
+"""Mehrotra's predictor-corrector on a block program, its private rows eliminated (equations I15-I20)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.blocks.program import BlockProgram
+from copter.kernels.block_interior import BlockInterior
+from copter.kernels.eliminate import dense_cholesky, dense_solve
+from copter.numerics.sums import inner, norm
+
+Floats = NDArray[np.float64]
+
+PIVOT = 1e-13  # a pivot of the reduced matrix below this share of its diagonal is of a dependent row
+BACK_OFF = 0.9995  # share of the way to the boundary
+STALL = 8  # iterations without progress end the method
+PROGRESS = 0.9  # an iteration makes progress if it brings one of its figures below this share of the least so far
+CORRECTIONS = 2  # of centrality, after Mehrotra's
+CLOSED = 1e-10  # residual of the rows left by a step, relative to the right sides, that is not solved for again
+LEAST_START = 1.0  # least distance of the starting point from every bound
+SLOPE = 1e-12  # added to the diagonal of every row, relative to the mean diagonal of the start
+SMALL = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How far a point is from optimal: relative residuals of rows, reduced costs and objectives; mu; objectives."""
+
+    primal: float
+    dual: float
+    gap: float
+    mu: float
+    objective: float
+    bound: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three relative figures."""
+        return max(self.primal, self.dual, self.gap)
+
+
+class BlockMethod:
+    """The method for one block program.
+
+    Parameters
+    ----------
+    program : BlockProgram
+    n_threads : int
+    """
+
+    def __init__(self, program: BlockProgram, n_threads: int = 1) -> None:
+        self.program = program
+        self.state = BlockInterior(
+            *program.arrays, n_threads, cost=program.cost, lower=program.lower, upper=program.upper
+        )
+        self.bounded_below, self.bounded_above = np.isfinite(program.lower), np.isfinite(program.upper)
+        self.fixed = program.lower == program.upper
+        self.bounded_below &= ~self.fixed
+        self.bounded_above &= ~self.fixed
+        self.pairs = int(self.bounded_below.sum() + self.bounded_above.sum())
+        n = program.n_columns
+        finite = np.where(np.isfinite(program.lower[n:]), np.abs(program.lower[n:]), 0.0)
+        finite = np.maximum(finite, np.where(np.isfinite(program.upper[n:]), np.abs(program.upper[n:]), 0.0))
+        self.right_size, self.cost_size = 1.0 + norm(finite), 1.0 + norm(program.cost)
+        self.shift = 0.0
+        self.iterations = 0
+
+    # The main loop ------------------------------------------------------------------------------------------------
+
+    def run(self, goal: float, max_iterations: int, stop: Callable[[int, Figures], bool]) -> tuple[Figures, bool]:
+        """Iterate to the goal, the limit or a stall: (figures of the point, whether it was stopped)."""
+        self.start()
+        figures = self.measure()
+        least, since = self.progress_of(figures), 0
+        while self.iterations < max_iterations:
+            if stop(self.iterations, figures):
+                return figures, True
+            if figures.worst <= goal or since >= STALL or not np.isfinite(figures.worst):
+                break
+            self.step(figures)
+            self.iterations += 1
+            figures = self.measure()
+            now = self.progress_of(figures)
+            since = 0 if (now < PROGRESS * least).any() else since + 1
+            least = np.minimum(now, least)
+        return figures, False
+
+    @staticmethod
+    def progress_of(figures: Figures) -> Floats:
+        """What must fall for the method to go on."""
+        return np.array([figures.primal, figures.dual, figures.gap, figures.mu if figures.worst > 1e-6 else np.inf])
+
+    def measure(self) -> Figures:
+        """Residuals of the point; its weights are then ready."""
+        product, dual, objective, bound, primal = self.state.measure()
+        return Figures(
+            primal=primal**0.5 / self.right_size,
+            dual=dual**0.5 / self.cost_size,
+            gap=abs(objective - bound) / (1.0 + abs(objective)),
+            mu=product / max(self.pairs, 1),
+            objective=objective,
+            bound=bound,
+        )
+
+    def step(self, figures: Figures) -> None:
+        """One predictor, Mehrotra's corrector, a few corrections of centrality; then move."""
+        state = self.state
+        self.factorise()
+        state.aim(0, 0.0, 0.0, 0.0)
+        ahead, behind = self.direction()
+        mu = state.complementarity(ahead, behind) / max(self.pairs, 1)
+        target = min((mu / max(figures.mu, SMALL)) ** 3, 1.0) * figures.mu
+        state.aim(1, target, 0.0, 0.0)
+        ahead, behind = self.direction(close=True)
+        for _ in range(CORRECTIONS):
+            if min(ahead, behind) > 0.9:
+                break
+            kept = [each.copy() for each in (state.dx, state.dz, state.dv, state.dy)]
+            state.aim(2, target, min(1.0, ahead + 0.18), min(1.0, behind + 0.18))
+            one, other = self.direction(close=True)
+            if (one < ahead + 0.01 and other < behind + 0.01) or one < 0.9 * ahead or other < 0.9 * behind:
+                for values, before in zip((state.dx, state.dz, state.dv, state.dy), kept, strict=True):
+                    values[:] = before
+                break
+            ahead, behind = one, other
+        state.move(min(1.0, BACK_OFF * ahead), min(1.0, BACK_OFF * behind))
+
+    # Linear algebra -----------------------------------------------------------------------------------------------
+
+    def factorise(self) -> None:
+        """Eliminate the private rows at the point's weights and factorise the coupling rows."""
+        state, m, n = self.state, self.program.n_rows, self.program.n_columns
+        state.form_reduced()
+        reduced, at = state.reduced, np.arange(m)
+        diagonal = reduced.diagonal() + state.weight[n : n + m]
+        if self.shift == 0.0:
+            self.shift = SLOPE * float(diagonal.mean()) if m else SLOPE
+        reduced[at, at] = np.where(diagonal > 0.0, diagonal, 1.0) + self.shift
+        dense_cholesky(reduced, PIVOT * diagonal, state.n_pieces)
+
+    def solve(self, right: Floats, y: Floats) -> None:
+        """y = (A theta A' + theta_s)^-1 right, by the factor."""
+        state, m = self.state, self.program.n_rows
+        coupling, scaled = right[:m].copy(), np.empty(len(right) - m)
+        state.eliminate(right[m:], coupling, scaled)
+        dense_solve(state.reduced, coupling)
+        y[:m] = coupling
+        state.restore(coupling, right[m:], y[m:])
+
+    def direction(self, close: bool = False) -> tuple[float, float]:
+        """The direction for the present right sides, and its longest steps."""
+        state, n = self.state, self.program.n_columns
+        state.right_side()
+        self.solve(state.right, state.dy)
+        lengths = state.direction()
+        if close:
+            left = np.empty(state.n_all_rows)
+            state.product(state.dx, left)
+            left = state.primal - left + state.dx[n:]
+            if norm(left) > CLOSED * self.right_size + 0.1 * norm(state.primal):
+                more = np.empty(state.n_all_rows)
+                self.solve(left, more)
+                state.dy += more
+                lengths = state.direction()
+        return lengths
+
+    # The start ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Mehrotra's start: the least-squares primal and dual, moved inside (equation I6)."""
+        state, program, n = self.state, self.program, self.program.n_columns
+        below, above = self.bounded_below, self.bounded_above
+        lower, upper = np.where(below, program.lower, 0.0), np.where(above, program.upper, 0.0)
+        boxed = below & above
+        middle = np.where(boxed, 0.5 * (lower + upper), np.where(below, lower, upper))
+        middle[self.fixed] = program.lower[self.fixed]
+        weight = np.where(self.fixed, 0.0, np.where(boxed, 0.5, 1.0))
+        state.set_private_weight(weight)
+        self.factorise()
+        left, usage = np.empty(state.n_all_rows), np.empty(n)
+        state.product(middle, left)
+        y = np.empty(state.n_all_rows)
+        self.solve(middle[n:] - left, y)
+        state.usage(y, usage)
+        x = middle + weight * np.concatenate((usage, -y))
+        cost = np.concatenate((program.cost, np.zeros(state.n_all_rows)))
+        state.product(weight * cost, left)
+        self.solve(left, y)
+        state.usage(y, usage)
+        reduced = cost - np.concatenate((usage, -y))
+        self.place(x, reduced, y)
+
+    def place(self, x: Floats, reduced: Floats, y: Floats) -> None:
+        """Move a primal and dual point inside its bounds."""
+        state, program = self.state, self.program
+        below, above = self.bounded_below, self.bounded_above
+        lower, upper = np.where(below, program.lower, 0.0), np.where(above, program.upper, 0.0)
+        least = min(float((x - lower)[below].min(initial=0.0)), float((upper - x)[above].min(initial=0.0)))
+        up = max(-1.5 * least, 0.0)
+        z, v = np.where(below, np.maximum(reduced, 0.0), 0.0), np.where(above, np.maximum(-reduced, 0.0), 0.0)
+        one_sided = below ^ above
+        wrong = np.where(one_sided, np.where(below, -reduced, reduced), 0.0)
+        out = max(1.5 * float(wrong.max(initial=0.0)), 0.0)
+        gap_low, gap_high = np.where(below, x - lower + up, 0.0), np.where(above, upper - x + up, 0.0)
+        z, v = np.where(below, z + out, 0.0), np.where(above, v + out, 0.0)
+        product = inner(gap_low, z) + inner(gap_high, v)
+        up += 0.5 * product / max(float(z.sum() + v.sum()), SMALL)
+        out += 0.5 * product / max(float(gap_low.sum() + gap_high.sum()), SMALL)
+        up, out = max(up, LEAST_START), max(out, LEAST_START)
+        boxed = below & above
+        margin = np.minimum(up, 0.25 * (upper - lower))
+        inside = np.where(boxed, np.clip(x, lower + margin, upper - margin), x)
+        inside = np.where(below & ~above, np.maximum(x, lower + up), inside)
+        inside = np.where(above & ~below, np.minimum(x, upper - up), inside)
+        state.x[:] = np.where(self.fixed, program.lower, inside)
+        state.z[:] = np.where(below, z + out, 0.0)
+        state.v[:] = np.where(above, v + out, 0.0)
+        state.y[:] = y

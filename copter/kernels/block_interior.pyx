@@ -1,0 +1,413 @@
+"""The passes of the interior-point method over a block program (equations I15-I20 of docs/interior.md).
+
+The variables are the columns in the layout's order, then one slack a row (coupling rows first, then private ones by
+block), with A x - s = 0. Every pass walks once over its vectors; what is summed over coupling rows is summed a piece.
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport INFINITY, fabs, sqrt
+from libc.string cimport memset
+
+from copter.kernels.eliminate cimport Elimination
+
+cdef enum:
+    SUMS = 8  # numbers that a pass adds up, a cache line of its own for every piece
+
+
+cdef class BlockInterior(Elimination):
+    """A point of the method, its direction, and the passes over both.
+
+    Parameters
+    ----------
+    *layout
+        As for :class:`.Elimination`.
+    cost : ndarray (columns,)
+    lower, upper : ndarray (columns + rows,)
+        Bounds of the columns and of the rows' activities; equal ones hold a variable fixed.
+    """
+
+    cdef readonly object x, z, v, y, dx, dz, dv, dy, weight, target_lower, target_upper, primal, right
+    cdef readonly int size, n_all_rows
+    cdef const double[::1] cost, lower, upper
+    cdef double[::1] x_, z_, v_, y_, dx_, dz_, dv_, dy_, weight_, low_, high_, primal_, right_, wrong_, private_weight
+    cdef double[:, ::1] activity, sums_
+    cdef public double proximal
+
+    def __init__(self, *layout, cost, lower, upper):
+        Elimination.__init__(self, *layout)
+        cdef int n = self.n_columns, rows = self.n_rows + self.n_private
+        self.size, self.n_all_rows = n + rows, rows
+        self.cost, self.lower, self.upper = cost, lower, upper
+        for name in ("x", "z", "v", "dx", "dz", "dv", "weight", "target_lower", "target_upper"):
+            self.allot(name, np.zeros(self.size))
+        for name in ("y", "dy", "primal", "right"):
+            self.allot(name, np.zeros(rows))
+        self.wrong_ = np.zeros(self.size)
+        self.activity = np.zeros((self.n_pieces, max(self.n_rows, 1)))
+        self.sums_ = np.zeros((self.n_pieces + 1, SUMS))
+        self.private_weight = np.zeros(max(self.n_private, 1))
+        self.proximal = 1e-13
+
+    def allot(self, name, values):
+        """Give one of the vectors its memory."""
+        if name == "x":
+            self.x, self.x_ = values, values
+        elif name == "z":
+            self.z, self.z_ = values, values
+        elif name == "v":
+            self.v, self.v_ = values, values
+        elif name == "dx":
+            self.dx, self.dx_ = values, values
+        elif name == "dz":
+            self.dz, self.dz_ = values, values
+        elif name == "dv":
+            self.dv, self.dv_ = values, values
+        elif name == "weight":
+            self.weight, self.weight_ = values, values
+        elif name == "target_lower":
+            self.target_lower, self.low_ = values, values
+        elif name == "target_upper":
+            self.target_upper, self.high_ = values, values
+        elif name == "y":
+            self.y, self.y_ = values, values
+        elif name == "dy":
+            self.dy, self.dy_ = values, values
+        elif name == "primal":
+            self.primal, self.primal_ = values, values
+        else:
+            self.right, self.right_ = values, values
+
+    # Residuals ----------------------------------------------------------------------------------------------------
+
+    def measure(self):
+        """Residuals and weights of the point: (mu sum, |dual|^2, primal objective, dual objective, |primal|^2).
+
+        Fills `weight` (theta), `primal` (s - A x) and the reduced costs that are wrong by how much.
+        """
+        cdef int piece, n = self.n_pieces, i, m = self.n_rows, k
+        cdef double total, squares = 0.0
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.measure_piece(piece)
+        self.measure_slacks()
+        with nogil:
+            for i in range(m):
+                total = 0.0
+                for piece in range(n):
+                    total = total + self.activity[piece, i]
+                self.primal_[i] = self.x_[self.n_columns + i] - total
+            for i in range(self.n_all_rows):
+                squares += self.primal_[i] * self.primal_[i]
+        found = np.asarray(self.sums_).sum(axis=0)
+        return float(found[0]), float(found[1]), float(found[2]), float(found[3]), squares
+
+    cdef void measure_piece(self, int piece) noexcept nogil:
+        cdef int g, j, e, base, first, last, end
+        cdef double reduced, value
+        cdef double* activity = &self.activity[piece, 0]
+        cdef double* sums = &self.sums_[piece, 0]
+        memset(activity, 0, self.n_rows * sizeof(double))
+        memset(sums, 0, SUMS * sizeof(double))
+        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
+        for g in range(self.cuts[piece], end):
+            first = self.column_start[g]
+            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+            base = self.n_rows
+            if g < self.n_blocks:
+                base += self.private_start[g]
+                for e in range(base, self.n_rows + self.private_start[g + 1]):
+                    self.primal_[e] = self.x_[self.n_columns + e]
+            for j in range(first, last):
+                reduced, value = self.cost[j], self.x_[j]
+                for e in range(self.start[j], self.start[j + 1]):
+                    reduced = reduced - self.value[e] * self.y_[self.row[e]]
+                    activity[self.row[e]] += self.value[e] * value
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    reduced = reduced - self.own_value[e] * self.y_[base + self.own_row[e]]
+                    self.primal_[base + self.own_row[e]] -= self.own_value[e] * value
+                sums[2] += self.cost[j] * value
+                self.measure_one(j, reduced, sums)
+
+    cdef void measure_slacks(self):
+        cdef int i
+        cdef double* sums = &self.sums_[self.n_pieces, 0]
+        with nogil:
+            memset(sums, 0, SUMS * sizeof(double))
+            for i in range(self.n_all_rows):
+                self.measure_one(self.n_columns + i, self.y_[i], sums)
+            for i in range(self.n_private):
+                self.private_weight[i] = self.weight_[self.n_columns + self.n_rows + i]
+
+    cdef inline void measure_one(self, int j, double reduced, double* sums) noexcept nogil:
+        """Weight, wrong reduced cost and sums of one variable."""
+        cdef double lower = self.lower[j], upper = self.upper[j], x = self.x_[j], inverse = self.proximal, wrong
+        if lower == upper:
+            self.weight_[j] = 0.0
+            self.wrong_[j] = 0.0
+            sums[3] += reduced * lower
+            return
+        wrong = reduced - self.z_[j] + self.v_[j]
+        if lower > -INFINITY:
+            inverse += self.z_[j] / (x - lower)
+            sums[0] += self.z_[j] * (x - lower)
+            sums[3] += self.z_[j] * lower
+        if upper < INFINITY:
+            inverse += self.v_[j] / (upper - x)
+            sums[0] += self.v_[j] * (upper - x)
+            sums[3] -= self.v_[j] * upper
+        if lower == -INFINITY and upper == INFINITY:
+            inverse += 1e-8
+        self.weight_[j] = 1.0 / inverse
+        self.wrong_[j] = wrong
+        sums[1] += wrong * wrong
+
+    # Directions ---------------------------------------------------------------------------------------------------
+
+    def aim(self, int stage, double target, double ahead, double behind):
+        """Right sides of the complementarity equations; stage 0 affine, 1 Mehrotra's corrector, 2 one of centrality."""
+        cdef int j, n = self.n_pieces
+        for j in prange(self.size, nogil=True, num_threads=n, schedule="static"):
+            self.aim_one(j, stage, target, ahead, behind)
+
+    cdef inline void aim_one(self, int j, int stage, double target, double ahead, double behind) noexcept nogil:
+        cdef double lower = self.lower[j], upper = self.upper[j], gap, product
+        if lower == upper:
+            return
+        if lower > -INFINITY:
+            gap = self.x_[j] - lower
+            if stage == 0:
+                self.low_[j] = -gap * self.z_[j]
+            elif stage == 1:
+                self.low_[j] = target - gap * self.z_[j] - self.dx_[j] * self.dz_[j]
+            else:
+                product = (gap + ahead * self.dx_[j]) * (self.z_[j] + behind * self.dz_[j])
+                self.low_[j] += centred(product, target)
+        if upper < INFINITY:
+            gap = upper - self.x_[j]
+            if stage == 0:
+                self.high_[j] = -gap * self.v_[j]
+            elif stage == 1:
+                self.high_[j] = target - gap * self.v_[j] + self.dx_[j] * self.dv_[j]
+            else:
+                product = (gap - ahead * self.dx_[j]) * (self.v_[j] + behind * self.dv_[j])
+                self.high_[j] += centred(product, target)
+
+    cdef inline double known(self, int j) noexcept nogil:
+        """h of a variable: wrong reduced cost less what the complementarity equations ask for."""
+        cdef double value = self.wrong_[j]
+        if self.lower[j] > -INFINITY:
+            value -= self.low_[j] / (self.x_[j] - self.lower[j])
+        if self.upper[j] < INFINITY:
+            value += self.high_[j] / (self.upper[j] - self.x_[j])
+        return value
+
+    def right_side(self):
+        """Fill `right` = primal + A theta h - theta_s h_s of the normal equations."""
+        cdef int piece, n = self.n_pieces, i, j
+        cdef double total
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.right_piece(piece)
+        with nogil:
+            for i in range(self.n_all_rows):
+                j = self.n_columns + i
+                total = 0.0 if i < self.n_rows else self.right_[i]
+                if i < self.n_rows:
+                    for piece in range(n):
+                        total = total + self.activity[piece, i]
+                total = total + self.primal_[i]
+                if self.weight_[j] != 0.0:
+                    total = total - self.weight_[j] * self.known(j)
+                self.right_[i] = total
+
+    cdef void right_piece(self, int piece) noexcept nogil:
+        cdef int g, j, e, base, first, last, end
+        cdef double value
+        cdef double* activity = &self.activity[piece, 0]
+        memset(activity, 0, self.n_rows * sizeof(double))
+        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
+        for g in range(self.cuts[piece], end):
+            first = self.column_start[g]
+            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+            base = self.n_rows
+            if g < self.n_blocks:
+                base += self.private_start[g]
+                for e in range(base, self.n_rows + self.private_start[g + 1]):
+                    self.right_[e] = 0.0
+            for j in range(first, last):
+                if self.weight_[j] == 0.0:
+                    continue
+                value = self.weight_[j] * self.known(j)
+                for e in range(self.start[j], self.start[j + 1]):
+                    activity[self.row[e]] += self.value[e] * value
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    self.right_[base + self.own_row[e]] += self.own_value[e] * value
+
+    def direction(self):
+        """Fill dx, dz, dv from dy; the longest primal and dual steps, at most 1, that stay inside."""
+        cdef int piece, n = self.n_pieces, j
+        cdef double* sums
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.direction_piece(piece)
+        with nogil:
+            sums = &self.sums_[n, 0]
+            sums[4] = sums[5] = 0.0
+            for j in range(self.n_columns, self.size):
+                self.direction_one(j, -self.dy_[j - self.n_columns], sums)
+        steepest = np.asarray(self.sums_).max(axis=0)
+        return min(1.0, 1.0 / max(steepest[4], 1e-300)), min(1.0, 1.0 / max(steepest[5], 1e-300))
+
+    cdef void direction_piece(self, int piece) noexcept nogil:
+        cdef int g, j, e, base, first, last, end
+        cdef double usage
+        cdef double* sums = &self.sums_[piece, 0]
+        sums[4] = sums[5] = 0.0
+        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
+        for g in range(self.cuts[piece], end):
+            first = self.column_start[g]
+            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+            base = self.n_rows + (self.private_start[g] if g < self.n_blocks else 0)
+            for j in range(first, last):
+                usage = 0.0
+                for e in range(self.start[j], self.start[j + 1]):
+                    usage = usage + self.value[e] * self.dy_[self.row[e]]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    usage = usage + self.own_value[e] * self.dy_[base + self.own_row[e]]
+                self.direction_one(j, usage, sums)
+
+    cdef inline void direction_one(self, int j, double usage, double* sums) noexcept nogil:
+        cdef double step, gap
+        if self.weight_[j] == 0.0:
+            self.dx_[j] = 0.0
+            return
+        step = self.weight_[j] * (usage - self.known(j))
+        self.dx_[j] = step
+        if self.lower[j] > -INFINITY:
+            gap = self.x_[j] - self.lower[j]
+            self.dz_[j] = (self.low_[j] - self.z_[j] * step) / gap
+            if -step > sums[4] * gap:
+                sums[4] = -step / gap
+            if -self.dz_[j] > sums[5] * self.z_[j]:
+                sums[5] = -self.dz_[j] / self.z_[j]
+        if self.upper[j] < INFINITY:
+            gap = self.upper[j] - self.x_[j]
+            self.dv_[j] = (self.high_[j] + self.v_[j] * step) / gap
+            if step > sums[4] * gap:
+                sums[4] = step / gap
+            if -self.dv_[j] > sums[5] * self.v_[j]:
+                sums[5] = -self.dv_[j] / self.v_[j]
+
+    def complementarity(self, double ahead, double behind):
+        """Sum of the complementarity products after a step."""
+        cdef int j, n = self.n_pieces
+        cdef double total = 0.0
+        for j in prange(self.size, nogil=True, num_threads=n, schedule="static"):
+            if self.weight_[j] != 0.0:
+                if self.lower[j] > -INFINITY:
+                    total += (self.x_[j] + ahead * self.dx_[j] - self.lower[j]) * (self.z_[j] + behind * self.dz_[j])
+                if self.upper[j] < INFINITY:
+                    total += (self.upper[j] - self.x_[j] - ahead * self.dx_[j]) * (self.v_[j] + behind * self.dv_[j])
+        return total
+
+    def move(self, double ahead, double behind):
+        """Take the step; values and multipliers stay positive by at least a rounding unit."""
+        cdef int j, n = self.n_pieces, i
+        for j in prange(self.size, nogil=True, num_threads=n, schedule="static"):
+            self.move_one(j, ahead, behind)
+        for i in range(self.n_all_rows):
+            self.y_[i] += behind * self.dy_[i]
+
+    cdef inline void move_one(self, int j, double ahead, double behind) noexcept nogil:
+        cdef double x, lower = self.lower[j], upper = self.upper[j], z, v
+        if self.weight_[j] == 0.0:
+            return
+        x = self.x_[j] + ahead * self.dx_[j]
+        if lower > -INFINITY:
+            if x <= lower:  # rounding: a value cannot leave its bound by less than its own unit
+                x = lower + max(1e-2 * (self.x_[j] - lower), 1e-15 * fabs(lower) + 1e-30)
+            z = self.z_[j] + behind * self.dz_[j]
+            self.z_[j] = z if z > 0.0 else 1e-2 * self.z_[j]
+        if upper < INFINITY:
+            if x >= upper:
+                x = upper - max(1e-2 * (upper - self.x_[j]), 1e-15 * fabs(upper) + 1e-30)
+                if lower > -INFINITY and x <= lower:
+                    x = 0.5 * (lower + upper)
+            v = self.v_[j] + behind * self.dv_[j]
+            self.v_[j] = v if v > 0.0 else 1e-2 * self.v_[j]
+        self.x_[j] = x
+
+    # What the normal equations need -------------------------------------------------------------------------------
+
+    def form_reduced(self):
+        """Fill the reduced matrix for the weights of the point."""
+        self.form(self.weight_, self.private_weight)
+
+    def set_private_weight(self, double[::1] weight):
+        """Take other weights (columns, then rows)."""
+        cdef int i
+        for i in range(self.size):
+            self.weight_[i] = weight[i]
+        for i in range(self.n_private):
+            self.private_weight[i] = weight[self.n_columns + self.n_rows + i]
+
+    def usage(self, const double[::1] y, double[::1] out):
+        """out = A'y for all columns."""
+        cdef int piece, n = self.n_pieces
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.usage_piece(piece, y, out)
+
+    cdef void usage_piece(self, int piece, const double[::1] y, double[::1] out) noexcept nogil:
+        cdef int g, j, e, base, first, last, end
+        cdef double usage
+        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
+        for g in range(self.cuts[piece], end):
+            first = self.column_start[g]
+            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+            base = self.n_rows + (self.private_start[g] if g < self.n_blocks else 0)
+            for j in range(first, last):
+                usage = 0.0
+                for e in range(self.start[j], self.start[j + 1]):
+                    usage = usage + self.value[e] * y[self.row[e]]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    usage = usage + self.own_value[e] * y[base + self.own_row[e]]
+                out[j] = usage
+
+    def product(self, const double[::1] x, double[::1] out):
+        """out = A x for all rows."""
+        cdef int piece, n = self.n_pieces, i
+        cdef double total
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.product_piece(piece, x, out)
+        for i in range(self.n_rows):
+            total = 0.0
+            for piece in range(n):
+                total += self.activity[piece, i]
+            out[i] = total
+
+    cdef void product_piece(self, int piece, const double[::1] x, double[::1] out) noexcept nogil:
+        cdef int g, j, e, base, first, last, end
+        cdef double* activity = &self.activity[piece, 0]
+        memset(activity, 0, self.n_rows * sizeof(double))
+        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
+        for g in range(self.cuts[piece], end):
+            first = self.column_start[g]
+            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+            base = self.n_rows
+            if g < self.n_blocks:
+                base += self.private_start[g]
+                for e in range(base, self.n_rows + self.private_start[g + 1]):
+                    out[e] = 0.0
+            for j in range(first, last):
+                for e in range(self.start[j], self.start[j + 1]):
+                    activity[self.row[e]] += self.value[e] * x[j]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    out[base + self.own_row[e]] += self.own_value[e] * x[j]
+
+
+cdef inline double centred(double product, double target) noexcept nogil:
+    """What brings a complementarity product back into [0.1, 10] targets."""
+    if product < 0.1 * target:
+        return 0.1 * target - product
+    if product > 10.0 * target:
+        return max(10.0 * target - product, -10.0 * target)
+    return 0.0

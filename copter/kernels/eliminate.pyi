@@ -1,0 +1,54 @@
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int32]
+
+class BlockLayout:
+    n_rows: int
+    n_blocks: int
+    n_columns: int
+    n_private: int
+    most_touched: int
+    most_private: int
+    touched_start: _Ints
+    touched: _Ints
+    factor_start: NDArray[np.int64]
+    def __init__(
+        self,
+        n_rows: int,
+        column_start: _Ints,
+        private_start: _Ints,
+        start: _Ints,
+        row: _Ints,
+        value: _Floats,
+        own_start: _Ints,
+        own_row: _Ints,
+        own_value: _Floats,
+    ) -> None: ...
+    def pieces(self, count: int) -> _Ints: ...
+
+class Elimination(BlockLayout):
+    n_pieces: int
+    reduced: _Floats
+    private_factor: _Floats
+    weight: _Floats
+    def __init__(
+        self,
+        n_rows: int,
+        column_start: _Ints,
+        private_start: _Ints,
+        start: _Ints,
+        row: _Ints,
+        value: _Floats,
+        own_start: _Ints,
+        own_row: _Ints,
+        own_value: _Floats,
+        n_pieces: int,
+    ) -> None: ...
+    def form(self, theta: _Floats, delta: float) -> None: ...
+    def eliminate(self, private: _Floats, coupling: _Floats, scaled: _Floats) -> None: ...
+    def restore(self, price: _Floats, private: _Floats, own: _Floats) -> None: ...
+
+def dense_cholesky(matrix: _Floats) -> int: ...
+def dense_solve(factor: _Floats, right: _Floats) -> None: ...

@@ -1,0 +1,490 @@
+"""Private rows eliminated block by block: the normal equations of a block program, reduced to its coupling rows.
+
+Columns are sorted by block. The entries of a column are split: those in coupling rows (`start`, `row`, `value`) and
+those in the private rows of its block (`own_start`, `own_row`, `own_value`, rows counted within the block). Columns of
+no block come last. Equation numbers are those of docs/interior.md.
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport fabs, sqrt
+from libc.string cimport memset
+from scipy.linalg.cython_blas cimport ddot, dgemm
+from scipy.linalg.cython_lapack cimport dpotrs
+
+cdef enum:
+    PANEL = 48  # dense rank-one terms that are gathered before they are added at once
+    TILE = 56  # rows of a tile: its products are small enough for BLAS to stay in this thread
+
+cdef double LEAST_PIVOT = 1e-300
+
+
+cdef class BlockLayout:
+    """Where every entry of a block program stands; what :class:`Elimination` walks over.
+
+    Parameters
+    ----------
+    n_rows : int
+        Coupling rows.
+    column_start : ndarray (blocks + 1,) int32
+        Columns of block g are column_start[g] .. column_start[g + 1] - 1; those after the last one are of no block.
+    private_start : ndarray (blocks + 1,) int32
+        Private rows of block g, in the order of all private rows.
+    start, row, value : CSC arrays
+        Entries in coupling rows; rows ascend within a column.
+    own_start, own_row, own_value : CSC arrays
+        Entries in private rows, counted within the block.
+    """
+
+    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value):
+        self.n_rows, self.n_blocks = n_rows, len(column_start) - 1
+        self.n_columns, self.n_private = len(start) - 1, private_start[-1]
+        self.column_start, self.private_start = column_start, private_start
+        self.start, self.row, self.value = start, row, value
+        self.own_start, self.own_row, self.own_value = own_start, own_row, own_value
+        self.find_touched()
+        rows = np.diff(private_start).astype(np.int64)
+        self.most_private = int(rows.max(initial=0))
+        self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
+        self.factor_start_view = self.factor_start
+
+    def find_touched(self):
+        """Coupling rows that every block touches, ascending, and the place among them of every entry."""
+        cdef int g, e, n = 0, at
+        last = self.column_start[self.n_blocks]
+        touched = np.empty(self.start[last], dtype=np.int32)
+        first = np.zeros(self.n_blocks + 1, dtype=np.int32)
+        local = np.zeros(max(len(self.row), 1), dtype=np.int32)
+        mark = np.full(self.n_rows, -1, dtype=np.int32)
+        place = np.zeros(self.n_rows, dtype=np.int32)
+        cdef int[::1] touched_view = touched, first_view = first, local_view = local, mark_view = mark
+        cdef int[::1] place_view = place
+        for g in range(self.n_blocks):
+            at = n
+            for e in range(self.start[self.column_start[g]], self.start[self.column_start[g + 1]]):
+                if mark_view[self.row[e]] != g:
+                    mark_view[self.row[e]] = g
+                    touched_view[n] = self.row[e]
+                    n += 1
+            first_view[g + 1] = n
+            touched[at:n].sort()
+            for e in range(at, n):
+                place_view[touched_view[e]] = e - at
+            for e in range(self.start[self.column_start[g]], self.start[self.column_start[g + 1]]):
+                local_view[e] = place_view[self.row[e]]
+        self.touched, self.touched_start, self.local = touched[:max(n, 1)].copy(), first, local
+        self.touched_view, self.touched_start_view, self.local_view = self.touched, first, local
+        self.most_touched = int(np.diff(first).max(initial=0))
+
+    def pieces(self, int count):
+        """First blocks of `count` runs of blocks with about as many entries each, (count + 1,) int32."""
+        weight = np.asarray(self.start)[np.asarray(self.column_start)].astype(np.float64)
+        cuts = np.searchsorted(weight, np.linspace(0.0, weight[-1], count + 1)[1:-1])
+        return np.concatenate(([0], cuts, [self.n_blocks])).astype(np.int32)
+
+
+cdef class Elimination(BlockLayout):
+    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (I15-I17)."""
+
+    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
+                 int n_pieces):
+        BlockLayout.__init__(self, n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value)
+        cdef int m = self.n_rows, r = max(self.most_touched, 1), p = max(self.most_private, 1)
+        self.n_pieces = n_pieces
+        self.cuts = self.pieces(n_pieces)
+        self.sums = np.zeros((n_pieces, m, m))
+        self.reduced = np.asarray(self.sums)[0]
+        self.panel = np.zeros((n_pieces, PANEL, m))
+        self.dense = np.zeros((n_pieces, r))
+        if self.most_private <= 1:
+            r = p = 1
+        self.square, self.wide = np.zeros((n_pieces, r, r)), np.zeros((n_pieces, r * p))
+        self.factor = np.zeros(max(self.factor_start[-1], 1))
+
+    def form(self, double[::1] theta, double[::1] private):
+        """Fill :attr:`reduced` (lower triangle) for these weights of the columns and of the private rows' slacks."""
+        cdef int piece, i, j, m = self.n_rows, n = self.n_pieces
+        self.theta, self.slack = theta, private
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            memset(&self.sums[piece, 0, 0], 0, <size_t>m * m * sizeof(double))
+            self.piece(piece, self.cuts[piece], self.cuts[piece + 1])
+        for piece in range(1, n):
+            for i in prange(m, nogil=True, num_threads=n, schedule="static"):
+                for j in range(i + 1):
+                    self.sums[0, i, j] += self.sums[piece, i, j]
+
+    cdef void piece(self, int piece, int first, int last) noexcept nogil:
+        cdef int g, filled = 0, p, j
+        cdef double* total = &self.sums[piece, 0, 0]
+        for g in range(first, last):
+            p = self.private_start[g + 1] - self.private_start[g]
+            if p == 1:
+                filled = self.one_row(piece, g, self.slack[self.private_start[g]], total, filled)
+            else:
+                self.many_rows(piece, g, p, total)
+        self.add_panel(piece, filled, total)
+        if piece == self.n_pieces - 1:
+            for j in range(self.column_start[self.n_blocks], self.n_columns):
+                self.outer(j, total, self.theta[j])
+
+    cdef void outer(self, int j, double* total, double weight) noexcept nogil:
+        """total += weight a_j a_j', lower triangle."""
+        cdef int e, f, m = self.n_rows
+        cdef double scaled
+        for e in range(self.start[j], self.start[j + 1]):
+            scaled = weight * self.value[e]
+            for f in range(self.start[j], e + 1):
+                total[<size_t>self.row[e] * m + self.row[f]] += scaled * self.value[f]
+
+    cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil:
+        """A block with one private row, by its column of most weight as key: no large terms are subtracted (I16)."""
+        cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, f, m = self.n_rows, r, i
+        cdef int lo, hi
+        cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled
+        cdef double* z = &self.dense[piece, 0]
+        cdef const int* touched = &self.touched_view[0] + self.touched_start_view[g]
+        r = self.touched_start_view[g + 1] - self.touched_start_view[g]
+        for j in range(first, last):
+            if self.own_start[j + 1] > self.own_start[j]:
+                b = self.own_value[self.own_start[j]]
+                weight = self.theta[j] * b * b
+                if weight > most:
+                    most, key = weight, j
+        for i in range(r):
+            z[i] = 0.0
+        if key < 0:  # nothing of the block is in its row
+            self.factor[self.factor_start_view[g]] = delta if delta > LEAST_PIVOT else 1.0
+            for j in range(first, last):
+                self.outer(j, total, self.theta[j])
+            return filled
+        b = self.own_value[self.own_start[key]]
+        key_weight = self.theta[key]
+        for j in range(first, last):
+            if j == key:
+                continue
+            weight = self.theta[j]
+            if weight == 0.0:
+                continue
+            self.outer(j, total, weight)
+            if self.own_start[j + 1] > self.own_start[j]:
+                ratio = self.own_value[self.own_start[j]] / b
+                kappa += weight * ratio * ratio
+                weight *= ratio
+                for e in range(self.start[j], self.start[j + 1]):
+                    z[self.local_view[e]] += weight * self.value[e]
+        divisor = key_weight + kappa + delta / (b * b)
+        self.factor[self.factor_start_view[g]] = divisor * b * b
+        if divisor <= LEAST_PIVOT:
+            self.factor[self.factor_start_view[g]] = 1.0
+            return filled
+        # With q = sum of weight * ratio * a over the others and z = q - kappa a_key:
+        # -z a_key' - a_key z' - kappa a_key a_key' - z z' / divisor; delta's part keeps it positive semidefinite.
+        for e in range(self.start[key], self.start[key + 1]):
+            z[self.local_view[e]] -= kappa * self.value[e]
+        for e in range(self.start[key], self.start[key + 1]):
+            scaled = self.value[e]
+            for f in range(self.start[key], e + 1):
+                total[<size_t>self.row[e] * m + self.row[f]] -= kappa * scaled * self.value[f]
+            for i in range(r):
+                lo, hi = self.row[e], touched[i]
+                if lo == hi:
+                    total[<size_t>lo * m + lo] -= 2.0 * scaled * z[i]
+                elif lo < hi:
+                    total[<size_t>hi * m + lo] -= scaled * z[i]
+                else:
+                    total[<size_t>lo * m + hi] -= scaled * z[i]
+        # The key's own weight against delta: theta_k a_k a_k' (delta / b^2) / divisor.
+        if delta > 0.0:
+            self.delta_part(piece, key, z, r, touched, delta / (b * b) / divisor, total, g)
+        scaled = 1.0 / divisor
+        if 8 * r > m:
+            weight = sqrt(scaled)
+            memset(&self.panel[piece, filled, 0], 0, m * sizeof(double))
+            for i in range(r):
+                self.panel[piece, filled, touched[i]] = weight * z[i]
+            filled += 1
+            if filled == PANEL:
+                self.add_panel(piece, filled, total)
+                filled = 0
+            return filled
+        for i in range(r):
+            weight = scaled * z[i]
+            for e in range(i + 1):
+                total[<size_t>touched[i] * m + touched[e]] -= weight * z[e]
+        return filled
+
+    cdef void delta_part(self, int piece, int key, double* z, int r, const int* touched, double share, double* total,
+                         int g) noexcept nogil:
+        """What delta leaves of the key column: u u' / k differs from the exact elimination by share * these terms."""
+        # With d = delta / b^2, w = theta_k, s = w + kappa + d, and q = z + kappa a: the exact matrix is
+        # w a a' + Q - (w a + q)(w a + q)' / s, and what was added is Q - z a' - a z' - kappa a a' - z z' / s.
+        # The difference is ((w + kappa) a a' + z a' + a z') d / s.
+        cdef int e, f, i, lo, hi, m = self.n_rows
+        cdef double weight, kappa_part
+        kappa_part = self.factor[self.factor_start_view[g]]
+        weight = kappa_part / (self.own_value[self.own_start[key]] ** 2) * (1.0 - share)
+        for e in range(self.start[key], self.start[key + 1]):
+            for f in range(self.start[key], e + 1):
+                total[<size_t>self.row[e] * m + self.row[f]] += share * weight * self.value[e] * self.value[f]
+            for i in range(r):
+                lo, hi = self.row[e], touched[i]
+                if lo == hi:
+                    total[<size_t>lo * m + lo] += 2.0 * share * self.value[e] * z[i]
+                elif lo < hi:
+                    total[<size_t>hi * m + lo] += share * self.value[e] * z[i]
+                else:
+                    total[<size_t>lo * m + hi] += share * self.value[e] * z[i]
+
+    cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil:
+        """total -= P'P for the first rows of the panel, lower triangle."""
+        cdef int m = self.n_rows, i, j, a, b, rows, columns, depth = filled
+        cdef double minus = -1.0, one = 1.0
+        cdef double* panel = &self.panel[piece, 0, 0]
+        if filled == 0:
+            return
+        for a in range((m + TILE - 1) // TILE):
+            i, rows = a * TILE, min(TILE, m - a * TILE)
+            for b in range(a + 1):
+                j = b * TILE
+                columns = min(TILE, m - j)
+                # Row-major C (rows x columns) = column-major C' : P_j' P_i with P row-major (depth x m).
+                dgemm("N", "T", &columns, &rows, &depth, &minus, panel + j, &m, panel + i, &m, &one,
+                      total + <size_t>i * m + j, &m)
+
+    cdef void many_rows(self, int piece, int g, int p, double* total) noexcept nogil:
+        """A block with any number of private rows: factorise K, subtract W'W with W = L^-1 B T A' (I17)."""
+        cdef int first = self.column_start[g], last = self.column_start[g + 1], j, e, f, i, k, m = self.n_rows, r
+        cdef int step = 1, rows, columns, a, b
+        cdef double weight, scaled, one = 1.0, zero = 0.0
+        cdef double* factor
+        cdef double* wide = &self.wide[piece, 0]
+        cdef double* square
+        cdef const int* touched
+        for j in range(first, last):
+            if self.theta[j] != 0.0:
+                self.outer(j, total, self.theta[j])
+        if p == 0:
+            return
+        r = self.touched_start_view[g + 1] - self.touched_start_view[g]
+        factor = &self.factor[self.factor_start_view[g]]
+        memset(factor, 0, p * p * sizeof(double))
+        memset(wide, 0, p * r * sizeof(double))
+        for j in range(first, last):
+            weight = self.theta[j]
+            if weight == 0.0:
+                continue
+            for e in range(self.own_start[j], self.own_start[j + 1]):
+                scaled = weight * self.own_value[e]
+                for f in range(self.own_start[j], e + 1):
+                    factor[self.own_row[e] * p + self.own_row[f]] += scaled * self.own_value[f]
+                for f in range(self.start[j], self.start[j + 1]):
+                    wide[self.local_view[f] * p + self.own_row[e]] += scaled * self.value[f]
+        for i in range(p):
+            factor[i * p + i] += self.slack[self.private_start[g] + i]
+            if factor[i * p + i] <= LEAST_PIVOT:
+                factor[i * p + i] = 1.0
+        cholesky(factor, p)
+        if r == 0:
+            return
+        for i in range(r):  # W = L^-1 V, one touched row after the other
+            for k in range(p):
+                wide[i * p + k] = (wide[i * p + k] - ddot(&k, factor + k * p, &step, wide + i * p, &step)) / factor[k * p + k]
+        square = &self.square[piece, 0, 0]
+        for a in range((r + TILE - 1) // TILE):
+            i, rows = a * TILE, min(TILE, r - a * TILE)
+            for b in range(a + 1):
+                k = b * TILE
+                columns = min(TILE, r - k)
+                dgemm("T", "N", &columns, &rows, &p, &one, wide + k * p, &p, wide + i * p, &p, &zero,
+                      square + i * r + k, &r)
+        touched = &self.touched_view[0] + self.touched_start_view[g]
+        for i in range(r):
+            for k in range(i + 1):
+                total[<size_t>touched[i] * m + touched[k]] -= square[i * r + k]
+
+    # Solving ------------------------------------------------------------------------------------------------------
+
+    def eliminate(self, const double[::1] private, double[::1] coupling, double[::1] scaled):
+        """coupling -= A T B' K^-1 private; scaled = K^-1 private."""
+        cdef int g, j, e, p, one = 1, info = 0
+        cdef double weight
+        with nogil:
+            for g in range(self.n_blocks):
+                p = self.private_start[g + 1] - self.private_start[g]
+                self.solve_private(g, p, &private[0] + self.private_start[g], &scaled[0] + self.private_start[g])
+                for j in range(self.column_start[g], self.column_start[g + 1]):
+                    weight = 0.0
+                    for e in range(self.own_start[j], self.own_start[j + 1]):
+                        weight = weight + self.own_value[e] * scaled[self.private_start[g] + self.own_row[e]]
+                    weight = weight * self.theta[j]
+                    if weight != 0.0:
+                        for e in range(self.start[j], self.start[j + 1]):
+                            coupling[self.row[e]] -= weight * self.value[e]
+
+    def restore(self, const double[::1] price, const double[::1] private, double[::1] own):
+        """own = K^-1 (private - B T A' price): the private rows' part of a solution."""
+        cdef int g, n = self.n_blocks, threads = self.n_pieces, piece
+        for piece in prange(threads, nogil=True, num_threads=threads, schedule="static", chunksize=1):
+            for g in range(self.cuts[piece], self.cuts[piece + 1]):
+                self.restore_block(g, price, private, own)
+
+    cdef void restore_block(self, int g, const double[::1] price, const double[::1] private,
+                            double[::1] own) noexcept nogil:
+        cdef int j, e, base = self.private_start[g], p = self.private_start[g + 1] - base
+        cdef double usage
+        if p == 0:
+            return
+        for e in range(p):
+            own[base + e] = private[base + e]
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if self.own_start[j] == self.own_start[j + 1] or self.theta[j] == 0.0:
+                continue
+            usage = 0.0
+            for e in range(self.start[j], self.start[j + 1]):
+                usage = usage + self.value[e] * price[self.row[e]]
+            usage = usage * self.theta[j]
+            for e in range(self.own_start[j], self.own_start[j + 1]):
+                own[base + self.own_row[e]] -= usage * self.own_value[e]
+        self.solve_private(g, p, &own[base], &own[base])
+
+    cdef void solve_private(self, int g, int p, const double* right, double* solution) noexcept nogil:
+        cdef int i, one = 1, info = 0
+        cdef double* factor = &self.factor[self.factor_start_view[g]]
+        if p == 1:
+            solution[0] = right[0] / factor[0]
+            return
+        if p == 0:
+            return
+        if solution != right:
+            for i in range(p):
+                solution[i] = right[i]
+        dpotrs("U", &p, &one, factor, &p, solution, &p, &info)
+
+
+cdef void cholesky(double* matrix, int p) noexcept nogil:
+    """Factorise in place (row-major lower); a pivot that rounding has used up becomes so large that its row rests."""
+    cdef int i, j, k
+    cdef double pivot, before
+    for j in range(p):
+        before = matrix[j * p + j]
+        pivot = before
+        for k in range(j):
+            pivot -= matrix[j * p + k] * matrix[j * p + k]
+        if pivot <= 1e-13 * before:
+            pivot = 1e128
+        pivot = sqrt(pivot)
+        matrix[j * p + j] = pivot
+        for i in range(j + 1, p):
+            before = matrix[i * p + j]
+            for k in range(j):
+                before -= matrix[i * p + k] * matrix[j * p + k]
+            matrix[i * p + j] = before / pivot
+
+
+cdef void update_tile(double* matrix, int m, int k, int i, int j) noexcept nogil:
+    """A_ij -= L_ik L_jk' of tiles (row-major, whole matrix of m columns)."""
+    cdef int rows = min(TILE, m - i * TILE), columns = min(TILE, m - j * TILE), depth = TILE
+    cdef double minus = -1.0, one = 1.0
+    # Row-major C (rows x columns) is column-major C' (columns x rows): C' -= L_jk L_ik', both stored transposed.
+    dgemm("T", "N", &columns, &rows, &depth, &minus, &matrix[<size_t>(j * TILE) * m + k * TILE], &m,
+          &matrix[<size_t>(i * TILE) * m + k * TILE], &m, &one, &matrix[<size_t>(i * TILE) * m + j * TILE], &m)
+
+
+cdef void scale_tile(double* matrix, int m, int k, int i, const double* inverse, double* work) noexcept nogil:
+    """L_ik = A_ik inv(L_kk)'."""
+    cdef int rows = min(TILE, m - i * TILE), columns = min(TILE, m - k * TILE), r, c, size = TILE
+    cdef double* tile = &matrix[<size_t>(i * TILE) * m + k * TILE]
+    cdef double one = 1.0, zero = 0.0
+    for r in range(rows):
+        for c in range(columns):
+            work[r * TILE + c] = tile[<size_t>r * m + c]
+    # Row-major result R = W I' with I lower row-major; column-major: R' = I W' with I stored as I' (transposed).
+    dgemm("T", "N", &columns, &rows, &columns, &one, <double*>inverse, &size, work, &size, &zero, tile, &m)
+
+
+cdef void invert_tile(const double* matrix, int m, int k, double* inverse) noexcept nogil:
+    """Inverse of the lower triangular tile L_kk, row-major with zeros above."""
+    cdef int n = min(TILE, m - k * TILE), i, j, h
+    cdef const double* tile = &matrix[<size_t>(k * TILE) * m + k * TILE]
+    cdef double total
+    memset(inverse, 0, TILE * TILE * sizeof(double))
+    for j in range(n):
+        inverse[j * TILE + j] = 1.0 / tile[<size_t>j * m + j]
+        for i in range(j + 1, n):
+            total = 0.0
+            for h in range(j, i):
+                total = total + tile[<size_t>i * m + h] * inverse[h * TILE + j]
+            inverse[i * TILE + j] = -total / tile[<size_t>i * m + i]
+
+
+cdef void factor_tile(double* matrix, int m, int k, const double* least) noexcept nogil:
+    """Cholesky of a diagonal tile; a pivot below its least value becomes so large that its row rests."""
+    cdef int n = min(TILE, m - k * TILE), i, j, h
+    cdef double* tile = &matrix[<size_t>(k * TILE) * m + k * TILE]
+    cdef double pivot
+    for j in range(n):
+        pivot = tile[<size_t>j * m + j]
+        for h in range(j):
+            pivot -= tile[<size_t>j * m + h] * tile[<size_t>j * m + h]
+        if not pivot > least[k * TILE + j]:
+            pivot = 1e128
+        pivot = sqrt(pivot)
+        tile[<size_t>j * m + j] = pivot
+        for i in range(j + 1, n):
+            for h in range(j):
+                tile[<size_t>i * m + j] -= tile[<size_t>i * m + h] * tile[<size_t>j * m + h]
+            tile[<size_t>i * m + j] /= pivot
+
+
+def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads):
+    """Factorise a dense matrix (lower triangle, row-major) in place, tile by tile.
+
+    BLAS is called on tiles only, because its own threads wait for each other in a spin. Rows whose pivot falls to
+    their `least` are left out: the solution is zero there.
+    """
+    cdef int m = <int>matrix.shape[0], tiles = (m + TILE - 1) // TILE, k, i, t, rest, row, column
+    inverse, works = np.empty(TILE * TILE), np.empty((max(tiles, 1), TILE * TILE))
+    cdef double[::1] inverse_view = inverse
+    cdef double[:, ::1] work = works
+    if m == 0:
+        return
+    cdef double* start = &matrix[0, 0]
+    cdef const double* smallest = &least[0]
+    for k in range(tiles):
+        with nogil:
+            factor_tile(start, m, k, smallest)
+            invert_tile(start, m, k, &inverse_view[0])
+        rest = tiles - k - 1
+        if rest == 0:
+            break
+        for i in prange(k + 1, tiles, nogil=True, num_threads=n_threads if rest > 3 else 1, schedule="static"):
+            scale_tile(start, m, k, i, &inverse_view[0], &work[i, 0])
+        for t in prange(rest * (rest + 1) // 2, nogil=True, num_threads=n_threads if rest > 2 else 1,
+                        schedule="dynamic", chunksize=4):
+            row = <int>((sqrt(8.0 * t + 1.0) - 1.0) / 2.0)
+            if (row + 1) * (row + 2) // 2 <= t:
+                row = row + 1
+            elif row * (row + 1) // 2 > t:
+                row = row - 1
+            column = t - row * (row + 1) // 2
+            update_tile(start, m, k, k + 1 + row, k + 1 + column)
+
+
+def dense_solve(const double[:, ::1] factor, double[::1] right):
+    """Solve in place with the factor of :func:`dense_cholesky`."""
+    cdef int m = <int>factor.shape[0], i, j, one = 1
+    cdef double* x
+    cdef const double* row
+    if m == 0:
+        return
+    x = &right[0]
+    with nogil:
+        for i in range(m):
+            row = &factor[i, 0]
+            x[i] = (x[i] - ddot(&i, <double*>row, &one, x, &one)) / row[i]
+        for i in range(m - 1, -1, -1):
+            row = &factor[i, 0]
+            x[i] = x[i] / row[i]
+            for j in range(i):
+                x[j] -= row[j] * x[i]
