@@ -179,7 +179,7 @@ class BlockMethod:
         middle = np.where(boxed, 0.5 * (lower + upper), np.where(below, lower, upper))
         middle[self.fixed] = program.lower[self.fixed]
         weight = np.where(self.fixed, 0.0, np.where(boxed, 0.5, 1.0))
-        state.set_private_weight(weight)
+        state.set_weight(weight)
         self.factorise()
         left, usage = np.empty(state.n_all_rows), np.empty(n)
         state.product(middle, left)

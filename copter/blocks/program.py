@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from copter.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class BlockProgram:
     """min cost'x, lower <= (x, A x) <= upper, where every private row is of one block of columns.
 
@@ -22,7 +24,7 @@ class BlockProgram:
     column_start, private_start : ndarray (blocks + 1,) int32
         Columns and private rows of every block; columns after the last block are of none.
     start, row, value : CSC arrays
-        Entries in coupling rows, rows ascending.
+        Entries in coupling rows.
     own_start, own_row, own_value : CSC arrays
         Entries in private rows, counted within the block, ascending.
     cost : ndarray (columns,)
@@ -49,11 +51,6 @@ class BlockProgram:
         return len(self.cost)
 
     @property
-    def n_private(self) -> int:
-        """Number of private rows."""
-        return int(self.private_start[-1])
-
-    @property
     def arrays(self) -> tuple[int, Ints, Ints, Ints, Ints, Floats, Ints, Ints, Floats]:
         """What the kernels take."""
         return (
@@ -67,3 +64,71 @@ class BlockProgram:
             self.own_row,
             self.own_value,
         )
+
+    def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
+        """The program with coupling rows and costs of size one: (program, scale of the rows, scale of the costs).
+
+        Scales are powers of two, so that nothing is rounded. Prices of the scaled program are those of this one divided
+        by the row's scale and by the scale of the costs.
+        """
+        largest = np.zeros(self.n_rows)
+        np.maximum.at(largest, self.row, np.abs(self.value))
+        scale = np.exp2(-np.round(np.log2(np.where(largest > 0.0, largest, 1.0))))
+        size = float(np.abs(self.cost).max(initial=0.0))
+        factor = float(np.exp2(-np.round(np.log2(size)))) if size > 0.0 else 1.0
+        every = np.ones(len(self.lower))
+        every[self.n_columns : self.n_columns + self.n_rows] = scale
+        scaled = replace(
+            self,
+            value=self.value * scale[self.row],
+            cost=self.cost * factor,
+            lower=self.lower * every,
+            upper=self.upper * every,
+        )
+        return scaled, scale, factor
+
+
+def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
+    """The linear program of a model's matrix, as minimised.
+
+    Parameters
+    ----------
+    matrix : BlockMatrix
+    slots : ndarray (requests,) int32
+        Slots of the requests, ascending. A request's finite limit is its private row.
+    """
+    counts = matrix.sizes_of(slots)
+    column_start = sums_before(counts)
+    n, m = int(column_start[-1]), matrix.n_rows
+    column = (np.arange(n) - np.repeat(column_start[:-1], counts)).astype(np.int32)
+    entries = matrix.gather_sizes(slots, column_start, column)
+    limit, start = np.empty(len(slots)), np.zeros(n + 1, dtype=np.int32)
+    cost, lower, upper = np.empty(n), np.empty(n), np.empty(n)
+    row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
+    matrix.gather(slots, column_start, column, limit, cost, lower, upper, start, row, value)
+    limited = np.isfinite(limit)
+    of_limited = np.repeat(limited, counts)
+    least = np.minimum.reduceat(lower, column_start[:-1]) if n else np.zeros(0)
+    implied = (upper >= np.repeat(limit, counts)) & np.repeat(least >= 0.0, counts) & (upper > lower)
+    private = int(limited.sum())
+    return BlockProgram(
+        n_rows=m,
+        column_start=column_start,
+        private_start=sums_before(limited),
+        start=start,
+        row=row,
+        value=value,
+        own_start=sums_before(of_limited),
+        own_row=np.zeros(int(of_limited.sum()), dtype=np.int32),
+        own_value=np.ones(int(of_limited.sum())),
+        cost=cost,
+        lower=np.concatenate((lower, matrix.row_lower[:m], np.full(private, -np.inf))),
+        upper=np.concatenate((np.where(implied, np.inf, upper), matrix.row_upper[:m], limit[limited])),
+    )
+
+
+def sums_before(counts: NDArray[np.generic]) -> Ints:
+    """0, c0, c0 + c1, ...: where each piece starts, and where the last one ends."""
+    sums = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=sums[1:])
+    return sums

@@ -342,7 +342,7 @@ cdef class BlockInterior(Elimination):
         """Fill the reduced matrix for the weights of the point."""
         self.form(self.weight_, self.private_weight)
 
-    def set_private_weight(self, double[::1] weight):
+    def set_weight(self, double[::1] weight):
         """Take other weights (columns, then rows)."""
         cdef int i
         for i in range(self.size):

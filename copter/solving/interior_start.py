@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.program import program_of, sums_before
+from copter.blocks.solve import BlockAnswer, solve_blocks
 from copter.interior.solve import solve_interior
 from copter.model.assembly import first_columns, places
 from copter.model.model import Model
@@ -18,6 +20,7 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,13 @@ class InteriorStart:
         """Solve, and move the iterate to the optimum, or say with a verified ray why there is none."""
         if self.model.n_columns > self.most_columns or self.watch():
             return FallbackResult()
+        if self.comes_first:
+            answer = self.by_blocks()
+            if answer is not None:
+                self.move_to(answer)
+                return FallbackResult(moved=True)
+            if self.watch():
+                return FallbackResult()
         try:
             solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch)
         except MemoryError:  # the proximal method factorises nothing of this size
@@ -56,6 +66,28 @@ class InteriorStart:
             return FallbackResult()
         judge = self.infeasible if solution.status is Status.PRIMAL_INFEASIBLE else self.unbounded
         return judge(solution.ray)
+
+    def by_blocks(self) -> BlockAnswer | None:
+        """The optimum by the structure of the model, or None."""
+        matrix = self.model.ledger.matrix
+        vertex = self.settings.purify and any(matrix.slabs[slot].integer for slot in self.slots().tolist())
+        return solve_blocks(program_of(matrix, self.slots()), self.settings, self.watch, vertex)
+
+    def slots(self) -> Ints:
+        """Slots of the requests, ascending."""
+        return np.sort(np.array(list(self.model.ledger.slot_of.values()), dtype=np.int32))
+
+    def move_to(self, answer: BlockAnswer) -> None:
+        """Write a block program's answer into the iterate."""
+        ws, matrix, slots = self.iterate.ws, self.model.ledger.matrix, self.slots()
+        first = sums_before(matrix.sizes_of(slots))
+        column = np.flatnonzero(answer.x)
+        group = np.searchsorted(first, column, side="right") - 1
+        ws.grow(matrix, slots[group], (column - first[group]).astype(np.int32))
+        place = np.zeros(matrix.n_slots, dtype=np.int64)
+        place[slots] = first[:-1]
+        ws.x[:] = np.clip(answer.x[place[ws.slot_of_column] + ws.column], ws.lower, ws.upper)
+        self.iterate.y = answer.y
 
     def move(self, solution: Solution) -> None:
         """Write x and the prices of the rows into the iterate."""

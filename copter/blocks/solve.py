@@ -1,0 +1,103 @@
+"""One cold solve of a block program: interior points, then the optimal face, then a vertex where one is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.blocks.face import face_of, face_program, onto_face
+from copter.blocks.interior import BlockMethod, Figures
+from copter.blocks.program import BlockProgram
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+
+GOAL = 1e-3  # of the tolerance, on the scaled program
+LEAST_GOAL = 1e-10
+ENOUGH = 1e-1  # of the tolerance, that the point on the face keeps to
+MOST_ROWS = 3000  # coupling rows of a reduced matrix that is held dense
+SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is put on it
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAnswer:
+    """Values of the columns, (n,), and prices of the coupling rows, (m,), as minimised; iterations taken."""
+
+    x: Floats
+    y: Floats
+    iterations: int
+
+
+def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex: bool) -> BlockAnswer | None:
+    """Solve to within the settings' tolerances; None where that does not succeed or the time is up.
+
+    Parameters
+    ----------
+    program : BlockProgram
+    settings : Settings
+    watch : Watch
+    vertex : bool
+        Whether x shall be a vertex of the optimal face.
+    """
+    if program.n_rows > MOST_ROWS or program.n_columns == 0:
+        return None
+    scaled, scale, factor = program.equilibrated()
+    tolerance = min(settings.tolerance, settings.absolute_tolerance)
+    goal = max(GOAL * tolerance, LEAST_GOAL)
+    method = BlockMethod(scaled, settings.n_threads)
+    with np.errstate(all="ignore"):
+        figures, stopped = method.run(goal, settings.max_interior_iterations, stop_by(watch))
+        if stopped or not figures.worst <= tolerance:
+            return None
+        face = face_of(method)
+        x, y = onto_face(method, face)
+        iterations = method.iterations
+        if not within(method, x, y, ENOUGH * tolerance):
+            return None
+        if vertex and not watch():
+            second = BlockMethod(face_program(scaled, face), settings.n_threads)
+            figures, stopped = second.run(goal, settings.max_interior_iterations, stop_by(watch))
+            iterations += second.iterations
+            if not stopped and figures.worst <= tolerance:
+                corner, _ = onto_face(second, face_of(second))
+                x = corner if within(method, corner, y, ENOUGH * tolerance) else x
+    n, m = program.n_columns, program.n_rows
+    return BlockAnswer(snapped(scaled, x[:n]), y[:m] * scale / factor, iterations)
+
+
+def stop_by(watch: Watch) -> Callable[[int, Figures], bool]:
+    """A stopping test that asks the watch alone."""
+
+    def stop(iteration: int, figures: Figures) -> bool:
+        return watch()
+
+    return stop
+
+
+def within(method: BlockMethod, x: Floats, y: Floats, tolerance: float) -> bool:
+    """Whether rows and complementarity hold to the tolerance, relative to their size."""
+    state, program = method.state, method.program
+    n = program.n_columns
+    left, usage = np.empty(state.n_all_rows), np.empty(n)
+    state.product(x[:n], left)
+    over = np.maximum(np.maximum(left - program.upper[n:], program.lower[n:] - left), 0.0)
+    state.usage(y, usage)
+    reduced = np.concatenate((program.cost - usage, y))
+    at = np.where(reduced > 0.0, program.lower, program.upper)
+    point = np.concatenate((x[:n], left))
+    away = np.where(np.abs(reduced) > 1e-12, reduced * np.where(np.isfinite(at), point - at, np.inf), 0.0)
+    gap = float(np.abs(away).sum()) / (1.0 + abs(float(program.cost @ x[:n])))
+    return bool(over.max(initial=0.0) <= tolerance and gap <= tolerance)
+
+
+def snapped(program: BlockProgram, x: Floats) -> Floats:
+    """Values next to a bound put on it."""
+    n = program.n_columns
+    near = SNAP * (1.0 + float(np.abs(x).max(initial=0.0)))
+    lower, upper = program.lower[:n], program.upper[:n]
+    x = np.where(x - lower < near, lower, x)
+    return np.where(upper - x < near, upper, x)
