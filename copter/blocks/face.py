@@ -42,18 +42,17 @@ def face_of(method: BlockMethod) -> Face:
     return Face(inside, x, np.where(inside, np.maximum(room / max(largest, 1e-300), LEAST_ROOM), 0.0))
 
 
-def onto_face(method: BlockMethod, face: Face) -> tuple[Floats, Floats]:
-    """(x, y) on the face: rows hold, reduced costs of what is inside vanish, both moved as little as possible.
+def onto_face(method: BlockMethod, face: Face) -> Floats:
+    """x on the face (columns, then the rows' activities): rows hold again, what is inside moved as little as possible.
 
-    x is of the columns, then of the rows' activities. Moves are measured in units of each variable's room.
+    Moves are measured in units of each variable's room.
     """
     program, state = method.program, method.state
     n, rows = program.n_columns, state.n_all_rows
     weight = face.room**2
     state.set_weight(weight)
     method.factorise()
-    x, y = face.x.copy(), state.y.copy()
-    cost = np.concatenate((program.cost, np.zeros(rows)))
+    x = face.x.copy()
     left, usage, more = np.empty(rows), np.empty(n), np.empty(rows)
     for _ in range(ROUNDS):
         state.product(x[:n], left)
@@ -61,12 +60,7 @@ def onto_face(method: BlockMethod, face: Face) -> tuple[Floats, Floats]:
         state.usage(more, usage)
         x += weight * np.concatenate((usage, -more))
         np.clip(x, program.lower, program.upper, out=x)
-        state.usage(y, usage)
-        wrong = np.where(face.inside, cost - np.concatenate((usage, -y)), 0.0) * weight
-        state.product(wrong[:n], left)
-        method.solve(left - wrong[n:], more)
-        y += more
-    return x, y
+    return x
 
 
 def face_program(program: BlockProgram, face: Face) -> BlockProgram:

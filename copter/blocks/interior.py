@@ -164,7 +164,7 @@ class BlockMethod:
             if norm(left) > CLOSED * self.right_size + 0.1 * norm(state.primal):
                 more = np.empty(state.n_all_rows)
                 self.solve(left, more)
-                state.dy += more
+                state.dy[:] += more
                 lengths = state.direction()
         return lengths
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.face import face_of, face_program, onto_face
+from copter.blocks.face import Face, face_of, face_program, onto_face
 from copter.blocks.interior import BlockMethod, Figures
 from copter.blocks.program import BlockProgram
 from copter.runtime.watch import Watch
@@ -54,19 +54,29 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
         if stopped or not figures.worst <= tolerance:
             return None
         face = face_of(method)
-        x, y = onto_face(method, face)
+        prices = method.state.y.copy()
+        x = on_the_face(method, face, prices, ENOUGH * tolerance)
         iterations = method.iterations
-        if not within(method, x, y, ENOUGH * tolerance):
+        if x is None:
             return None
         if vertex and not watch():
             second = BlockMethod(face_program(scaled, face), settings.n_threads)
             figures, stopped = second.run(goal, settings.max_interior_iterations, stop_by(watch))
             iterations += second.iterations
             if not stopped and figures.worst <= tolerance:
-                corner, _ = onto_face(second, face_of(second))
-                x = corner if within(method, corner, y, ENOUGH * tolerance) else x
+                corner = onto_face(second, face_of(second))
+                x = corner if within(method, corner, prices, ENOUGH * tolerance) else x
     n, m = program.n_columns, program.n_rows
-    return BlockAnswer(snapped(scaled, x[:n]), y[:m] * scale / factor, iterations)
+    return BlockAnswer(snapped(scaled, x[:n]), prices[:m] * scale / factor, iterations)
+
+
+def on_the_face(method: BlockMethod, face: Face, prices: Floats, tolerance: float) -> Floats | None:
+    """The point with what is at a bound put on it: its rows closed, as it is, or not moved at all, as far as it holds."""
+    point = method.state.x.copy()
+    for x in (onto_face(method, face), face.x, point):
+        if within(method, x, prices, tolerance):
+            return x
+    return None
 
 
 def stop_by(watch: Watch) -> Callable[[int, Figures], bool]:
@@ -88,9 +98,11 @@ def within(method: BlockMethod, x: Floats, y: Floats, tolerance: float) -> bool:
     state.usage(y, usage)
     reduced = np.concatenate((program.cost - usage, y))
     at = np.where(reduced > 0.0, program.lower, program.upper)
-    point = np.concatenate((x[:n], left))
-    away = np.where(np.abs(reduced) > 1e-12, reduced * np.where(np.isfinite(at), point - at, np.inf), 0.0)
-    gap = float(np.abs(away).sum()) / (1.0 + abs(float(program.cost @ x[:n])))
+    supported = np.isfinite(at)
+    wrong = float(np.abs(reduced[~supported]).max(initial=0.0))
+    point = np.concatenate((x[:n], left))[supported]
+    away = float(np.abs(reduced[supported] * (point - at[supported])).sum())
+    gap = max(away / (1.0 + abs(float(program.cost @ x[:n]))), wrong)
     return bool(over.max(initial=0.0) <= tolerance and gap <= tolerance)
 
 
