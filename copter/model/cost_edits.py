@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.errors import InvalidDataError
-from copter.model.checks import checked_column, finite, listed, listed_for, whole_numbers
+from copter.model.checks import (
+    LARGEST_COST,
+    USUAL_OFFSET,
+    USUAL_SCALE,
+    checked_column,
+    finite,
+    listed,
+    listed_for,
+    require_finite_costs,
+    whole_numbers,
+)
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import checked_vector
 
@@ -19,7 +29,9 @@ class CostEdits(Inventory):
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
         """Replace a request's objective coefficients by ``scale * cost + offset``; exceptions are forgotten."""
         costs, rounding = self._stored_anew(request, cost)
-        self._apply("cost", request, costs, *self._signed(request, scale, offset), rounding)
+        scale, offset = self._signed(request, scale, offset)
+        require_finite_costs(request, costs, scale, offset)
+        self._apply("cost", request, costs, scale, offset, rounding)
 
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
         """Replace the objective coefficients of many requests, all or none; `costs` gives an array_like (n,) each."""
@@ -34,11 +46,11 @@ class CostEdits(Inventory):
 
     def _is_table(self, ids: list[Hashable], costs: object) -> bool:
         """Whether costs are a finite matrix with a row for each of these requests, which all have as many columns."""
-        if not (isinstance(costs, np.ndarray) and costs.dtype == np.float64 and costs.ndim == 2 and ids):
+        if not (type(costs) is np.ndarray and costs.dtype == np.float64 and costs.ndim == 2 and ids):
             return False
         sizes = self._matrix.sizes_of(self._slots(ids))
         fits = costs.shape[0] == len(ids) and bool(np.all(sizes == costs.shape[1]))
-        return fits and self.cost_dtype == np.float64 and bool(np.isfinite(costs).all())
+        return fits and self.cost_dtype == np.float64 and bool((np.abs(costs) <= LARGEST_COST).all())
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
         """Give columns objective coefficients of their own, beside the request's other ones.
@@ -75,6 +87,7 @@ class CostEdits(Inventory):
         """
         slot = self._slot(request)
         scale, offset = self._signed(request, scale, offset)
+        require_finite_costs(request, self._matrix.slabs[slot].cost, scale, offset)
         n = self._template_at(slot).n_columns
         if exceptions is not None and not isinstance(exceptions, Mapping):
             raise InvalidDataError(f"request {request!r}: exceptions is {exceptions!r}, must be {{column: cost}}")
@@ -114,4 +127,8 @@ class CostEdits(Inventory):
         sizes = self._matrix.sizes_of(slots)
         for at in np.flatnonzero((column < -1) | (column >= sizes)):
             checked_column(ids[int(at)], int(sizes[at]), int(column[at]))
+        for at in np.flatnonzero((np.abs(scales) > USUAL_SCALE) | (np.abs(offsets) > USUAL_OFFSET)).tolist():
+            require_finite_costs(
+                ids[at], self._matrix.slabs[int(slots[at])].cost, float(scales[at]), float(offsets[at])
+            )
         self._apply("rescale", ids, self._sign * scales, self._sign * offsets, column, self._sign * single)

@@ -20,6 +20,7 @@ from copter.model.checks import (
     flag,
     listed,
     listed_for,
+    require_finite_costs,
     stored_cost,
 )
 from copter.model.cost_edits import CostEdits
@@ -109,6 +110,7 @@ class Model(ResourceEdits, CostEdits):
         limit = checked_limit(request, limit)
         low, high = checked_bounds(request, lower, upper, limit, n)
         scale, offset = self._signed(request, scale, offset)
+        require_finite_costs(request, costs, scale, offset)
         self._apply("add", request, source, costs, limit, low, high, scale, offset, whole, rounding)
 
     def add_requests(
@@ -158,6 +160,8 @@ class Model(ResourceEdits, CostEdits):
         for request, most in zip(ids, limits, strict=True):
             low, high = checked_bounds(request, lower, upper, checked_limit(request, most), template.n_columns)  # type: ignore[assignment]
         scales, offsets = checked_vector("scale", scale, k, 1.0), checked_vector("offset", offset, k, 0.0)
+        for request, (cost, _), factor, constant in zip(ids, stored, scales.tolist(), offsets.tolist(), strict=True):
+            require_finite_costs(request, cost, factor, constant)
         whole = (checked_vector("integer", integer, k, 0.0) != 0).tolist()
         each = (limits, (self._sign * scales).tolist(), (self._sign * offsets).tolist(), whole, [r for _, r in stored])
         self._apply("add_many", ids, template, [cost for cost, _ in stored], low, high, each)
