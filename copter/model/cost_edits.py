@@ -127,7 +127,7 @@ class CostEdits(Inventory):
         sizes = self._matrix.sizes_of(slots)
         for at in np.flatnonzero((column < -1) | (column >= sizes)):
             checked_column(ids[int(at)], int(sizes[at]), int(column[at]))
-        for at in np.flatnonzero((np.abs(scales) > USUAL_SCALE) | (np.abs(offsets) > USUAL_OFFSET)).tolist():
+        for place in np.flatnonzero((np.abs(scales) > USUAL_SCALE) | (np.abs(offsets) > USUAL_OFFSET)).tolist():
             require_finite_costs(
                 ids[at], self._matrix.slabs[int(slots[at])].cost, float(scales[at]), float(offsets[at])
             )

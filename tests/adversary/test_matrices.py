@@ -146,7 +146,9 @@ def test_any_arrays_at_any_door(layout: str, which: str, numbers: list[int], kin
     try:
         lp = DOORS[door](made, found)
     except CopterError as error:
-        assert len(str(error)) < 500
+        lp = error
+    if isinstance(lp, CopterError):
+        assert len(str(lp)) < 500
         assert innards(made) == before
         return
     program = lp if isinstance(lp, LinearProgram) else made.to_linear_program()
