@@ -118,7 +118,7 @@ def require_finite_costs(request: Hashable, cost: Costs, scale: float, offset: f
     if not np.isfinite(product).all():
         at = int(np.flatnonzero(~np.isfinite(product))[0])
         raise InvalidDataError(
-            f"request {request!r}: scale {abs(scale):g} times the cost {cost[at]:g} of column {at}, plus the offset, is "
+            f"request {request!r}: scale {abs(scale):g} times the cost {cost[at]:g} of column {at} plus offset is "
             "beyond the largest number there is"
         )
 

@@ -129,6 +129,6 @@ class CostEdits(Inventory):
             checked_column(ids[int(at)], int(sizes[at]), int(column[at]))
         for place in np.flatnonzero((np.abs(scales) > USUAL_SCALE) | (np.abs(offsets) > USUAL_OFFSET)).tolist():
             require_finite_costs(
-                ids[at], self._matrix.slabs[int(slots[at])].cost, float(scales[at]), float(offsets[at])
+                ids[place], self._matrix.slabs[int(slots[place])].cost, float(scales[place]), float(offsets[place])
             )
         self._apply("rescale", ids, self._sign * scales, self._sign * offsets, column, self._sign * single)
