@@ -22,7 +22,7 @@ from copter.runtime.guard import Guard
 from copter.runtime.watch import Watch
 from copter.session import snapshot
 from copter.settings import Settings
-from copter.shims import IntegerPlan, RoundingShim, Shim, shim_by_name
+from copter.shims import IntegerPlan, Shim, require_feasible, shim_by_name
 from copter.shims.plan import IDLE
 from copter.solving.interior_start import InteriorStart
 from copter.storage.encoding import encode
@@ -123,12 +123,13 @@ class Session:
         Returns
         -------
         IntegerPlan
-            Feasible, with the LP's certified bound and the true gap.
+            Checked in exact arithmetic, with the LP's bound and the true gap; or one whose status says that there is
+            no plan, and `conflict` why.
 
         Raises
         ------
         InvalidDataError
-            For the name of an unknown shim.
+            For the name of an unknown shim, and for a plan of the caller's own shim that does not hold.
         SettingsError
             If the deadline is not a number above zero.
         """
@@ -140,11 +141,14 @@ class Session:
         limit = deadline_s if deadline_s is None or not searches else LP_SHARE * deadline_s
         solution = self.solve(deadline_s=limit)
         self.last_solution = solution
-        if isinstance(shim, str):
+        if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
-            shim = shim_by_name(shim, left)
-        self._plan = (shim or RoundingShim())(self.model, solution, self._plan)
-        return self._plan
+            shim = shim_by_name(shim or "rounding", left)
+        plan = shim(self.model, solution, self._plan)
+        if plan.is_feasible:
+            require_feasible(self.model, plan)
+            self._plan = plan
+        return plan
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
         """The settings, with the time limit that is the shorter; SettingsError for what is no time."""
@@ -187,8 +191,16 @@ class Session:
         column[moved[alive]] = plan.column_of_slot[alive]
         kept = set(alive.tolist())
         slot_of = {request: int(moved[slot]) for request, slot in plan.slot_of.items() if slot in kept}
+        same = np.zeros(len(moved), dtype=bool)
+        same[alive] = True
+        key, share = plan.shares_of_slots(same)
         return replace(
-            plan, column_of_slot=column, generation=matrix.generation[: matrix.n_slots].copy(), slot_of=slot_of
+            plan,
+            column_of_slot=column,
+            generation=matrix.generation[: matrix.n_slots].copy(),
+            slot_of=slot_of,
+            share_key=moved[key >> 32] << 32 | (key & 0xFFFFFFFF),
+            share=share,
         )
 
     def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
