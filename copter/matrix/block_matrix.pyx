@@ -13,6 +13,8 @@ from copter.matrix.template cimport Template
 
 from copter.runtime import threads as _threads
 
+cdef double HALF_ULP = 2.0 ** -53
+
 
 cdef class BlockMatrix(ListOfLists):
     """The list of lists with the passes that the solver makes over it."""
@@ -131,6 +133,32 @@ cdef class BlockMatrix(ListOfLists):
         inside = np.arange(MAX_SEGMENTS) < found[:, None]
         slot = np.repeat(np.arange(n, dtype=np.int32), found)
         return smallest, slot, column[inside], reduced[inside]
+
+    def price_errors(self):
+        """Most by which rounding may have moved a reduced cost of each slab in the last pass, beside a share of it.
+
+        (n_slots,) float64: the exact reduced cost d of a column differs from the computed one by no more than this and
+        8 half ulps of |d|. What a column's cost is rounded by is covered: |scale * cost| is at most |d|, the priced
+        usage and the offset together. Zero for resident and empty slots.
+        """
+        cdef int i
+        cdef Block* block
+        errors = np.zeros(self.n_slots)
+        cdef double[::1] view = errors
+        for i in range(self.n_slots):
+            block = &self.blocks[i]
+            if block.n_columns and not block.resident:
+                view[i] = 8.0 * HALF_ULP * (block.pattern.priced_size + 2.0 * fabs(block.offset))
+        return errors
+
+    def offsets(self):
+        """|offset| of every slot's costs, (n_slots,) float64."""
+        cdef int i
+        found = np.zeros(self.n_slots)
+        cdef double[::1] view = found
+        for i in range(self.n_slots):
+            view[i] = fabs(self.blocks[i].offset) if self.blocks[i].n_columns else 0.0
+        return found
 
     cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
                          double* reduced, int* found) noexcept nogil:

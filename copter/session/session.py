@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite
+from sys import float_info
 from typing import Final
 
 import numpy as np
@@ -303,7 +304,11 @@ class Session:
         objective = sign * outcome.objective + model.offset
         rounding = model._matrix.rounding_bound()
         certified = outcome.priced.certified and isfinite(rounding)
-        bound = sign * (outcome.priced.bound - (rounding if isfinite(rounding) else 0.0)) + model.offset
+        lowest = outcome.priced.bound - (rounding * (1.0 + 1e-12) if isfinite(rounding) else 0.0)
+        if certified:  # what rounding may have added is taken off, that of these sums included
+            size = abs(outcome.priced.bound) + abs(rounding) + abs(model.offset)
+            lowest -= outcome.priced.margin + 8.0 * float_info.epsilon * size
+        bound = sign * lowest + model.offset
         raw = outcome.residuals
         gap = abs(objective - bound)
         residuals = Residuals(
