@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,16 @@ class SparseValues:
     model: Model
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A ray that is there already."""
+
+    ray: Floats
+
+    def __call__(self) -> Floats:
+        return self.ray
+
+
 @dataclass(frozen=True)
 class Solution:
     """An answer, frozen and stamped with the version of the model that it belongs to.
@@ -113,6 +124,25 @@ class Solution:
     _dense: Callable[[], tuple[Floats, Floats, Floats]] | None = field(default=None, repr=False)
     _sparse: SparseValues | None = field(default=None, repr=False)
     _cache: dict[str, tuple[Floats, Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """How pickle and copy take a solution: with its arrays and its ray worked out now.
+
+        A session's solution whose model has been edited since keeps what was asked of it before, and the values by
+        request; the model goes along as it stands.
+        """
+        state = dict(self.__dict__)
+        if self._dense is not None and "dense" not in self._cache:
+            with suppress(StaleSolutionError):
+                self._arrays()
+        ray = None
+        if self._ray is not None:
+            with suppress(StaleSolutionError):
+                ray = self._ray()
+        state["_cache"] = dict(self._cache)
+        state["_dense"] = None
+        state["_ray"] = None if ray is None else Given(ray)
+        return state
 
     @property
     def gap(self) -> float:

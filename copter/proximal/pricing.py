@@ -51,9 +51,18 @@ class Priced:
 
 
 def price_all(
-    matrix: BlockMatrix, ws: WorkingSet, rows: Rows, y: Floats, n_threads: int, weight: float = 1.0
+    matrix: BlockMatrix,
+    ws: WorkingSet,
+    rows: Rows,
+    y: Floats,
+    n_threads: int,
+    weight: float = 1.0,
+    seconds: float = np.inf,
 ) -> Priced:
-    """Price every column at y; with weight 0, price the ray y against zero costs."""
+    """Price every column at y; with weight 0, price the ray y against zero costs.
+
+    A pass that `seconds` end before all columns are priced proves nothing: its bound is minus infinity.
+    """
     y = signed_prices(y, rows)
     reduced = ws.reduced_costs(y) if weight == 1.0 else ws.reduced_costs(y) - (1.0 - weight) * ws.cost
     threshold = np.zeros(matrix.n_slots)
@@ -61,7 +70,9 @@ def price_all(
         threshold[ws.slots] = np.minimum(ws.least_of_groups(reduced), 0.0)
     threshold -= ROUNDING * (1.0 + np.abs(threshold))
     threads = 1 if matrix.n_columns < SMALL_MODEL else n_threads
-    smallest, slot, column, _ = matrix.price(y, threshold, threads, weight)
+    smallest, slot, column, _ = matrix.price(y, threshold, threads, weight, seconds)
+    if np.isnan(smallest).any():
+        return Priced(y, -np.inf, False, np.inf, np.zeros(0), slot, column)
     priced = np.isfinite(smallest)
     limit, fixed = matrix.limits()
     # A slab that is priced adds limit * min(0, smallest); one that is fixed, limit * its column's reduced cost.

@@ -30,6 +30,7 @@ FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves 
 SHARE = 0.3  # of the tolerance that the working set's own gap may take up
 ROW_SHARE = 1e-3  # of the tolerance that a row's residual may take up
 STALLS = 3  # coordinate descent opens at most this many passes; so many times max_proximal_steps in vain end a solve
+GRACE_S = 4e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
 HELD = 3  # times a solve that prices are taken back to their reach
 
 
@@ -119,7 +120,8 @@ class Solve:
     def price(self) -> tuple[PrimalSide, Priced]:
         """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
         iterate = self.iterate
-        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
+        seconds = max(self.watch.limit_s - self.elapsed_s, 0.0) + GRACE_S
+        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads, seconds=seconds)
         self.passes += 1
         guide = None if iterate.cold else priced.y
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if len(priced.slot) else 0

@@ -33,6 +33,7 @@ from copter.storage.journal import History, Journal, checked_sync
 # Endings after which prices or values have gone off to infinity: there is nothing worth starting from.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
+SHIM_S = 5e-3  # of a deadline, kept for rounding (half of it at most)
 LP_SHARE = 0.7  # of a deadline, where a shim that searches comes after the LP
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
@@ -139,7 +140,9 @@ class Session:
         searches = isinstance(shim, str) and shim != "rounding"
         if isinstance(shim, str):
             shim_by_name(shim, 0.0)
-        limit = deadline_s if deadline_s is None or not searches else LP_SHARE * deadline_s
+        limit = deadline_s
+        if deadline_s is not None:
+            limit = LP_SHARE * deadline_s if searches else max(0.5 * deadline_s, deadline_s - SHIM_S)
         solution = self.solve(deadline_s=limit)
         self.last_solution = solution
         if shim is None or isinstance(shim, str):

@@ -108,6 +108,7 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
     cdef double ratio
     cdef const int[::1] listed
     cdef long long looked = 0
+    cdef bint late = False
     waiting = []
     for i in range(slots.shape[0]):
         slot, listed = slots[i], columns[i]
@@ -116,8 +117,9 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
         looked += listed.shape[0] + 100
         if looked >= ASKED_EVERY:
             looked = 0
-            if stop():
-                return
+            late = stop()
+            if late:
+                break
         column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)
         if column >= 0:
             heappush(waiting, (ratio, slot, column, i))
@@ -131,8 +133,9 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
         looked += listed.shape[0] + 100
         if looked >= ASKED_EVERY:
             looked = 0
-            if stop():
-                return
+            late = late or stop()
+        if late:
+            continue
         column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)
         if column >= 0:
             heappush(waiting, (ratio, slot, column, i))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from math import fsum
 
@@ -329,8 +330,9 @@ class Draft:
             self.share, self.left = before, left
 
     def previous(self, plan: IntegerPlan) -> Draft:
-        """The previous plan as far as it still fits, on top of what has to be."""
-        draft = Draft(self.model)
+        """The previous plan as far as it still fits, on top of what has to be; asked of a draft that holds no more."""
+        draft = copy(self) if self.shares is None else Draft(self.model)
+        draft.left, draft.column = draft.left.copy(), draft.column.copy()
         matrix = self.matrix
         known = min(len(plan.column_of_slot), matrix.n_slots)
         same = plan.generation[:known] == matrix.generation[:known]

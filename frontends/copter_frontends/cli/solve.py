@@ -48,8 +48,9 @@ def solve(
 ) -> int:
     """Solve the linear program in FILE (.mps or .mps.gz).
 
-    The objective includes the file's constant. Exit code 0 if there is an answer (infeasible, unbounded and out of time
-    are answers), 1 if there is none, 2 for bad input.
+    The objective includes the file's constant. A bound is printed only if it is certified: proven from prices, with
+    every rounding accounted for. Exit code 0 if there is an answer (infeasible, unbounded and out of time are answers),
+    1 if there is none, 2 for bad input.
     """
     lp = _read(file)
     settings = _settings(tolerance, time_limit, threads)
@@ -72,11 +73,12 @@ def summary_of(file: str, lp: LinearProgram, solution: Solution, seconds: float)
     """The object that ``--json`` prints."""
     residuals = solution.residuals
     known = solution.status.value not in _WITHOUT_VALUE
+    certified = known and solution.bound_is_certified
     return {
         "status": solution.status.value,
         "objective": solution.objective if known else None,
-        "bound": solution.bound if known else None,
-        "gap": solution.gap if known else None,
+        "bound": solution.bound if certified else None,
+        "gap": solution.gap if certified or solution.status.value == "optimal" else None,
         "primal_residual": residuals.primal if known else None,
         "dual_residual": residuals.dual if known else None,
         "max_violation": residuals.primal_absolute if known else None,
@@ -97,8 +99,8 @@ def integer_summary_of(file: str, lp: LinearProgram, found: IntegerSolution) -> 
     return {
         "status": found.status.value,
         "objective": found.objective if known else None,
-        "bound": found.bound,
-        "gap": found.gap if known else None,
+        "bound": found.bound if found.bound_is_certified else None,
+        "gap": found.gap if known and (found.bound_is_certified or found.status.value == "optimal") else None,
         "primal_residual": None if judged is None else judged.primal,
         "dual_residual": None,
         "max_violation": None if judged is None else judged.primal_absolute,
@@ -174,8 +176,8 @@ def _print_table(summary: dict[str, Any]) -> None:
         shape += f", {summary['integer_columns']:,} integer"
     table.add_row("program", f"{summary['sense']}, {shape}")
     table.add_row("status", summary["status"])
-    for key in ("objective", "bound"):
-        table.add_row(key, number(summary[key], "{:.12g}"))
+    table.add_row("objective", number(summary["objective"], "{:.12g}"))
+    table.add_row("bound", "none certified" if summary["bound"] is None else number(summary["bound"], "{:.12g}"))
     for key in ("gap", "primal_residual", "dual_residual", "max_violation"):
         table.add_row(key.replace("_", " "), number(summary[key], "{:.1e}"))
     if summary.get("found_by"):
