@@ -295,6 +295,11 @@ class Session:
                     f"{os.fspath(path)} is there already: Session.load goes on with a journal; otherwise remove it"
                 )
             if self.model._journal is not None:
+                if path is not None:
+                    raise SnapshotError(
+                        f"the model's edits go to {os.fspath(self.model._journal.path)} already: end that first, by "
+                        "journal(None) of the session that began it"
+                    )
                 self.model._journal.close()
                 self.model._journal = None
             if path is not None:

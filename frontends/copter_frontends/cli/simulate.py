@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from copter_frontends.cli.output import InputError, complain, print_json
+from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
 from copter_frontends.policy_names import BASELINE_NAMES, DEADLINE_NAMES, HARE_SCHEMES
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ WARMUP_HOURS = 9  # of a sampled day: then its busiest hours begin
 """Rounds simulated first, by default, when ``--rounds`` is given."""
 
 _COUNT = click.IntRange(min=1)
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = FiniteRange(min=0, min_open=True)
+_ROUND = FiniteRange(min=1.0, max=1e7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ class SimulateOptions:
     help="File of steps per second, for Gavel's traces  [default: found beside the data]",
 )
 @click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
-@click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")
+@click.option("--round-s", type=_ROUND, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(
     "--warmup-rounds",
     type=click.IntRange(min=0),

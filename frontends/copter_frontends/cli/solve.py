@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from copter_frontends.cli.output import InputError, complain, print_json
+from copter_frontends.cli.output import FiniteRange, InputError, complain, foreign_prints_on_stderr, print_json
 
 if TYPE_CHECKING:
     from copter import IntegerSolution, LinearProgram, Settings, Solution
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SHIM_NAMES = ("rounding", "dive", "exact")
 """Those of :func:`copter.solve_integer`, here so that ``--help`` imports nothing."""
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = FiniteRange(min=0, min_open=True)
 
 # Whose point, objective and bound mean nothing.
 _WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")
@@ -58,7 +58,8 @@ def solve(
     if integer:
         import copter
 
-        found = copter.solve_integer(lp, shim, time_limit, settings)
+        with foreign_prints_on_stderr():
+            found = copter.solve_integer(lp, shim, time_limit, settings)
         summary = integer_summary_of(file, lp, found)
     else:
         summary = summary_of(file, lp, _solve(lp, settings), time.perf_counter() - started)
