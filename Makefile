@@ -1,0 +1,74 @@
+# make demo · make test · make quick · make check · make bench · make docs: each makes its own environment, builds, and runs.
+PYTHON ?= python3
+VENV   ?= .venv
+PY      = $(VENV)/bin/python
+PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
+SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
+TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
+
+.PHONY: demo test quick check check-long bench bench-suite lp-sets docs clean
+
+demo: $(VENV)/.demo
+	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
+	  $(if $(TRACE),--trace $(TRACE))
+	@echo "The report is demo-report/report.html"
+
+test: $(VENV)/.test
+	$(PY) -m pytest
+
+# All rooms of the engine without their slow tests, in under 90 s; one room: pytest tests/copter/<room>.
+quick: $(VENV)/.test
+	$(PY) -m pytest -q -m "not long and not slow" tests/copter
+
+check: $(VENV)/.check
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	PATH="$(VENV)/bin:$$PATH" $(VENV)/bin/cython-lint copter
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+check-long: $(VENV)/.test
+	$(PY) -m pytest -m long
+
+bench: $(VENV)/.benchmark
+	$(PY) benchmarks/page.py
+
+# Every kernel, solve, edit and frontend by itself (a few minutes).
+bench-suite: $(VENV)/.benchmark
+	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same --show-stderr
+
+# LP test sets from outside the project (COPTER_DATA, by default ../shared/data), every answer judged.
+lp-sets: $(VENV)/.benchmark
+	$(PY) benchmarks/lp_sets.py
+
+docs:
+	@echo "The documentation is Markdown in docs/: start at docs/README.md"
+
+clean:
+	rm -rf $(VENV) build demo-report
+	find copter -name '*.so' -delete
+
+# The toolchain is looked at first, so that what is missing is said in one line.
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "copter needs Python 3.10 or newer: '$(PYTHON)' was not found" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "copter needs Python 3.10 or newer; '$(PYTHON)' is older" >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null \
+	  || { echo "copter needs a C compiler with OpenMP (Debian: apt-get install build-essential)" >&2; exit 1; }
+	@$(PYTHON) -c 'import pathlib, sys, sysconfig; \
+	  sys.exit(not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists())' \
+	  || { echo "copter needs the Python headers (Debian: apt-get install python3-dev)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' \
+	  || { echo "copter needs the venv module (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) 'setuptools>=77' wheel 'cython>=3.1' 'numpy>=2.0' 'scipy>=1.13'
+	@touch $@
+
+# One editable install an extra; the extensions are built in place and rebuilt when a source changes.
+$(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark: $(VENV)/.%: $(VENV)/.made $(SOURCES)
+	$(PIP) --no-build-isolation --editable '.[$*]'
+	@touch $@
+
+$(VENV)/.check: $(VENV)/.test Makefile
+	$(PIP) 'ruff>=0.8' 'mypy>=1.13' 'cython-lint>=0.16' 'import-linter>=2.16'
+	@touch $@

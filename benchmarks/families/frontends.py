@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from copter_frontends.chronus import LeaseGrid, Selector, StepReward
 from copter_frontends.chronus.compact import compact_form
+from copter_frontends.chronus.job_book import Mode, SloRecord
 from copter_frontends.chronus.options import Options
 from copter_frontends.chronus.rounding import round_up
 from copter_frontends.chronus.selector import Cycle
-from copter_frontends.chronus.job_book import Mode, SloRecord
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, RelaxationSolver, TimeGrid
-from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.formulation import sufficient_horizon_s
+from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.workload import random_jobs
 from copter_frontends.vocabulary import Job
 
