@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.integer.problem import IntegerProblem
+from copter.problem.dual_bound import proven_dual_bound
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 1e-9  # of the sum of all terms: what floating point may have lost
+MARGIN = 1e-9  # relative: what propagating bounds in floating point may have lost
 WHOLE = 1e-6
 
 
@@ -21,16 +22,10 @@ def proven_bound(problem: IntegerProblem, y: Floats) -> float:
     """
     lp, root = problem.lp, problem.root
     price = np.where(((y > 0) & np.isinf(lp.row_lower)) | ((y < 0) & np.isinf(lp.row_upper)), 0.0, y)
-    reduced = problem.cost - lp.A.T @ price
-    total = size = 0.0
-    for value, lower, upper in ((price, lp.row_lower, lp.row_upper), (reduced, root.lower, root.upper)):
-        at = np.where(value > 0, lower, upper)
-        terms = value * np.where(value == 0.0, 0.0, at)
-        total += float(terms.sum())
-        size += float(np.abs(terms).sum())
-    if not np.isfinite(total):
-        return -np.inf
-    return whole_bound(problem, total - ROUNDING * (1.0 + size))
+    bound = proven_dual_bound(
+        problem.cost, lp.A, lp.row_lower, lp.row_upper, root.lower, root.upper, np.ascontiguousarray(price)
+    )
+    return whole_bound(problem, bound - MARGIN * (1.0 + abs(bound))) if np.isfinite(bound) else -np.inf
 
 
 def whole_bound(problem: IntegerProblem, bound: float) -> float:

@@ -139,7 +139,24 @@ class ProgramReader:
             raise self.text.error(
                 plain.numbers[line[infinite[0]]], "the value is infinite: coefficients must be finite"
             )
+        self._warn_of_duplicates(plain, row, column[line], line)
         return row, column[line], value, integer
+
+    def _warn_of_duplicates(self, section: Section, row: Ints, column: Ints, line: Ints) -> None:
+        """A warning where an entry is given twice; the values are added up."""
+        kept = np.flatnonzero(row != DROPPED)
+        key = column[kept] * (len(self.row_names) + 1) + row[kept] + 1
+        order = np.lexsort((line[kept], key))
+        again = order[1:][np.diff(key[order]) == 0]
+        if len(again):
+            at = int(kept[again[np.argmin(line[kept[again]])]])
+            name = list(self.col_of)[int(column[at])]
+            where = "the objective" if row[at] == OBJECTIVE else f"row {self.row_names[int(row[at])]!r}"
+            warnings.warn(
+                f"{self.text.path}, line {section.numbers[int(line[at])]}: column {name!r} has a second entry in "
+                f"{where}; {len(again)} entries are given more than once, and are added up",
+                stacklevel=6,
+            )
 
     def _between_markers(self, section: Section, marked: list[int]) -> NDArray[np.bool_]:
         """Which lines of COLUMNS stand between an INTORG and an INTEND."""
@@ -176,7 +193,9 @@ class ProgramReader:
             value = np.array([float(word) for word in words], dtype=np.float64)
         except ValueError:
             value = np.array([self._at(section, int(line[at]), number, word) for at, word in enumerate(words)])
-        for wrong in np.flatnonzero(np.isnan(value)):
+        odd = set(np.flatnonzero(~np.isfinite(value)).tolist())
+        odd |= {at for at, word in enumerate(words) if "_" in word}
+        for wrong in sorted(odd):
             self._at(section, int(line[wrong]), number, words[wrong])
         return line, row, value
 

@@ -1,6 +1,6 @@
 """Pricing: reduced costs d = c - A'y of every column of a block, its smallest one, and the columns worth having."""
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 
 from copter.kernels.layout cimport Block, Pattern, base_cost, exception_at, exception_cost_at
 
@@ -13,14 +13,20 @@ cdef extern from "reduce.h" nogil:
 
 
 cdef void price_pattern(Pattern* pattern, const double* y) noexcept nogil:
-    """Set priced_usage[j] = sum_k a_kj y_k, once a pass for all blocks that share the pattern."""
+    """Set priced_usage[j] = sum_k a_kj y_k, once a pass for all blocks that share the pattern, and its rounding."""
     cdef int j, e
-    cdef double total
+    cdef double total, term, size, largest = 0.0
     for j in range(pattern.n_columns):
-        total = 0.0
+        total = size = 0.0
         for e in range(pattern.column_start[j], pattern.column_start[j + 1]):
-            total += pattern.coefficient[e] * y[pattern.row[e]]
+            term = pattern.coefficient[e] * y[pattern.row[e]]
+            total += term
+            size += fabs(term)
         pattern.priced_usage[j] = total
+        size *= pattern.column_start[j + 1] - pattern.column_start[j] + 4
+        if not size <= largest:
+            largest = size
+    pattern.priced_size = largest
 
 
 cdef inline double smallest_run(const Block* block, double weight, int begin, int end) noexcept nogil:

@@ -3,8 +3,9 @@
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.math cimport fabs
-from libc.stdlib cimport free, malloc
+from libc.math cimport INFINITY, NAN, fabs
+from libc.stdlib cimport calloc, free, malloc
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from copter.kernels.layout cimport MAX_SEGMENTS, Block, Pattern, base_cost, exception_at, exception_cost_at
 from copter.kernels.price cimport price_block, price_pattern
@@ -12,6 +13,15 @@ from copter.matrix.list_of_lists cimport ListOfLists, Slab
 from copter.matrix.template cimport Template
 
 from copter.runtime import threads as _threads
+
+cdef double HALF_ULP = 2.0 ** -53
+
+
+cdef inline double now_s() noexcept nogil:
+    """Seconds on a clock that only runs forwards."""
+    cdef timespec moment
+    clock_gettime(CLOCK_MONOTONIC, &moment)
+    return moment.tv_sec + 1e-9 * moment.tv_nsec
 
 
 cdef class BlockMatrix(ListOfLists):
@@ -84,17 +94,19 @@ cdef class BlockMatrix(ListOfLists):
 
     # Passes -------------------------------------------------------------------------------------------------------
 
-    def price(self, const double[::1] y, const double[::1] threshold, int n_threads, double weight=1.0):
+    def price(self, const double[::1] y, const double[::1] threshold, int n_threads, double weight=1.0,
+              double seconds=INFINITY):
         """Price every slab that is not resident at the row prices y (n_rows,).
 
         threshold (n_slots,): columns with a reduced cost below it are found. weight: factor on all costs (0 prices
-        a ray of the dual: the columns that speak against infeasibility are found).
+        a ray of the dual: the columns that speak against infeasibility are found). seconds: wall-clock time after
+        which no further slab is priced.
 
         Returns
         -------
         smallest : ndarray (n_slots,) float64
             Smallest reduced cost of each slab; that of the fixed column for a fixed slab; inf for resident and
-            empty slots.
+            empty slots; NaN for slabs that there was no time for.
         slot, column : ndarray int32
             Best column of each segment below its slab's threshold, by slot.
         reduced_cost : ndarray float64
@@ -122,15 +134,59 @@ cdef class BlockMatrix(ListOfLists):
             if template.pattern.n_users:
                 patterns[n_patterns] = &template.pattern
                 n_patterns += 1
+        cdef double end = now_s() + seconds
+        cdef bint skipped = False
+        cdef unsigned char* late = <unsigned char*>calloc(n_patterns + 1, 1)
+        if late == NULL:
+            free(patterns)
+            raise MemoryError("no memory for a pricing pass")
         for i in prange(n_patterns, nogil=True, num_threads=threads, schedule="static"):
+            if seconds < INFINITY and now_s() > end:
+                late[i] = 1
+                continue
             price_pattern(patterns[i], prices)
+        for i in range(n_patterns):
+            skipped |= late[i]
+        free(late)
         free(patterns)
+        if skipped:
+            smallest[:] = np.nan
+            return smallest, found[:0], found[:0], smallest[:0]
         for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=16):
+            if seconds < INFINITY and now_s() > end:
+                smallest_view[i] = NAN
+                continue
             self.price_slot(i, weight, &threshold[0], &smallest_view[0], &column_view[0, 0], &reduced_view[0, 0],
                             &found_view[0])
         inside = np.arange(MAX_SEGMENTS) < found[:, None]
         slot = np.repeat(np.arange(n, dtype=np.int32), found)
         return smallest, slot, column[inside], reduced[inside]
+
+    def price_errors(self):
+        """Most by which rounding may have moved a reduced cost of each slab in the last pass, beside a share of it.
+
+        (n_slots,) float64: the exact reduced cost d of a column differs from the computed one by no more than this and
+        8 half ulps of |d|. What a column's cost is rounded by is covered: |scale * cost| is at most |d|, the priced
+        usage and the offset together. Zero for resident and empty slots.
+        """
+        cdef int i
+        cdef Block* block
+        errors = np.zeros(self.n_slots)
+        cdef double[::1] view = errors
+        for i in range(self.n_slots):
+            block = &self.blocks[i]
+            if block.n_columns and not block.resident:
+                view[i] = 8.0 * HALF_ULP * (block.pattern.priced_size + 2.0 * fabs(block.offset))
+        return errors
+
+    def offsets(self):
+        """|offset| of every slot's costs, (n_slots,) float64."""
+        cdef int i
+        found = np.zeros(self.n_slots)
+        cdef double[::1] view = found
+        for i in range(self.n_slots):
+            view[i] = fabs(self.blocks[i].offset) if self.blocks[i].n_columns else 0.0
+        return found
 
     cdef void price_slot(self, int i, double weight, const double* threshold, double* smallest, int* column,
                          double* reduced, int* found) noexcept nogil:

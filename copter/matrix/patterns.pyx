@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport isfinite
+from libc.math cimport fabs, isfinite
 from libc.stdlib cimport free, malloc
 
 cdef enum:
@@ -163,5 +163,14 @@ def all_finite(const double[::1] values):
     cdef Py_ssize_t i
     for i in range(values.shape[0]):
         if not isfinite(values[i]):
+            return False
+    return True
+
+
+def all_within(const double[::1] values, double most):
+    """Whether every value is a number of at most this size."""
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        if not fabs(values[i]) <= most:
             return False
     return True

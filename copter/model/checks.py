@@ -10,22 +10,25 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
-from copter.matrix.patterns import all_finite
-from copter.problem.linear_program import as_floats, checked_vector, require_ordered
+from copter.matrix.patterns import all_within
+from copter.problem.linear_program import NOT_REAL, as_floats, checked_vector, require_ordered
 
 Floats = NDArray[np.float64]
 Costs = NDArray[np.float64] | NDArray[np.float32]
 Bound = Floats | float
 
+LARGEST_COST = 1e300
+USUAL_SCALE, USUAL_OFFSET = 1e7, 1e307  # with these, no cost up to the largest can overflow
+
 
 def finite(what: str, value: Any) -> float:
     """The value as a float; InvalidDataError unless it is finite."""
     try:
-        number = float(value)
+        number = np.nan if isinstance(value, NOT_REAL) else float(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidDataError(f"{what} is {value!r}, must be a finite number") from None
     if not np.isfinite(number):
-        raise InvalidDataError(f"{what} is {number}, must be finite")
+        raise InvalidDataError(f"{what} is {value!r}, must be a finite number")
     return number
 
 
@@ -99,10 +102,25 @@ def checked_cost(request: Hashable, cost: ArrayLike, n: int) -> Floats:
     array = as_floats(f"request {request!r}: cost", cost)
     if array.shape != (n,):
         raise DimensionError(f"request {request!r}: cost has shape {array.shape}, must be ({n},)")
-    if not all_finite(array):
-        at = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise InvalidDataError(f"request {request!r}: cost of column {at} is {array[at]}, must be finite")
+    if not all_within(array, LARGEST_COST):
+        at = int(np.flatnonzero(~(np.abs(array) <= LARGEST_COST))[0])
+        most = "finite" if not np.isfinite(array[at]) else f"at most {LARGEST_COST:g} in size"
+        raise InvalidDataError(f"request {request!r}: cost of column {at} is {array[at]}, must be {most}")
     return array
+
+
+def require_finite_costs(request: Hashable, cost: Costs, scale: float, offset: float) -> None:
+    """InvalidDataError where scale * cost + offset is beyond the largest float64; constant time for usual figures."""
+    if abs(scale) <= USUAL_SCALE and abs(offset) <= USUAL_OFFSET:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = scale * cost.astype(np.float64) + offset
+    if not np.isfinite(product).all():
+        at = int(np.flatnonzero(~np.isfinite(product))[0])
+        raise InvalidDataError(
+            f"request {request!r}: scale {abs(scale):g} times the cost {cost[at]:g} of column {at} plus offset is "
+            "beyond the largest number there is"
+        )
 
 
 def stored_cost(request: Hashable, cost: Floats, kind: np.dtype[Any]) -> tuple[Costs, float]:
@@ -120,7 +138,7 @@ def stored_cost(request: Hashable, cost: Floats, kind: np.dtype[Any]) -> tuple[C
 def checked_limit(request: Hashable, limit: Any) -> float:
     """A limit: zero or more, inf for none."""
     try:
-        number = float(limit)
+        number = np.nan if isinstance(limit, NOT_REAL) else float(limit)
     except (TypeError, ValueError, OverflowError):
         number = np.nan
     if not number >= 0:

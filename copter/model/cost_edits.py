@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from copter.errors import InvalidDataError
-from copter.model.checks import checked_column, finite, listed, listed_for, whole_numbers
+from copter.model.checks import (
+    LARGEST_COST,
+    USUAL_OFFSET,
+    USUAL_SCALE,
+    checked_column,
+    finite,
+    listed,
+    listed_for,
+    require_finite_costs,
+    whole_numbers,
+)
 from copter.model.inventory import Inventory
 from copter.problem.linear_program import checked_vector
 
@@ -19,7 +29,9 @@ class CostEdits(Inventory):
     def update_cost(self, request: Hashable, cost: ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
         """Replace a request's objective coefficients by ``scale * cost + offset``; exceptions are forgotten."""
         costs, rounding = self._stored_anew(request, cost)
-        self.ledger.apply("cost", request, costs, *self._signed(request, scale, offset), rounding)
+        scale, offset = self._signed(request, scale, offset)
+        require_finite_costs(request, costs, scale, offset)
+        self.ledger.apply("cost", request, costs, scale, offset, rounding)
 
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
         """Replace the objective coefficients of many requests, all or none; `costs` gives an array_like (n,) each."""
@@ -36,11 +48,11 @@ class CostEdits(Inventory):
 
     def _is_table(self, ids: list[Hashable], costs: object) -> bool:
         """Whether costs are a finite matrix with a row for each of these requests, which all have as many columns."""
-        if not (isinstance(costs, np.ndarray) and costs.dtype == np.float64 and costs.ndim == 2 and ids):
+        if not (type(costs) is np.ndarray and costs.dtype == np.float64 and costs.ndim == 2 and ids):
             return False
         sizes = self.ledger.matrix.sizes_of(self.ledger.slots(ids))
         fits = costs.shape[0] == len(ids) and bool(np.all(sizes == costs.shape[1]))
-        return fits and self.cost_dtype == np.float64 and bool(np.isfinite(costs).all())
+        return fits and self.cost_dtype == np.float64 and bool((np.abs(costs) <= LARGEST_COST).all())
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
         """Give single columns objective coefficients of their own; the request's other columns keep theirs.
@@ -77,6 +89,7 @@ class CostEdits(Inventory):
         """
         slot = self.ledger.slot(request)
         scale, offset = self._signed(request, scale, offset)
+        require_finite_costs(request, self.ledger.matrix.slabs[slot].cost, scale, offset)
         n = self._template_at(slot).n_columns
         if exceptions is not None and not isinstance(exceptions, Mapping):
             raise InvalidDataError(f"request {request!r}: exceptions is {exceptions!r}, must be {{column: cost}}")
@@ -116,6 +129,13 @@ class CostEdits(Inventory):
         sizes = self.ledger.matrix.sizes_of(slots)
         for at in np.flatnonzero((column < -1) | (column >= sizes)):
             checked_column(ids[int(at)], int(sizes[at]), int(column[at]))
+        for place in np.flatnonzero((np.abs(scales) > USUAL_SCALE) | (np.abs(offsets) > USUAL_OFFSET)).tolist():
+            require_finite_costs(
+                ids[place],
+                self.ledger.matrix.slabs[int(slots[place])].cost,
+                float(scales[place]),
+                float(offsets[place]),
+            )
         self.ledger.apply(
             "rescale", ids, self.ledger.sign * scales, self.ledger.sign * offsets, column, self.ledger.sign * single
         )

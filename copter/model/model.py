@@ -22,6 +22,7 @@ from copter.model.checks import (
     flag,
     listed,
     listed_for,
+    require_finite_costs,
     stored_cost,
 )
 from copter.model.cost_edits import CostEdits
@@ -124,6 +125,7 @@ class Model(ResourceEdits, CostEdits):
         limit = checked_limit(request, limit)
         low, high = checked_bounds(request, lower, upper, limit, n)
         scale, offset = self._signed(request, scale, offset)
+        require_finite_costs(request, costs, scale, offset)
         self.ledger.apply("add", request, source, costs, limit, low, high, scale, offset, whole, rounding)
 
     def add_requests(
@@ -173,6 +175,8 @@ class Model(ResourceEdits, CostEdits):
         for request, most in zip(ids, limits, strict=True):
             low, high = checked_bounds(request, lower, upper, checked_limit(request, most), template.n_columns)  # type: ignore[assignment]
         scales, offsets = checked_vector("scale", scale, k, 1.0), checked_vector("offset", offset, k, 0.0)
+        for request, (cost, _), factor, constant in zip(ids, stored, scales.tolist(), offsets.tolist(), strict=True):
+            require_finite_costs(request, cost, factor, constant)
         whole = (checked_vector("integer", integer, k, 0.0) != 0).tolist()
         each = (
             limits,

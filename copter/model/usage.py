@@ -13,6 +13,7 @@ from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError
 from copter.matrix.patterns import all_finite, from_entries, from_vectors
 from copter.model.checks import listed
 from copter.problem.linear_program import as_floats
+from copter.problem.sparse_input import checked_sparse
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -82,9 +83,10 @@ def sparse_pattern(usage: Any, resources: Sequence[Hashable] | None, row: Callab
     rows = np.array([row(resource) for resource in names], dtype=np.int32)
     if len(set(names)) < height:
         raise DuplicateHandleError("resources names one resource twice: add its rows of the usage up first")
+    usage = checked_sparse("usage", usage)
+    if max(n, usage.nnz) >= 2**31:
+        raise DimensionError(f"usage has {n} columns and {usage.nnz} entries: there may be 2^31 - 1 of each")
     layout = usage.format
-    if layout not in ("csc", "csr"):
-        usage, layout = usage.tocoo(), "coo"
     major, minor = (usage.col, usage.row) if layout == "coo" else (usage.indptr, usage.indices)
     major, minor = (np.ascontiguousarray(each, dtype=np.int32) for each in (major, minor))
     try:

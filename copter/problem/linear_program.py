@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,16 +11,36 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import DimensionError, InvalidDataError
+from copter.problem.sparse_input import checked_sparse
 
 Floats = NDArray[np.float64]
 
+NOT_REAL = (complex, np.complexfloating, str, bytes, type(np.ma.masked))  # what float() may take, and lose a part of
+
 
 def as_floats(name: str, value: ArrayLike) -> Floats:
-    """Copy to a float64 array; InvalidDataError for what is not numbers."""
+    """Copy to a float64 array; InvalidDataError for what is not real numbers, all of them there.
+
+    A complex number would lose its imaginary part, a masked one its mask, and a string would be read by Python's rules
+    for numbers: none of them is taken.
+    """
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value.copy()
+    if np.ma.is_masked(value):
+        raise InvalidDataError(f"{name} has masked entries: fill them with numbers first")
     try:
-        return np.array(value, dtype=np.float64)
+        found = np.asarray(value)
+        if found.dtype.kind not in "fiubO" or any(isinstance(each, NOT_REAL) for each in objects(found)):
+            kind = "complex" if found.dtype.kind == "c" else str(found.dtype)
+            raise InvalidDataError(f"{name} is not an array of real numbers: it holds values of type {kind}")
+        return np.array(found, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidDataError(f"{name} is not an array of numbers: {error}") from None
+
+
+def objects(array: NDArray[Any]) -> Iterable[Any]:
+    """The entries of an array of Python objects; none of any other."""
+    return array.flat if array.dtype.kind == "O" else ()
 
 
 def checked_vector(name: str, value: ArrayLike | None, size: int, default: float, infinite: int = 0) -> Floats:
@@ -131,7 +151,7 @@ class LinearProgram:
         dense = None if sp.issparse(A) else np.atleast_2d(as_floats("A", A))
         if dense is not None and dense.ndim != 2:
             raise DimensionError(f"A has {dense.ndim} dimensions, must have 2")
-        matrix = sp.csc_array(A if dense is None else dense, dtype=np.float64, copy=True)
+        matrix = sp.csc_array(checked_sparse("A", A) if dense is None else dense, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         if matrix.shape[1] != n:
             raise DimensionError(f"A has {matrix.shape[1]} columns, c has {n}: they must be equal")
@@ -139,8 +159,9 @@ class LinearProgram:
             raise InvalidDataError("A has an entry that is NaN or infinite")
         if sense not in ("min", "max"):
             raise InvalidDataError(f"sense is {sense!r}, must be 'min' or 'max'")
-        if not np.isfinite(offset):
-            raise InvalidDataError(f"offset is {offset}, must be finite")
+        constant = as_floats("offset", offset)
+        if constant.shape != () or not np.isfinite(constant):
+            raise InvalidDataError(f"offset is {offset!r}, must be a finite number")
         m = matrix.shape[0]
         values = {
             "c": checked_vector("c", c, n, 0.0),
@@ -151,7 +172,7 @@ class LinearProgram:
             "col_upper": checked_vector("col_upper", col_upper, n, np.inf, 1),
             "integrality": checked_vector("integrality", integrality, n, 0.0) != 0,
             "sense": sense,
-            "offset": float(offset),
+            "offset": float(constant),
             "row_names": checked_names("row_names", row_names, m),
             "col_names": checked_names("col_names", col_names, n),
             "name": str(name),

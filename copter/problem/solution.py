@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import UnknownHandleError
+from copter.errors import StaleSolutionError, UnknownHandleError
 from copter.problem.checker import Judged
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 
 Floats = NDArray[np.float64]
+Arrays = tuple[Floats, Floats, Floats]
+Value = TypeVar("Value")
 
 
 class Status(str, Enum):
@@ -27,6 +31,32 @@ class Status(str, Enum):
     TIME_LIMIT = "time_limit"
     NUMERICAL_ERROR = "numerical_error"
     INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Given(Generic[Value]):
+    """What a pickled solution gives: it was worked out before, no model stands behind it."""
+
+    value: Value | None
+
+    def __call__(self) -> Value:
+        if self.value is None:
+            raise StaleSolutionError("the model had been edited when this solution was pickled: solve it again")
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLower:
+    """Requests' lower bounds in a pickled solution: how many columns each has, and the bounds that are not all zero."""
+
+    size: dict[Hashable, int]
+    lower: dict[Hashable, Floats]
+
+    def __call__(self, request: Hashable) -> Floats:
+        if request not in self.size:
+            raise StaleSolutionError(f"request {request!r} had been removed when this solution was pickled")
+        lower = self.lower.get(request)
+        return np.zeros(self.size[request]) if lower is None else lower.copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +85,18 @@ class SparseValues:
     slot_of: dict[Hashable, int]
     row_of: dict[Hashable, int]
     lower_of: Callable[[Hashable], Floats]
-    dense: Callable[[], tuple[Floats, Floats, Floats]]
+    dense: Callable[[], Arrays]
+
+    def detached(self) -> SparseValues:
+        """The same values without the model behind them."""
+        size, lower = {}, {}
+        for request in self.slot_of:
+            with suppress(StaleSolutionError):
+                bounds = self.lower_of(request)
+                size[request] = len(bounds)
+                if bounds.any():
+                    lower[request] = bounds
+        return replace(self, lower_of=GivenLower(size, lower), dense=Given(None))
 
 
 @dataclass(frozen=True)
@@ -94,7 +135,7 @@ class Solution:
     bound: float
     bound_is_certified: bool
     residuals: Residuals
-    _dense: Callable[[], tuple[Floats, Floats, Floats]] = field(repr=False)
+    _dense: Callable[[], Arrays] = field(repr=False)
     iterations: int = 0
     pricing_passes: int = 0
     proximal_steps: int = 0
@@ -104,7 +145,7 @@ class Solution:
     working_columns: int = 0
     _sparse: SparseValues | None = field(default=None, repr=False)
     _ray: Callable[[], Floats] | None = field(default=None, repr=False)
-    _cache: dict[str, tuple[Floats, Floats, Floats]] = field(default_factory=dict, repr=False)
+    _cache: dict[str, Arrays] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of_program(
@@ -176,6 +217,25 @@ class Solution:
             _ray=ray,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """How pickle and copy take a solution: with its arrays and its ray worked out now, without the model.
+
+        A session's solution whose model has been edited since keeps what was asked of it before, and the values by
+        request.
+        """
+        arrays, ray = None, None
+        with suppress(StaleSolutionError):
+            arrays = self._arrays()
+        with suppress(StaleSolutionError):
+            ray = self.ray
+        return {
+            **self.__dict__,
+            "_dense": Given(arrays),
+            "_cache": {},
+            "_ray": None if self._ray is None else Given(ray),
+            "_sparse": None if self._sparse is None else self._sparse.detached(),
+        }
+
     @property
     def gap(self) -> float:
         """Relative gap between objective and bound."""
@@ -201,7 +261,7 @@ class Solution:
         """Verified certificate: row multipliers of PRIMAL_INFEASIBLE, a direction in x of DUAL_INFEASIBLE, or None."""
         return None if self._ray is None else self._ray()
 
-    def _arrays(self) -> tuple[Floats, Floats, Floats]:
+    def _arrays(self) -> Arrays:
         if "dense" not in self._cache:
             self._cache["dense"] = self._dense()
         return self._cache["dense"]

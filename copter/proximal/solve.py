@@ -31,6 +31,7 @@ FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves 
 SHARE = 0.3  # of the tolerance: the gap that the working set's own program may keep
 ROW_SHARE = 1e-3  # of the tolerance: the residual that a row may keep
 DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton, may improve the working set
+GRACE_S = 4e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
 STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
 TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
 
@@ -122,7 +123,8 @@ class Solve:
     def price(self) -> tuple[PrimalSide, Priced]:
         """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
         iterate = self.iterate
-        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads)
+        seconds = max(self.watch.limit_s - self.elapsed_s, 0.0) + GRACE_S
+        priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads, seconds=seconds)
         self.passes += 1
         guide = None if iterate.cold else priced.y
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if len(priced.slot) else 0

@@ -20,7 +20,7 @@ from copter.runtime.guard import Guard
 from copter.runtime.watch import Watch
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
 from copter.settings import Settings
-from copter.shims import IntegerPlan, RoundingShim, Shim
+from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
 from copter.shims.plan import IDLE
 from copter.solving.warm import Callback, warm_solve
 from copter.storage.encoding import encode
@@ -30,6 +30,7 @@ from copter.storage.journal import History, Journal, checked_sync
 # After these the prices or values have diverged, so that the next solve starts cold.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
+SHIM_S = 5e-3  # of a deadline, kept for rounding (half of it at most)
 LP_SHARE = 0.7  # of a deadline, where a shim that searches comes after the LP
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
@@ -111,12 +112,13 @@ class Session:
         Returns
         -------
         IntegerPlan
-            Feasible, with the LP's certified bound and the true gap.
+            Checked in exact arithmetic, with the LP's bound and the true gap; or one whose status says that there is
+            no plan, and `conflict` why.
 
         Raises
         ------
         InvalidDataError
-            For the name of an unknown shim.
+            For the name of an unknown shim, and for a plan of the caller's own shim that does not hold.
         SettingsError
             If the deadline is not a number above zero.
         """
@@ -125,14 +127,19 @@ class Session:
         searches = isinstance(shim, str) and shim != "rounding"
         if isinstance(shim, str):
             shims.shim_by_name(shim, 0.0)
-        limit = deadline_s if deadline_s is None or not searches else LP_SHARE * deadline_s
+        limit = deadline_s
+        if deadline_s is not None:
+            limit = LP_SHARE * deadline_s if searches else max(0.5 * deadline_s, deadline_s - SHIM_S)
         solution = self.solve(deadline_s=limit)
         self.last_solution = solution
-        if isinstance(shim, str):
+        if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
-            shim = shims.shim_by_name(shim, left)
-        self._plan = (shim or RoundingShim())(self.model, solution, self._plan)
-        return self._plan
+            shim = RoundingShim(time_limit_s=left) if shim is None else shims.shim_by_name(shim, left)
+        plan = shim(self.model, solution, self._plan)
+        if plan.is_feasible:
+            require_feasible(self.model, plan)
+            self._plan = plan
+        return plan
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
         """The settings, with the time limit that is the shorter; SettingsError for what is no time."""
@@ -174,8 +181,16 @@ class Session:
         column[moved[alive]] = plan.column_of_slot[alive]
         kept = set(alive.tolist())
         slot_of = {request: int(moved[slot]) for request, slot in plan.slot_of.items() if slot in kept}
+        same = np.zeros(len(moved), dtype=bool)
+        same[alive] = True
+        key, share = plan.shares_of_slots(same)
         return replace(
-            plan, column_of_slot=column, generation=matrix.generation[: matrix.n_slots].copy(), slot_of=slot_of
+            plan,
+            column_of_slot=column,
+            generation=matrix.generation[: matrix.n_slots].copy(),
+            slot_of=slot_of,
+            share_key=moved[key >> 32] << 32 | (key & 0xFFFFFFFF),
+            share=share,
         )
 
     def __reduce__(self) -> tuple[Callable[..., Session], tuple[object, ...]]:
@@ -274,6 +289,11 @@ class Session:
             if path is not None and os.path.exists(path):
                 raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")
             if self.model.ledger.journal is not None:
+                if path is not None:
+                    raise SnapshotError(
+                        f"the model's edits go to {os.fspath(self.model.ledger.journal.path)} already: end that first, "
+                        "by journal(None) of the session that began it"
+                    )
                 self.model.ledger.journal.close()
                 self.model.ledger.journal = None
             if path is not None:

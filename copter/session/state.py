@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SnapshotError
+from copter.integer.solution import IntegerStatus
 from copter.matrix import Template
 from copter.model.ledger import Ledger
 from copter.model.model import Model
@@ -169,6 +170,11 @@ def plan_state(plan: IntegerPlan | None) -> Plain | None:
         "generation": plan.generation,
         "requests": list(plan.slot_of),
         "slot": np.array(list(plan.slot_of.values()), dtype=np.int32),
+        "status": plan.status.value,
+        "certified": bool(plan.bound_is_certified),
+        "share_key": plan.share_key,
+        "share": plan.share,
+        "continuous": list(plan.continuous),
     }
 
 
@@ -181,4 +187,22 @@ def plan_from(state: Plain | None) -> IntegerPlan | None:
     if column.shape != generation.shape or any(not 0 <= slot < len(column) for slot in slots.values()):
         raise SnapshotError("the plan names a slot that is not there")
     objective, bound, gap, fractional, kept = state["figures"]
-    return IntegerPlan(objective, bound, gap, fractional, kept, column, generation, slots)
+    key = np.asarray(state.get("share_key", np.zeros(0)), dtype=np.int64)
+    share = np.asarray(state.get("share", np.zeros(0)), dtype=np.float64)
+    if key.shape != share.shape or key.ndim != 1 or bool((np.diff(key) <= 0).any()):
+        raise SnapshotError("the plan's shares are not in order")
+    return IntegerPlan(
+        objective,
+        bound,
+        gap,
+        fractional,
+        kept,
+        column,
+        generation,
+        slots,
+        IntegerStatus(state.get("status", "feasible")),
+        state.get("certified", False),
+        share_key=key,
+        share=share,
+        continuous=frozenset(state.get("continuous", ())),
+    )

@@ -1,38 +1,68 @@
-"""What a shim makes: one column, or none, for every request."""
+"""What a shim makes: one column, or none, for every integer request, and shares for continuous ones."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from math import fsum, isfinite
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import UnknownHandleError
+from copter.errors import EditNotAllowedError, UnknownHandleError
+from copter.integer.solution import IntegerStatus
 from copter.model.model import Model
+from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
 
+if TYPE_CHECKING:
+    from copter.shims.rounding import Draft
+
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Keys = NDArray[np.int64]
 
 IDLE = -1  # column of a request that gets nothing
+PROVEN = 1e-6  # relative gap within which a plan is as good as its certified bound
+
+
+def no_keys() -> Keys:
+    """No columns."""
+    return np.zeros(0, dtype=np.int64)
+
+
+def no_shares() -> Floats:
+    """No values."""
+    return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerPlan:
-    """A feasible integer point of a model whose requests each take one column or none.
+    """A point of a model whose integer requests each take one column or none; or the finding that there is none.
 
     Attributes
     ----------
     objective : float
+        NaN where there is no plan.
     bound : float
-        The LP's certified bound.
+        The LP's; where `bound_is_certified`, no plan is better, and `objective` is not.
     gap : float
-        |objective - bound| / (1 + |objective| + |bound|).
+        |objective - bound| / (1 + |objective| + |bound|); NaN where there is no plan.
     fractional_requests : int
-        Requests that were split in the LP's solution.
+        Integer requests that were split in the LP's solution.
     kept_previous : bool
         Whether the plan was built on the previous one, because that was worth more than the rounded solution.
+    status : IntegerStatus
+        OPTIMAL (within 1e-6 of a certified bound) or FEASIBLE: the plan has passed a check of every row in exact
+        arithmetic. PRIMAL_INFEASIBLE: what requests must have (fixed columns, lower bounds) is more than there is.
+        NONE_FOUND: the same, but requests that give a resource might yet make up for it.
+    bound_is_certified : bool
+    conflict : tuple of ids
+        Of the requests that together must have more than there is of a resource, or each contradict themselves (two
+        columns that must be taken, or one that cannot be whole). Empty where there is a plan.
+    short : tuple of ids
+        Of the resources that there is too little of.
     """
 
     objective: float
@@ -43,14 +73,59 @@ class IntegerPlan:
     column_of_slot: Ints
     generation: NDArray[np.int64]
     slot_of: dict[Hashable, int]
+    status: IntegerStatus = IntegerStatus.FEASIBLE
+    bound_is_certified: bool = False
+    conflict: tuple[Hashable, ...] = ()
+    short: tuple[Hashable, ...] = ()
+    share_key: Keys = field(default_factory=no_keys)
+    share: Floats = field(default_factory=no_shares)
+    continuous: frozenset[Hashable] = frozenset()
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether there is a plan."""
+        return self.status in (IntegerStatus.OPTIMAL, IntegerStatus.FEASIBLE)
 
     def column(self, request: Hashable) -> int | None:
-        """Column that a request takes, or None."""
+        """Column that an integer request takes, or None.
+
+        Raises
+        ------
+        UnknownHandleError
+            For a request that was not in the model.
+        EditNotAllowedError
+            For a continuous request, which has shares of columns: :meth:`shares` gives them.
+        """
+        column = int(self.column_of_slot[self._slot(request)])
+        if request in self.continuous:
+            raise EditNotAllowedError(
+                f"request {request!r} is continuous, it may have parts of several columns: shares() gives them; with "
+                "integer=True it takes one column or none"
+            )
+        return None if column == IDLE else column
+
+    def shares(self, request: Hashable) -> dict[int, float]:
+        """{column: value} of a request's columns that are not zero; an integer request's one column is at 1.0."""
+        slot = self._slot(request)
+        column = int(self.column_of_slot[slot])
+        if column != IDLE:
+            return {column: 1.0}
+        first, last = np.searchsorted(self.share_key, [slot << 32, (slot + 1) << 32])
+        columns, values = (self.share_key[first:last] & 0xFFFFFFFF).tolist(), self.share[first:last].tolist()
+        return {int(each): value for each, value in zip(columns, values, strict=True) if value != 0.0}
+
+    def shares_of_slots(self, same: NDArray[np.bool_]) -> tuple[Keys, Floats]:
+        """(key, value) of the shares in slots that hold the same requests still."""
+        slot = self.share_key >> 32
+        kept = slot < len(same)
+        kept[kept] = same[slot[kept]]
+        return self.share_key[kept], self.share[kept]
+
+    def _slot(self, request: Hashable) -> int:
         try:
-            column = int(self.column_of_slot[self.slot_of[request]])
+            return self.slot_of[request]
         except KeyError:
             raise UnknownHandleError(f"request {request!r} was not in the model that this plan is of") from None
-        return None if column == IDLE else column
 
 
 class Shim(Protocol):
@@ -58,3 +133,65 @@ class Shim(Protocol):
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None) -> IntegerPlan:
         """Make the plan."""
+
+
+def planned(model: Model, draft: Draft, solution: Solution, fractional: int, kept_previous: bool) -> IntegerPlan:
+    """A draft that holds, as a plan with its gap; a bound that it beats is no certified one."""
+    sign, bound = model.ledger.sign, solution.bound
+    objective = fsum([model.offset, *(sign * term for term in draft.terms())])
+    gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
+    certified = solution.bound_is_certified and sign * objective >= sign * bound
+    shares = draft.shares
+    return IntegerPlan(
+        objective=objective,
+        bound=bound,
+        gap=gap,
+        fractional_requests=fractional,
+        kept_previous=kept_previous,
+        column_of_slot=draft.column,
+        generation=draft.matrix.generation[: draft.matrix.n_slots].copy(),
+        slot_of=dict(model.ledger.slot_of),
+        status=IntegerStatus.OPTIMAL if certified and gap <= PROVEN else IntegerStatus.FEASIBLE,
+        bound_is_certified=certified,
+        share_key=no_keys() if shares is None else shares.key,
+        share=no_shares() if shares is None else draft.share,
+        continuous=continuous_requests(model, draft),
+    )
+
+
+def continuous_requests(model: Model, draft: Draft) -> frozenset[Hashable]:
+    """Ids of the requests that are not integer."""
+    if draft.shares is None:
+        return frozenset()
+    return frozenset(request for request, slot in model.ledger.slot_of.items() if not draft.whole[slot])
+
+
+def no_plan(model: Model, draft: Draft) -> IntegerPlan:
+    """A plan that says that there is none, and because of whom."""
+    matrix = model.ledger.matrix
+    rows = draft.exceeded()
+    relievable = not draft.conflict and draft.can_be_relieved()
+    guilty = set(draft.conflict)
+    if not guilty:
+        slots = np.flatnonzero(draft.forced).astype(np.int32)
+        entry_start, row, coefficient = draft.usage(slots, draft.column[slots])
+        owner = np.repeat(slots, np.diff(entry_start))
+        guilty |= set(owner[np.isin(row, rows) & (coefficient > 0.0)].tolist())
+        if draft.shares is not None:
+            owner = np.repeat(draft.shares.key >> 32, np.diff(draft.shares.entry_start))
+            used = np.repeat(draft.shares.base, np.diff(draft.shares.entry_start)) * draft.shares.coefficient
+            guilty |= set(owner[np.isin(draft.shares.row, rows) & (used > 0.0)].tolist())
+    return IntegerPlan(
+        objective=float("nan"),
+        bound=float("nan"),
+        gap=float("nan"),
+        fractional_requests=0,
+        kept_previous=False,
+        column_of_slot=np.full(matrix.n_slots, IDLE, dtype=np.int32),
+        generation=matrix.generation[: matrix.n_slots].copy(),
+        slot_of=dict(model.ledger.slot_of),
+        status=IntegerStatus.NONE_FOUND if relievable else IntegerStatus.PRIMAL_INFEASIBLE,
+        conflict=tuple(request for request, slot in model.ledger.slot_of.items() if slot in guilty),
+        short=tuple(name for name, row in model.ledger.row_of.items() if row in set(rows.tolist())),
+        continuous=continuous_requests(model, draft),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,11 @@ from copter.errors import InvalidDataError
 from copter.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
-from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
 from copter.settings import Settings
-from copter.shims.plan import IDLE, IntegerPlan, Shim
-from copter.shims.rounding import Draft, RoundingShim
+from copter.shims.greedy import takeable
+from copter.shims.plan import IDLE, IntegerPlan, Shim, no_plan, planned
+from copter.shims.rounding import Draft, RoundingShim, rounded
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -53,70 +53,100 @@ class RestrictedShim:
             If the search is "exact" and highspy is not installed.
         """
         started = time.perf_counter()
-        rounded = RoundingShim()(model, solution, previous)
-        slots, columns = candidates(model, solution, rounded)
-        if len(slots) == 0:
-            return rounded
-        lp = restricted_program(Draft(model), slots, columns)
+        first = RoundingShim(time_limit_s=self.time_limit_s)
+        best, fractional, kept = rounded(first, model, solution, previous)
+        if not best.holds():
+            return no_plan(model, best)
+        slots, columns = candidates(best, solution)
         left = self.time_limit_s - (time.perf_counter() - started)
-        if left <= 0.0:
-            return rounded
+        if len(slots) == 0 or left <= 0.0:
+            return planned(model, best, solution, fractional, kept)
         alone = Settings(hand_over_s=0.0)  # a round's plan is wanted sooner than another process can help
+        lp = restricted_program(best, slots, columns)
         result = solve_integer(lp, self.search, None if np.isinf(left) else left, alone, seed=self.seed)
-        kept = np.flatnonzero(rounded.column_of_slot != IDLE).astype(np.int32)
-        drafts = [drafted(model, kept, rounded.column_of_slot[kept])]
+        points = [(best.column.copy(), best.share)]
         if result.x is not None:
-            chosen = result.x > 0.5
-            drafts.append(drafted(model, slots[chosen], columns[chosen]))
-        for draft in drafts:
+            column = np.where(best.forced, best.column, IDLE).astype(np.int32)
+            chosen = result.x[: len(slots)] > 0.5
+            column[slots[chosen]] = columns[chosen]
+            points.append((column, result.x[len(slots) :]))
+
+        def left_s() -> float:
+            return self.time_limit_s - (time.perf_counter() - started)
+
+        for column, share in points:
+            draft = drafted(best, column, share)
             one_opt(draft, slots, columns)
-            draft.fill()
-        best = min((draft for draft in drafts if draft.holds()), key=Draft.value, default=None)
-        if best is None:
-            return rounded
-        objective = model.ledger.sign * best.value() + model.offset
-        if model.ledger.sign * objective >= model.ledger.sign * rounded.objective:
-            return rounded
-        gap = relative_gap(objective, rounded.bound)
-        return replace(rounded, objective=objective, gap=gap, column_of_slot=best.column, kept_previous=False)
+            draft.fill(lambda: left_s() <= 0.0)
+            draft.repair()
+            draft.improve_shares(left_s)
+            if draft.holds() and draft.value() < best.value():
+                best, kept = draft, False
+        return planned(model, best, solution, fractional, kept)
 
 
-def drafted(model: Model, slots: Ints, columns: Ints) -> Draft:
-    """A draft with these columns taken."""
-    draft = Draft(model)
-    draft.take_all(slots, columns)
+def drafted(like: Draft, column: Ints, share: Floats) -> Draft:
+    """A draft with these columns, and these shares as far as there is room."""
+    draft = Draft(like.model)
+    if like.shares is not None and draft.shares is not None:
+        draft.left = draft.left + draft.shares.use(draft.share, len(draft.left))
+        draft.shares = like.shares
+        draft.share = like.shares.base
+        draft.left = draft.left - draft.shares.use(draft.share, len(draft.left))
+    slots = np.flatnonzero((column != IDLE) & ~draft.forced).astype(np.int32)
+    order = np.argsort(draft.matrix.costs_at(slots, column[slots]), kind="stable")
+    draft.offer(slots, column[slots], order)
+    if draft.shares is not None:
+        draft.give(draft.shares.within(share))
     return draft
 
 
-def candidates(model: Model, solution: Solution, rounded: IntegerPlan) -> tuple[Ints, Ints]:
-    """(slot, column) of the LP's working columns and of the rounded plan's; of fixed slots only the one they are at."""
+def candidates(best: Draft, solution: Solution) -> tuple[Ints, Ints]:
+    """(slot, column) of the LP's working columns and of the rounded plan's that integer requests may choose among."""
     slots, columns, _ = solution.working_columns_by_slot()
-    taken = np.flatnonzero(rounded.column_of_slot != IDLE).astype(np.int32)
+    taken = np.flatnonzero(best.column != IDLE).astype(np.int32)
     key = np.unique(
-        np.concatenate(
-            (slots.astype(np.int64) << 32 | columns, taken.astype(np.int64) << 32 | rounded.column_of_slot[taken])
-        )
+        np.concatenate((slots.astype(np.int64) << 32 | columns, taken.astype(np.int64) << 32 | best.column[taken]))
     )
     slots, columns = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
-    _, fixed = model.ledger.matrix.limits()
-    kept = ~fixed[slots] | (rounded.column_of_slot[slots] == columns)
-    return slots[kept], columns[kept]
+    free = best.whole[slots] & ~best.forced[slots] & takeable(best.matrix, slots, columns)
+    return slots[free], columns[free]
 
 
 def restricted_program(draft: Draft, slots: Ints, columns: Ints) -> LinearProgram:
-    """The candidates as 0/1 columns: resources above, then one row a slot; costs as minimised."""
+    """The candidates as 0/1 columns and the shares after them: resources first, then one row per slot; minimised.
+
+    What has to be is taken off the resources.
+    """
     entry_start, row, coefficient = draft.usage(slots, columns)
+    forced = np.flatnonzero(draft.forced).astype(np.int32)
+    _, used, units = draft.usage(forced, draft.column[forced])
     n, m = len(slots), len(draft.left)
+    left = draft.matrix.row_upper[:m] - np.bincount(used, weights=units, minlength=m)
     usage = sp.csc_array((coefficient, row, entry_start), shape=(m, n))
     members, group = np.unique(slots, return_inverse=True)
     limits = sp.csc_array((np.ones(n), group, np.arange(n + 1)), shape=(len(members), n))
-    return LinearProgram(
+    whole = LinearProgram(
         draft.matrix.costs_at(slots, columns),
         sp.vstack([usage, limits]),
-        row_lower=np.concatenate((np.full(m, -np.inf), np.where(draft.fixed[members], 1.0, -np.inf))),
-        row_upper=np.concatenate((draft.left, np.ones(len(members)))),
+        row_upper=np.concatenate((left, np.ones(len(members)))),
         col_upper=1.0,
         integrality=1,
+    )
+    return whole if draft.shares is None else side_by_side(whole, draft.shares.program(left), m)
+
+
+def side_by_side(whole: LinearProgram, shares: LinearProgram, m: int) -> LinearProgram:
+    """Two programs over the same first m rows as one."""
+    (rows, n), (other_rows, k) = whole.shape, shares.shape
+    own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))
+    return LinearProgram(
+        np.concatenate((whole.c, shares.c)),
+        sp.vstack([sp.hstack([whole.A[:m], shares.A[:m]]), own]),
+        row_upper=np.concatenate((whole.row_upper, shares.row_upper[m:])),
+        col_lower=np.concatenate((whole.col_lower, shares.col_lower)),
+        col_upper=np.concatenate((whole.col_upper, shares.col_upper)),
+        integrality=np.concatenate((np.ones(n), np.zeros(k))),
     )
 
 
@@ -128,7 +158,7 @@ def one_opt(draft: Draft, slots: Ints, columns: Ints) -> None:
     for _ in range(len(slots)):
         now = np.array([place.get((int(s), int(draft.column[s])), -1) for s in slots])
         gain = np.where(now >= 0, cost[now], 0.0) - cost
-        gain[draft.fixed[slots] | ((now < 0) & (draft.column[slots] != IDLE))] = 0.0
+        gain[draft.forced[slots] | ((now < 0) & (draft.column[slots] != IDLE))] = 0.0
         moved = False
         for at in np.argsort(-gain, kind="stable"):
             if gain[at] <= 1e-12:
@@ -151,7 +181,7 @@ def one_opt(draft: Draft, slots: Ints, columns: Ints) -> None:
 def shim_by_name(name: str, time_left_s: float) -> Shim:
     """A shim by its name; InvalidDataError for an unknown one."""
     if name == "rounding":
-        return RoundingShim()
+        return RoundingShim(time_limit_s=time_left_s)
     if name in NAMES:
         return RestrictedShim(name, time_left_s)
     raise InvalidDataError(f"shim is {name!r}, must be one of {', '.join(NAMES)}, or a callable")

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError
+from copter.errors import EditNotAllowedError, StaleSolutionError
 from copter.matrix import BlockMatrix
 from copter.model.model import Model
-from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution
-from copter.shims.plan import IDLE, IntegerPlan
+from copter.settings import Settings
+from copter.shims.feasibility import exceeded
+from copter.shims.greedy import fill, offer, takeable
+from copter.shims.plan import IDLE, IntegerPlan, no_plan, planned
+from copter.shims.shares import Shares
+from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Keys = NDArray[np.int64]
 
-SLACK = 1e-9  # of a row's capacity, allowed to rounding
+SLACK = 1e-9  # of a row's capacity, allowed while a plan is made; what is returned has passed the exact check
+MOST_SLACK = 0.5  # so that whole numbers are never allowed any
+ASKED_EVERY = 64  # templates between two looks at the clock
+STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # towards what shares have at least, until rounding no longer matters
 
 
 @dataclass(frozen=True, slots=True)
 class RoundingShim:
-    """For requests that take one column or none (limit 1, columns from 0 to 1) of resources that are used up.
+    """For integer requests that take one column or none (limit 1), besides continuous ones, of resources used up.
 
     Parameters
     ----------
@@ -30,10 +42,14 @@ class RoundingShim:
         A column at least this large is taken as it is.
     support : float
         A column below this does not count as chosen.
+    time_limit_s : float
+        Wall-clock seconds after which requests are no longer filled in nor shares improved; what there is then is
+        returned, feasible.
     """
 
     whole: float = 1.0 - 1e-6
     support: float = 1e-9
+    time_limit_s: float = float("inf")
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None = None) -> IntegerPlan:
         """Round a solution of the model as it stands.
@@ -41,43 +57,146 @@ class RoundingShim:
         Raises
         ------
         EditNotAllowedError
-            If a request's limit is not 1, or resources have lower bounds: another shim is needed there.
+            If an integer request's limit is not 1, or resources have lower bounds: another shim is needed there.
+        StaleSolutionError
+            If the model has been edited since the solution was found.
         """
-        draft = Draft(model)
-        fractional = draft.round(*solution.working_columns_by_slot(), self.whole, self.support)
-        draft.fill()
-        kept = draft.previous(previous) if previous is not None else None
-        if kept is not None and kept.value() < draft.value():
-            kept.fill()
-            draft = kept
-        objective = model.ledger.sign * draft.value() + model.offset
-        bound = solution.bound
-        return IntegerPlan(
-            objective=objective,
-            bound=bound,
-            gap=relative_gap(objective, bound),
-            fractional_requests=fractional,
-            kept_previous=draft is kept,
-            column_of_slot=draft.column,
-            generation=draft.matrix.generation[: draft.matrix.n_slots].copy(),
-            slot_of=dict(model.ledger.slot_of),
-        )
+        best, fractional, kept = rounded(self, model, solution, previous)
+        if not best.holds():
+            return no_plan(model, best)
+        return planned(model, best, solution, fractional, kept)
+
+
+def rounded(
+    shim: RoundingShim, model: Model, solution: Solution, previous: IntegerPlan | None
+) -> tuple[Draft, int, bool]:
+    """(best draft, how many requests the LP had split, whether it is built on the previous plan)."""
+    if solution.model_version != model.version:
+        raise StaleSolutionError("the model has been edited since this solution was found: solve it again")
+    started = time.perf_counter()
+
+    def stop() -> bool:
+        return time.perf_counter() - started >= shim.time_limit_s
+
+    def left_s() -> float:
+        return shim.time_limit_s - (time.perf_counter() - started)
+
+    slots, columns, x = solution.working_columns_by_slot()
+    draft = Draft(model, slots, columns, x)
+    if not draft.holds() and not draft.can_be_relieved():
+        return draft, 0, False
+    kept = draft.previous(previous) if previous is not None else None
+    chosen = draft.whole[slots]
+    fractional = draft.round(slots[chosen], columns[chosen], x[chosen], shim.whole, shim.support)
+    draft.fill(stop)
+    draft.repair()
+    if kept is not None and kept.holds() and (not draft.holds() or kept.value() < draft.value()):
+        kept.fill(stop)
+        kept.repair()
+        draft = kept
+    draft.improve_shares(left_s)
+    return draft, fractional, draft is kept
 
 
 class Draft:
-    """A plan in the making: a column for every slot, and what is left of every row (costs as minimised)."""
+    """A plan in the making: a column for every slot, and what is left of every row (costs as minimised).
 
-    def __init__(self, model: Model) -> None:
+    It begins with what every plan has to have: fixed columns, those with a lower bound above zero, and what continuous
+    requests must get; on top of that, as much of what the LP gives continuous requests as there is room for.
+
+    Attributes
+    ----------
+    whole, forced : ndarray (n_slots,) bool
+        Slots whose columns must be whole; those of them that cannot choose.
+    conflict : list of int
+        Slots that contradict themselves: two columns that must be taken, or one that cannot be one.
+    left, room : ndarray (n_rows,)
+    column : ndarray (n_slots,) int32
+    shares, share
+        Columns of continuous requests, and their values.
+    """
+
+    def __init__(self, model: Model, slots: Ints | None = None, columns: Ints | None = None, x: Floats | None = None):
         self.model = model
         self.matrix: BlockMatrix = model.ledger.matrix
-        rows = self.matrix.n_rows
-        self.left: Floats = self.matrix.row_upper[:rows].copy()
-        self.room: Floats = SLACK * (1.0 + np.abs(np.where(np.isfinite(self.left), self.left, 0.0)))
-        limit, self.fixed = self.matrix.limits()
-        self.alive = self.matrix.sizes_of(np.arange(self.matrix.n_slots, dtype=np.int32)) > 0
-        if bool(np.any(limit[self.alive] != 1.0)) or bool(np.isfinite(self.matrix.row_lower[:rows]).any()):
-            raise EditNotAllowedError("this shim needs requests with limit 1 and resources without lower bounds")
-        self.column: Ints = np.full(self.matrix.n_slots, IDLE, dtype=np.int32)
+        matrix, rows = self.matrix, self.matrix.n_rows
+        self.left: Floats = matrix.row_upper[:rows].copy()
+        finite = np.where(np.isfinite(self.left), np.abs(self.left), 0.0)
+        self.room: Floats = np.minimum(SLACK * (1.0 + finite), MOST_SLACK)
+        limit, self.fixed = matrix.limits()
+        self.alive = matrix.sizes_of(np.arange(matrix.n_slots, dtype=np.int32)) > 0
+        integer = np.fromiter((slab is not None and slab.integer for slab in matrix.slabs), bool, len(matrix.slabs))
+        self.whole = self.alive & integer[: matrix.n_slots]
+        if bool(np.any(limit[self.whole] != 1.0)) or bool(np.isfinite(matrix.row_lower[:rows]).any()):
+            raise EditNotAllowedError("this shim needs integer requests with limit 1, resources without lower bounds")
+        self.column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
+        self.conflict: list[int] = []
+        self.force()
+        self.shares: Shares | None = None
+        self.share: Floats = np.zeros(0)
+        if bool((self.alive & ~self.whole).any()):
+            self.share_out(slots, columns, x)
+
+    # What has to be -----------------------------------------------------------------------------------------------
+
+    def force(self) -> None:
+        """Take the columns that integer requests are fixed on, or have a lower bound above zero on."""
+        slabs = self.matrix.slabs
+        for slot in np.flatnonzero(self.whole).tolist():
+            lower, upper, fixed = slabs[slot].lower_each, slabs[slot].upper_each, bool(self.fixed[slot])
+            if lower is None and upper is None and not fixed:
+                continue
+            must = [] if lower is None else np.flatnonzero(lower > 0.0).tolist()
+            must = sorted({*must, self.matrix.fixed_of(slot)} if fixed else must)
+            if len(must) > 1 or (upper is not None and bool((upper < 0.0).any())):
+                self.conflict.append(slot)
+            elif must:
+                self.column[slot] = must[0]
+        self.forced = self.column != IDLE
+        slots = np.flatnonzero(self.forced).astype(np.int32)
+        possible = takeable(self.matrix, slots, self.column[slots])
+        self.conflict += slots[~possible].tolist()
+        self.take_all(slots, self.column[slots])
+
+    def share_out(self, slots: Ints | None, columns: Ints | None, x: Floats | None) -> None:
+        """Give continuous requests what the LP gives them, as far as there is room."""
+        none = np.zeros(0, dtype=np.int32)
+        slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (
+            slots, columns, x
+        )  # fmt: skip
+        own = ~self.whole[slots]
+        key: Keys = slots[own].astype(np.int64) << 32 | columns[own]
+        self.shares = Shares(self.matrix, self.alive & ~self.whole, key)
+        self.share = self.shares.base
+        self.left -= self.shares.use(self.share, len(self.left))
+        self.give(self.shares.within(self.shares.spread(key, x[own])))
+
+    def give(self, share: Floats) -> None:
+        """Move continuous requests' shares towards these, which are within their bounds, as far as all rows hold."""
+        shares, rows = self.shares, len(self.left)
+        if shares is None:
+            return
+        base = shares.base
+        free = self.left + shares.use(self.share, rows) - shares.use(base, rows)  # with all at their least
+        wanted = shares.use(share - base, rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = float(np.min(np.where(wanted > free, free / wanted, 1.0), initial=1.0))
+        part = min(max(part, 0.0), 1.0) if np.isfinite(part) else 0.0
+        before, kept = self.share, self.left.copy()
+        for back in STEPS_BACK:
+            step = part * (1.0 - back)
+            self.share = share if step == 1.0 else shares.within(base + step * (share - base))
+            if back == 1.0 or not len(self.exceeded()):
+                break
+        self.left = kept + shares.use(before, rows) - shares.use(self.share, rows)
+
+    def can_be_relieved(self) -> bool:
+        """Whether other columns might give back what the forced ones lack: some use less than nothing of a row."""
+        if self.conflict:
+            return False
+        short = self.exceeded()
+        users = (slab.template for slab in self.matrix.slabs if slab is not None)
+        return all(any(bool(((t.row == row) & (t.coefficient < 0.0)).any()) for t in set(users)) for row in short)
 
     # Building blocks ----------------------------------------------------------------------------------------------
 
@@ -107,44 +226,69 @@ class Draft:
         return True
 
     def value(self) -> float:
-        """Cost of the plan (as minimised)."""
+        """Cost of the plan (as minimised), rounded once."""
+        return fsum(self.terms())
+
+    def terms(self) -> list[float]:
+        """What the plan's columns cost, one by one."""
         slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
-        return float(self.matrix.costs_at(slots, self.column[slots]).sum())
+        found: list[float] = self.matrix.costs_at(slots, self.column[slots]).tolist()
+        return found if self.shares is None else [*found, *(self.shares.cost * self.share).tolist()]
+
+    def exceeded(self) -> NDArray[np.intp]:
+        """Rows that are used beyond what they have, in exact arithmetic."""
+        slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
+        _, row, coefficient = self.usage(slots, self.column[slots])
+        value = np.ones(len(row))
+        if self.shares is not None:
+            row = np.concatenate((row, self.shares.row))
+            coefficient = np.concatenate((coefficient, self.shares.coefficient))
+            value = np.concatenate((value, np.repeat(self.share, np.diff(self.shares.entry_start))))
+        return exceeded(self.matrix.row_upper[: self.matrix.n_rows], row, coefficient, value)
 
     def holds(self) -> bool:
-        """Whether no row is used beyond what it has."""
-        return bool(np.all(self.left >= -self.room))
+        """Whether no request contradicts itself and no row is used beyond what it has, in exact arithmetic."""
+        return not self.conflict and not len(self.exceeded())
 
     # The stages ---------------------------------------------------------------------------------------------------
 
     def round(self, slots: Ints, columns: Ints, x: Floats, whole: float, support: float) -> int:
-        """Take whole columns, then the others by weight where they fit; return how many slots were split."""
+        """Take whole columns, then the others by weight, where they fit; return how many slots were split.
+
+        Columns at one together may use more than there is, where the LP was not solved to its end: then the dearest of
+        them are taken first.
+        """
+        free = ~self.forced[slots]
+        slots, columns, x = slots[free], columns[free], x[free]
+        cost = self.matrix.costs_at(slots, columns)
         taken = x >= whole
-        self.take_all(slots[taken], columns[taken])
-        partial = ~taken & (x > support)
-        split = np.unique(slots[partial])
-        cost = self.matrix.costs_at(slots[partial], columns[partial])
-        self.take_in_order(slots[partial], columns[partial], np.lexsort((cost, -x[partial])))
-        return len(split)
+        order = np.flatnonzero(taken)
+        self.offer(slots, columns, order[np.argsort(cost[order], kind="stable")])
+        partial = np.flatnonzero(~taken & (x > support))
+        self.offer(slots, columns, partial[np.lexsort((cost[partial], -x[partial]))])
+        return len(np.unique(slots[partial]))
 
-    def take_in_order(self, slots: Ints, columns: Ints, order: NDArray[np.intp]) -> None:
+    def offer(self, slots: Ints, columns: Ints, order: NDArray[np.intp]) -> None:
         """Offer columns one by one; an idle slot takes the first of its own that fits."""
-        entry_start, row, coefficient = self.usage(slots, columns)
-        for at in order:
-            if self.column[slots[at]] == IDLE:
-                entries = slice(entry_start[at], entry_start[at + 1])
-                self.take(int(slots[at]), int(columns[at]), row[entries], coefficient[entries])
+        offer(self.matrix, slots, columns, order, self.left, self.room, self.column)
 
-    def fill(self) -> None:
+    def fill(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Give idle slots the columns that what is left allows, most value per unit of resource first."""
-        idle = np.flatnonzero(self.alive & (self.column == IDLE) & ~self.fixed)
-        by_template: dict[object, list[int]] = {}
-        for slot in idle:
-            by_template.setdefault(self.matrix.slabs[slot].template, []).append(int(slot))
-        for template, members in by_template.items():
-            columns = self.fitting(template)
-            if len(columns):
-                self.fill_template(np.array(members, dtype=np.int32), columns)
+        idle = np.flatnonzero(self.whole & (self.column == IDLE)).astype(np.int32)
+        fitting: dict[object, Ints] = {}
+        slots, columns = [], []
+        for slot in idle.tolist():
+            template = self.matrix.slabs[slot].template
+            if template not in fitting:
+                if len(fitting) % ASKED_EVERY == ASKED_EVERY - 1 and stop():
+                    break
+                fitting[template] = self.fitting(template)
+            if len(fitting[template]):
+                slots.append(slot)
+                columns.append(fitting[template])
+        scale = self.matrix.row_scale[: len(self.left)]
+        listed = np.array(slots, dtype=np.int32)
+        fill(self.matrix, listed, columns, self.left, self.room, scale, self.column, stop)
 
     def fitting(self, template: object) -> Ints:
         """Columns of a template that what is left has room for."""
@@ -154,44 +298,58 @@ class Draft:
         count[np.diff(start) == 0] = 0
         return np.flatnonzero(count == 0).astype(np.int32)
 
-    def fill_template(self, members: Ints, columns: Ints) -> None:
-        """Offer the fitting columns of one template to its idle slots, the best per unit of resource first."""
-        slots, offered = np.repeat(members, len(columns)), np.tile(columns, len(members))
-        cost = self.matrix.costs_at(slots, offered)
-        useful = cost < 0
-        slots, offered, cost = slots[useful], offered[useful], cost[useful]
-        entry_start, row, coefficient = self.usage(slots, offered)
-        if len(slots) == 0:
-            return
-        first = entry_start[:-1]
-        share = np.append(coefficient / self.matrix.row_scale[row], 0.0)
-        size = np.where(np.diff(entry_start) > 0, np.add.reduceat(share, first), 0.0)
-        rank = np.empty(len(slots))
-        rank[np.argsort(cost / np.maximum(size, 1e-12), kind="stable")] = np.arange(len(slots))
-        while True:
-            fits = np.logical_and.reduceat(np.append(coefficient <= (self.left + self.room)[row], True), first)
-            fits |= np.diff(entry_start) == 0
-            fits &= self.column[slots] == IDLE
-            if not fits.any():
+    def repair(self) -> None:
+        """Let columns go, those worth least first, until every row holds in exact arithmetic."""
+        for _ in range(len(self.column) + 1):
+            short = self.exceeded()
+            slots = np.flatnonzero((self.column != IDLE) & ~self.forced).astype(np.int32)
+            if not len(short) or not len(slots):
                 return
-            at = int(np.argmin(np.where(fits, rank, np.inf)))
-            entries = slice(entry_start[at], entry_start[at + 1])
-            self.take(int(slots[at]), int(offered[at]), row[entries], coefficient[entries])
+            entry_start, row, coefficient = self.usage(slots, self.column[slots])
+            owner = np.repeat(np.arange(len(slots)), np.diff(entry_start))
+            guilty = np.unique(owner[np.isin(row, short) & (coefficient > 0.0)])
+            if not len(guilty):
+                return
+            cost = self.matrix.costs_at(slots[guilty], self.column[slots[guilty]])
+            worst = int(guilty[np.argmax(cost)])
+            entries = slice(entry_start[worst], entry_start[worst + 1])
+            np.add.at(self.left, row[entries], coefficient[entries])
+            self.column[slots[worst]] = IDLE
+
+    def improve_shares(self, left_s: Callable[[], float]) -> None:
+        """Give continuous requests the best shares of what the whole columns leave: a linear program of their own."""
+        shares = self.shares
+        if shares is None or not shares.size or not self.holds() or left_s() <= 0.0:
+            return
+        free = self.left + shares.use(self.share, len(self.left))
+        settings = Settings(time_limit_s=left_s()) if np.isfinite(left_s()) and left_s() > 0.0 else Settings()
+        before, left, value = self.share, self.left, self.value()
+        self.give(shares.within(solve(shares.program(free), settings).x))
+        if not self.value() <= value or len(self.exceeded()):
+            self.share, self.left = before, left
 
     def previous(self, plan: IntegerPlan) -> Draft:
-        """The previous plan as far as it still fits; fixed slots first."""
-        draft = Draft(self.model)
-        known = min(len(plan.column_of_slot), self.matrix.n_slots)
-        same = plan.generation[:known] == self.matrix.generation[:known]
-        column = np.full(self.matrix.n_slots, IDLE, dtype=np.int32)
+        """The previous plan as far as it still fits, on top of what has to be; asked of a draft that holds no more."""
+        draft = copy(self) if self.shares is None else Draft(self.model)
+        draft.left, draft.column = draft.left.copy(), draft.column.copy()
+        matrix = self.matrix
+        known = min(len(plan.column_of_slot), matrix.n_slots)
+        same = plan.generation[:known] == matrix.generation[:known]
+        column = np.full(matrix.n_slots, IDLE, dtype=np.int32)
         column[:known][same] = plan.column_of_slot[:known][same]
-        for slot in np.flatnonzero(self.fixed & self.alive):
-            column[slot] = self.matrix.fixed_of(int(slot))
-        slots = np.flatnonzero((column != IDLE) & self.alive).astype(np.int32)
-        draft.take_all(slots, column[slots])
-        if draft.holds():
-            return draft
-        again = Draft(self.model)
-        cost = self.matrix.costs_at(slots, column[slots])
-        again.take_in_order(slots, column[slots], np.lexsort((cost, ~self.fixed[slots])))
-        return again
+        column[~self.whole | self.forced] = IDLE
+        column[column >= matrix.sizes_of(np.arange(matrix.n_slots, dtype=np.int32))] = IDLE
+        slots = np.flatnonzero(column != IDLE).astype(np.int32)
+        order = np.argsort(matrix.costs_at(slots, column[slots]), kind="stable")
+        draft.offer(slots, column[slots], order)
+        if draft.shares is not None:
+            key, share = plan.shares_of_slots(same)
+            union = draft.shares.key if self.shares is None else np.union1d(self.shares.key, key)
+            whole = self.whole[np.minimum(union >> 32, matrix.n_slots - 1)]
+            draft.left = draft.left + draft.shares.use(draft.share, len(draft.left))
+            draft.shares = Shares(matrix, self.alive & ~self.whole, union[~whole])
+            draft.share = draft.shares.base
+            draft.left = draft.left - draft.shares.use(draft.share, len(draft.left))
+            draft.give(draft.shares.within(draft.shares.spread(key, share)))
+        draft.repair()
+        return draft

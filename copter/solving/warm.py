@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
+from sys import float_info
 
 from copter.model.assembly import dense_ray, sparse_values
 from copter.model.model import Model
@@ -61,7 +62,11 @@ def solution_of(
     objective = sign * outcome.objective + model.offset
     rounding = model.ledger.matrix.rounding_bound()
     certified = outcome.priced.certified and isfinite(rounding)
-    bound = sign * (outcome.priced.bound - (rounding if isfinite(rounding) else 0.0)) + model.offset
+    lowest = outcome.priced.bound - (rounding * (1.0 + 1e-12) if isfinite(rounding) else 0.0)
+    if certified:  # what rounding may have added is taken off, that of these sums included
+        size = abs(outcome.priced.bound) + abs(rounding) + abs(model.offset)
+        lowest -= outcome.priced.margin + 8.0 * float_info.epsilon * size
+    bound = sign * lowest + model.offset
     values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
     version, status, ray = model.version, outcome.status, outcome.ray
     return Solution.of_model(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -34,3 +37,33 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class FiniteRange(click.FloatRange):
+    """A range that NaN and infinity are not in: NaN is neither below nor above anything."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a usage error."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+@contextmanager
+def foreign_prints_on_stderr() -> Iterator[None]:
+    """What compiled libraries print to stdout goes to stderr: with ``--json`` stdout holds one object, nothing else."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # there is no stdout to keep clean
+        yield
+        return
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).fflush(None)  # C's own buffer, before it would come out on stdout
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -30,8 +30,7 @@ def resume(
 ) -> None:
     """Go on with the run that `copter simulate --save FILE` left in FILE, as if it had never stopped.
 
-    It ends where it was asked to end, unless --hours, --rounds or --to-end say otherwise. The file is a pickle: resume
-    only runs that you saved yourself.
+    It ends where it was asked to end, unless --hours, --rounds or --to-end say otherwise. A damaged file is refused.
     """
     if to_end and (hours or rounds):
         raise click.UsageError("--to-end and --hours or --rounds do not go together")

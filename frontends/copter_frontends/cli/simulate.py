@@ -7,10 +7,12 @@ from typing import Any
 import click
 
 from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, SimulateOptions
+from copter_frontends.cli.output import FiniteRange
 from copter_frontends.registry.names import POLICY_NAMES
 
 _COUNT = click.IntRange(min=1)
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = FiniteRange(min=0, min_open=True)
+_ROUND = FiniteRange(min=1.0, max=1e7)
 
 
 @click.command()
@@ -50,7 +52,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     help="File of steps per second, for Gavel's traces  [default: found next to the data]",
 )
 @click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
-@click.option("--round-s", type=_POSITIVE, help="Seconds between plans  [default: the policy's paper's]")
+@click.option("--round-s", type=_ROUND, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(
     "--warmup-rounds",
     type=click.IntRange(min=0),

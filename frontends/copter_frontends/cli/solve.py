@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from copter_frontends.cli.output import print_json
+from copter_frontends.cli.output import FiniteRange, print_json
 
 SHIM_NAMES = ("rounding", "dive", "exact")
 """Those of :func:`copter.solve_integer`, here so that ``--help`` imports nothing."""
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = FiniteRange(min=0, min_open=True)
 
 _FAILED = ("numerical_error", "interrupted")
 
@@ -39,8 +39,9 @@ def solve(
 ) -> int:
     """Solve the linear program in FILE (.mps or .mps.gz).
 
-    The objective includes the file's constant. Exit code 0 if there is an answer (infeasible, unbounded and out of time
-    are answers), 1 if there is none, 2 for bad input.
+    The objective includes the file's constant. A bound is printed only if it is certified: proven from prices, with
+    every rounding accounted for. Exit code 0 if there is an answer (infeasible, unbounded and out of time are answers),
+    1 if there is none, 2 for bad input.
     """
     # Imported late, as in simulate.py: SciPy and the engine take most of a second.
     from copter_frontends.cli.solving import print_table, solve_file

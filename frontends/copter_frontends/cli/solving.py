@@ -23,7 +23,7 @@ from copter import (
     solve_integer,
 )
 from copter.testing import check
-from copter_frontends.cli.output import InputError, complain
+from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr
 from copter_frontends.report.table import number, seconds
 
 # Whose point, objective and bound mean nothing.
@@ -37,7 +37,9 @@ def solve_file(
     lp = read_program(file)
     settings = settings_of(tolerance, time_limit, threads)
     if shim is not None:
-        return integer_summary_of(file, lp, solve_integer(lp, shim, time_limit, settings))
+        with foreign_prints_on_stderr():
+            result = solve_integer(lp, shim, time_limit, settings)
+        return integer_summary_of(file, lp, result)
     started = time.perf_counter()
     solution = solve(lp, settings)
     return summary_of(file, lp, solution, time.perf_counter() - started)
@@ -47,11 +49,12 @@ def summary_of(file: str, lp: LinearProgram, solution: Solution, solve_s: float)
     """The object that ``--json`` prints."""
     residuals = solution.residuals
     known = solution.status.value not in _WITHOUT_VALUE
+    certified = known and solution.bound_is_certified
     return {
         "status": solution.status.value,
         "objective": solution.objective if known else None,
-        "bound": solution.bound if known else None,
-        "gap": solution.gap if known else None,
+        "bound": solution.bound if certified else None,
+        "gap": solution.gap if certified or solution.status.value == "optimal" else None,
         "primal_residual": residuals.primal if known else None,
         "dual_residual": residuals.dual if known else None,
         "max_violation": residuals.primal_absolute if known else None,
@@ -68,8 +71,8 @@ def integer_summary_of(file: str, lp: LinearProgram, result: IntegerSolution) ->
     return {
         "status": result.status.value,
         "objective": result.objective if known else None,
-        "bound": result.bound,
-        "gap": result.gap if known else None,
+        "bound": result.bound if result.bound_is_certified else None,
+        "gap": result.gap if known and (result.bound_is_certified or result.status.value == "optimal") else None,
         "primal_residual": None if judged is None else judged.primal,
         "dual_residual": None,
         "max_violation": None if judged is None else judged.primal_absolute,
@@ -128,8 +131,8 @@ def print_table(summary: dict[str, Any]) -> None:
         shape += f", {summary['integer_columns']:,} integer"
     table.add_row("program", f"{summary['sense']}, {shape}")
     table.add_row("status", summary["status"])
-    for key in ("objective", "bound"):
-        table.add_row(key, number(summary[key], "{:.12g}"))
+    table.add_row("objective", number(summary["objective"], "{:.12g}"))
+    table.add_row("bound", "none certified" if summary["bound"] is None else number(summary["bound"], "{:.12g}"))
     for key in ("gap", "primal_residual", "dual_residual", "max_violation"):
         table.add_row(key.replace("_", " "), number(summary[key], "{:.1e}"))
     if summary.get("found_by"):

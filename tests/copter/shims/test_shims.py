@@ -126,7 +126,7 @@ def test_batch_of_costs_equals_one_by_one() -> None:
 def test_what_the_shim_cannot_do_is_said() -> None:
     model = Model()
     model.add_resources("r", 1)
-    model.add_request("a", [1.0], {"r": [1]}, limit=2.0, upper=2.0)
+    model.add_request("a", [1.0], {"r": [1]}, limit=2.0, upper=2.0, integer=True)
     with pytest.raises(EditNotAllowedError, match="limit 1"):
         Session(model).solve_integer(RoundingShim())
     other = sia_like_model(3, 8, 1)

@@ -1,0 +1,166 @@
+"""What prices prove about a linear program, with every rounding accounted for: no bound that only almost holds."""
+
+from __future__ import annotations
+
+from math import fsum, inf, isfinite, nextafter
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+HALF_ULP = 2.0**-53
+SMALL = 2.0**-960  # products below this may have lost part of their rounding error to underflow
+LARGE = 2.0**990  # factors above this cannot be split
+SPLIT = 2.0**27 + 1.0
+AT_ONCE = 1_000  # columns worked out before the first that proves nothing ends it
+EXACT_ENTRIES = 50_000  # entries of columns whose reduced cost is worked out exactly, at most
+LOSS = 1e-13  # of the bound, that a column's rounding may cost before its reduced cost is worked out exactly
+
+
+def proven_dual_bound(
+    cost: Floats,
+    matrix: sp.csc_array,
+    row_lower: Floats,
+    row_upper: Floats,
+    col_lower: Floats,
+    col_upper: Floats,
+    price: Floats,
+) -> float:
+    """Number that no feasible point of a minimisation is below: the dual function (F4) at these prices, rounded down.
+
+    Every reduced cost is known only to lie in an interval: sums in float64 with a running error bound, and the exact
+    sum where that interval holds zero for a column without the bound that would answer for it, or where it is long in
+    terms of the column's bounds. The terms are exact products, added up exactly and rounded once, downwards.
+
+    Parameters
+    ----------
+    cost, col_lower, col_upper : ndarray (n,)
+    matrix : csc_array (m, n)
+    row_lower, row_upper : ndarray (m,)
+    price : ndarray (m,)
+        Of the minimisation. One with a sign that no bound of its row answers for proves nothing: the bound is -inf.
+
+    Returns
+    -------
+    float
+        -inf where nothing is proven.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        bound = np.where(price > 0, row_lower, row_upper)
+        bound = np.where(price == 0.0, 0.0, bound)
+        if not (np.isfinite(price).all() and np.isfinite(bound).all()):
+            return -inf
+        low, high = reduced_cost_intervals(cost, matrix, price)
+        first = np.flatnonzero(straddling(low, high, col_lower, col_upper))
+        size = float(np.abs(price * bound).sum())
+        finite = np.isfinite(col_lower) & np.isfinite(col_upper)
+        width = (high - low) * np.where(finite, np.maximum(np.abs(col_lower), np.abs(col_upper)), 0.0)
+        width[first] = 0.0
+        then = np.flatnonzero(width > LOSS * (1.0 + size))
+        left = EXACT_ENTRIES
+        for where in (*np.array_split(first, len(first) // AT_ONCE + 1), then):
+            left -= int(np.diff(matrix.indptr)[where].sum())
+            if left >= 0:
+                work_out(where, low, high, cost, matrix, price)
+            if straddling(low[where], high[where], col_lower[where], col_upper[where]).any():
+                return -inf
+        if np.isnan(low).any() or np.isnan(high).any():
+            return -inf
+        return rounded_down([*exact_products(price, bound), *least_terms(low, high, col_lower, col_upper)])
+
+
+def reduced_cost_intervals(cost: Floats, matrix: sp.csc_array, price: Floats) -> tuple[Floats, Floats]:
+    """Bounds on every exact reduced cost c - A'y, by the error that so many float64 operations can make."""
+    count = np.diff(matrix.indptr)
+    column = np.repeat(np.arange(matrix.shape[1]), count)
+    product = matrix.data * price[matrix.indices]
+    total = np.bincount(column, weights=product, minlength=matrix.shape[1])
+    size = np.bincount(column, weights=np.abs(product), minlength=matrix.shape[1]) + np.abs(cost)
+    value = cost - total
+    tiny = np.bincount(column, weights=lossy(matrix.data, price[matrix.indices]), minlength=matrix.shape[1])
+    error = 2.0 * (count + 3) * HALF_ULP * size + tiny * SMALL
+    return value - error, value + error
+
+
+def straddling(low: Floats, high: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """Columns whose reduced cost may have a sign that no finite bound answers for."""
+    return ((high > 0.0) & np.isneginf(lower)) | ((low < 0.0) & np.isposinf(upper))
+
+
+def work_out(
+    where: NDArray[np.intp], low: Floats, high: Floats, cost: Floats, matrix: sp.csc_array, price: Floats
+) -> None:
+    """Replace the intervals of some columns by those of the exact sum, rounded once."""
+    count = np.diff(matrix.indptr)[where]
+    start = np.concatenate(([0], np.cumsum(count)))
+    at = np.arange(start[-1]) + np.repeat(matrix.indptr[where] - start[:-1], count)
+    one, other = matrix.data[at], price[matrix.indices[at]]
+    product, rest = (-part for part in exact_products(one, other))
+    tiny = np.add.reduceat(np.append(lossy(one, other), 0.0), start[:-1]) * (count > 0)
+    products, rests, costs, starts = product.tolist(), rest.tolist(), cost[where].tolist(), start.tolist()
+    for k, j in enumerate(where.tolist()):
+        first, last = starts[k], starts[k + 1]
+        try:
+            value = fsum([costs[k], *products[first:last], *rests[first:last]])
+        except (OverflowError, ValueError):
+            continue
+        if isfinite(value):
+            error = float(tiny[k]) * SMALL
+            low[j] = nextafter(value, -inf) - error if value or error else 0.0
+            high[j] = nextafter(value, inf) + error if value or error else 0.0
+
+
+def lossy(one: Floats, other: Floats) -> Floats:
+    """1 where underflow may have taken something from a product."""
+    lost = (one != 0.0) & (other != 0.0) & (np.abs(one * other) < SMALL)
+    return np.asarray(lost, dtype=np.float64)
+
+
+def exact_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Two arrays whose sum is the exact product (Dekker); NaN where a factor is too large, up to SMALL by underflow."""
+    product = one * other
+    ok = (np.abs(one) < LARGE) & (np.abs(other) < LARGE)
+    high_one, high_other = SPLIT * one, SPLIT * other
+    high_one, high_other = high_one - (high_one - one), high_other - (high_other - other)
+    low_one, low_other = one - high_one, other - high_other
+    rest = low_one * low_other - (((product - high_one * high_other) - low_one * high_other) - high_one * low_other)
+    return np.where(ok, product, np.nan), np.where(ok, rest, np.nan)
+
+
+def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list[Floats]:
+    """Arrays whose sum is at most that of min d x over both intervals, column by column.
+
+    An infinite bound adds nothing: the reduced cost cannot have the sign that would go there, and that of a column
+    without any finite bound is zero.
+    """
+    zero = (low == 0.0) & (high == 0.0)
+    found = []
+    for at in (lower, upper):
+        usable = np.isfinite(at) & ~zero
+        place = np.where(usable, at, 0.0)
+        value = np.where(place >= 0.0, low, high)
+        found.append((np.where(usable, value * place, np.where(zero, 0.0, np.inf)), value, place))
+    (one, one_value, one_at), (other, other_value, other_at) = found
+    first = one <= other
+    value, place = np.where(first, one_value, other_value), np.where(first, one_at, other_at)
+    value = np.where(zero, 0.0, value)
+    # Of two products that are nearly equal, rounding may have chosen the larger.
+    both = np.isfinite(one) & np.isfinite(other)
+    tie = np.where(
+        both, 4.0 * HALF_ULP * np.maximum(np.abs(np.where(both, one, 0)), np.abs(np.where(both, other, 0))), 0
+    )
+    near = both & (np.abs(np.where(both, one - other, 1.0)) <= tie)
+    return [*exact_products(value, place), np.where(near, -tie, 0.0)]
+
+
+def rounded_down(terms: list[Floats]) -> float:
+    """The sum of exact terms, rounded down; -inf where it overflows."""
+    try:
+        total = fsum(np.concatenate(terms).tolist())
+    except (OverflowError, ValueError):
+        return -inf
+    if not isfinite(total):
+        return -inf
+    return nextafter(total - sum(map(len, terms)) * SMALL, -inf)

@@ -1,0 +1,74 @@
+"""The last look at a plan before anybody gets it, whoever made it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.errors import InvalidDataError
+from copter.model.model import Model
+from copter.shims.feasibility import exceeded
+from copter.shims.plan import IDLE, IntegerPlan
+
+
+def require_feasible(model: Model, plan: IntegerPlan) -> None:
+    """InvalidDataError unless a plan keeps to the model's bounds, limits and resources, in exact arithmetic.
+
+    Columns of integer requests are whole by what a plan is.
+    """
+    matrix = model.ledger.matrix
+    n = matrix.n_slots
+    if plan.column_of_slot.shape != (n,) or plan.share_key.shape != plan.share.shape:
+        raise InvalidDataError(f"the shim's plan has columns for {len(plan.column_of_slot)} slots, the model has {n}")
+    slot = np.flatnonzero(plan.column_of_slot != IDLE).astype(np.int32)
+    key = np.concatenate((slot.astype(np.int64) << 32 | plan.column_of_slot[slot], plan.share_key))
+    value = np.concatenate((np.ones(len(slot)), plan.share))
+    order = np.argsort(key, kind="stable")
+    key, value = key[order], value[order]
+    slot, column = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
+    inside = (key >= 0) & (key >> 32 < n)
+    inside[inside] = column[inside] < matrix.sizes_of(slot[inside])
+    if not inside.all() or bool((np.diff(key) == 0).any()):
+        raise InvalidDataError("the shim's plan has a column that the model does not have, or one twice")
+    first = np.flatnonzero(np.diff(slot, prepend=-1))
+    slots, start = slot[first], np.append(first, len(slot)).astype(np.int32)
+    entries = matrix.gather_sizes(slots, start, column)
+    limit, cost, lower, upper = np.empty(len(slots)), np.empty(len(key)), np.empty(len(key)), np.empty(len(key))
+    entry_start, row, coefficient = (
+        np.zeros(len(key) + 1, dtype=np.int32),
+        np.empty(entries, np.int32),
+        np.empty(entries),
+    )
+    matrix.gather(slots, start, column, limit, cost, lower, upper, entry_start, row, coefficient)
+    wrong = ~((value >= lower) & (value <= upper))
+    missing = required(model, key)
+    over = exceeded(limit, np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(start)), np.ones(len(key)), value)
+    names = {at: request for request, at in model.ledger.slot_of.items()}
+    for which in (slot[wrong], missing, slots[over]):
+        if len(which):
+            raise InvalidDataError(f"the shim's plan breaks a bound or the limit of request {names[int(which[0])]!r}")
+    m = matrix.n_rows
+    weights = np.repeat(value, np.diff(entry_start))
+    short = exceeded(matrix.row_upper[:m], row, coefficient, weights)
+    if len(short):
+        resource = next(name for name, at in model.ledger.row_of.items() if at == short[0])
+        raise InvalidDataError(f"the shim's plan uses more of resource {resource!r} than there is")
+
+
+def required(
+    model: Model, key: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Slots of columns that must be above zero and are not in the plan."""
+    matrix = model.ledger.matrix
+    slots, columns = matrix.required_columns()
+    first = np.flatnonzero(np.diff(slots, prepend=-1))
+    start = np.append(first, len(slots)).astype(np.int32)
+    entries = matrix.gather_sizes(slots[first], start, columns)
+    n = len(slots)
+    lower = np.empty(n)
+    matrix.gather(
+        slots[first], start, columns, np.empty(len(first)), np.empty(n), lower, np.empty(n),
+        np.zeros(n + 1, dtype=np.int32), np.empty(entries, np.int32), np.empty(entries),
+    )  # fmt: skip
+    must = lower > 0.0
+    absent = ~np.isin(slots[must].astype(np.int64) << 32 | columns[must], key)
+    return np.asarray(slots[must][absent])

@@ -1,0 +1,59 @@
+"""Whether a plan holds, in exact arithmetic: no row is used beyond what it has."""
+
+from __future__ import annotations
+
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+HALF_ULP = 2.0**-53
+WHOLE_BELOW = 2.0**53  # whole numbers up to here, and their sums, are exact
+SPLIT = 2.0**27 + 1.0
+
+
+def two_products(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """(product, what rounding took from it): their sum is the exact product (Dekker)."""
+    product = one * other
+    parts = []
+    for factor in (one, other):
+        high = SPLIT * factor
+        high = high - (high - factor)
+        parts.append((high, factor - high))
+    (a, b), (c, d) = parts
+    return product, b * d - (((product - a * c) - b * c) - a * d)
+
+
+def exceeded(upper: Floats, row: Ints, coefficient: Floats, value: Floats) -> NDArray[np.intp]:
+    """Rows i where the exact sum of coefficient * value is above upper[i].
+
+    Where all of a row's coefficients and values are whole numbers nothing is allowed. Elsewhere the figures stand for
+    decimals that a float64 cannot hold (ten times 0.1 is more than 1), so half a unit in the last place of each of
+    them is: 2^-53 of the sum of sizes.
+
+    Parameters
+    ----------
+    upper : ndarray (m,)
+    row, coefficient, value : ndarray (k,)
+        The terms, in any order.
+    """
+    m = len(upper)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = coefficient * value
+        use, size = (np.bincount(row, weights=each, minlength=m) for each in (product, np.abs(product)))
+        count = np.bincount(row, minlength=m)
+        odd = (coefficient != np.rint(coefficient)) | (value != np.rint(value))
+        whole = (np.bincount(row, weights=odd, minlength=m) == 0) & (size < WHOLE_BELOW)
+        allowed = np.where(whole, 0.0, HALF_ULP * (size + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
+        error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)
+        holds = use <= upper - error
+        over = ~holds & ~(use <= upper + allowed + error)
+        for at in np.flatnonzero(~holds & ~over & ~whole):
+            terms = row == at
+            exact, rest = two_products(coefficient[terms], value[terms])
+            over[at] = not fsum([*exact.tolist(), *rest.tolist(), -upper[at]]) <= allowed[at]
+        over |= whole & ~holds
+    return np.flatnonzero(over)

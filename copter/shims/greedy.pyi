@@ -1,0 +1,30 @@
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.matrix import BlockMatrix
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int32]
+
+def takeable(matrix: BlockMatrix, slots: _Ints, columns: _Ints) -> NDArray[np.bool_]: ...
+def offer(
+    matrix: BlockMatrix,
+    slots: _Ints,
+    columns: _Ints,
+    order: NDArray[np.intp],
+    left: _Floats,
+    room: _Floats,
+    column_of_slot: _Ints,
+) -> None: ...
+def fill(
+    matrix: BlockMatrix,
+    slots: _Ints,
+    columns: list[_Ints],
+    left: _Floats,
+    room: _Floats,
+    row_scale: _Floats,
+    column_of_slot: _Ints,
+    stop: Callable[[], bool],
+) -> None: ...

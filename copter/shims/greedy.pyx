@@ -1,0 +1,141 @@
+"""Greedy integer points, compiled: columns offered in an order, and idle requests filled by value per unit."""
+
+from heapq import heappop, heappush
+
+import numpy as np
+
+from copter.kernels.layout cimport Block, Pattern
+from copter.matrix.block_matrix cimport BlockMatrix
+
+cdef enum:
+    ASKED_EVERY = 20_000  # columns looked at between two looks at the clock
+
+
+cdef inline bint fits(const Pattern* pattern, int j, const double[::1] left, const double[::1] room) noexcept nogil:
+    """Whether every row has what a column uses."""
+    cdef int e
+    for e in range(pattern.column_start[j], pattern.column_start[j + 1]):
+        if not pattern.coefficient[e] <= left[pattern.row[e]] + room[pattern.row[e]]:
+            return False
+    return True
+
+
+cdef inline bint may_be_one(const Block* block, int j) noexcept nogil:
+    """Whether a column's bounds and its request's limit let it be taken whole."""
+    cdef double upper = block.upper_each[j] if block.upper_each != NULL else block.upper
+    cdef double lower = block.lower_each[j] if block.lower_each != NULL else 0.0
+    return lower <= 1.0 <= upper and block.limit >= 1.0
+
+
+cdef inline void take(const Pattern* pattern, int j, double[::1] left) noexcept nogil:
+    cdef int e
+    for e in range(pattern.column_start[j], pattern.column_start[j + 1]):
+        left[pattern.row[e]] -= pattern.coefficient[e]
+
+
+cdef int checked(BlockMatrix matrix, int slot, int column) except -1:
+    """IndexError unless a slot has such a column."""
+    if slot < 0 or slot >= matrix.n_slots or column < 0 or column >= matrix.blocks[slot].n_columns:
+        raise IndexError(f"slot {slot} has no column {column}")
+    return 0
+
+
+def takeable(BlockMatrix matrix, const int[::1] slots, const int[::1] columns):
+    """Whether each column's own bounds let it be one, (n,) bool."""
+    cdef Py_ssize_t i
+    found = np.zeros(slots.shape[0], dtype=bool)
+    cdef unsigned char[::1] view = found.view(np.uint8)
+    for i in range(slots.shape[0]):
+        checked(matrix, slots[i], columns[i])
+        view[i] = may_be_one(&matrix.blocks[slots[i]], columns[i])
+    return found
+
+
+def offer(BlockMatrix matrix, const int[::1] slots, const int[::1] columns, const Py_ssize_t[::1] order,
+          double[::1] left, const double[::1] room, int[::1] column_of_slot):
+    """Offer columns one by one, in an order; an idle slot takes the first of its own that fits.
+
+    left, room (n_rows,): what is left of every row, and what it may be exceeded by. Both left and column_of_slot
+    change.
+    """
+    cdef Py_ssize_t i, at
+    cdef int slot
+    cdef Block* block
+    for i in range(order.shape[0]):
+        at = order[i]
+        slot = slots[at]
+        checked(matrix, slot, columns[at])
+        block = &matrix.blocks[slot]
+        if column_of_slot[slot] < 0 and may_be_one(block, columns[at]) and fits(block.pattern, columns[at], left, room):
+            take(block.pattern, columns[at], left)
+            column_of_slot[slot] = columns[at]
+
+
+cdef int best_of(BlockMatrix matrix, int slot, const int[::1] columns, const double[::1] left, const double[::1] room,
+                 const double[::1] row_scale, double* ratio) noexcept nogil:
+    """Column of the listed ones that fits and costs least per unit of resource, first one on a tie; -1 for none."""
+    cdef Block* block = &matrix.blocks[slot]
+    cdef const Pattern* pattern = block.pattern
+    cdef double cost, size, best = 0.0
+    cdef int j, e, where = -1
+    cdef Py_ssize_t i
+    for i in range(columns.shape[0]):
+        j = columns[i]
+        if not (may_be_one(block, j) and fits(pattern, j, left, room)):
+            continue
+        cost = matrix.cost_at(block, j)
+        if cost >= 0.0:
+            continue
+        size = 0.0
+        for e in range(pattern.column_start[j], pattern.column_start[j + 1]):
+            size += pattern.coefficient[e] / row_scale[pattern.row[e]]
+        cost /= size if size > 1e-12 else 1e-12
+        if cost < best:
+            best, where = cost, j
+    ratio[0] = best
+    return where
+
+
+def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] left, const double[::1] room,
+         const double[::1] row_scale, int[::1] column_of_slot, stop):
+    """Give idle slots columns that lower the cost, the best per unit of resource first, until nothing fits.
+
+    columns: for every slot, the int32 array of the columns that may be taken, ascending. stop: asked whether the time
+    is up; what has been taken stays then.
+    """
+    cdef Py_ssize_t i
+    cdef int slot, column
+    cdef double ratio
+    cdef const int[::1] listed
+    cdef long long looked = 0
+    cdef bint late = False
+    waiting = []
+    for i in range(slots.shape[0]):
+        slot, listed = slots[i], columns[i]
+        for column in listed:
+            checked(matrix, slot, column)
+        looked += listed.shape[0] + 100
+        if looked >= ASKED_EVERY:
+            looked = 0
+            late = stop()
+            if late:
+                break
+        column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)
+        if column >= 0:
+            heappush(waiting, (ratio, slot, column, i))
+    while waiting:
+        ratio, slot, column, i = heappop(waiting)
+        if fits(matrix.blocks[slot].pattern, column, left, room):
+            take(matrix.blocks[slot].pattern, column, left)
+            column_of_slot[slot] = column
+            continue
+        listed = columns[i]
+        looked += listed.shape[0] + 100
+        if looked >= ASKED_EVERY:
+            looked = 0
+            late = late or stop()
+        if late:
+            continue
+        column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)
+        if column >= 0:
+            heappush(waiting, (ratio, slot, column, i))

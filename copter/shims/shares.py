@@ -1,0 +1,102 @@
+"""The continuous requests of a plan: what their columns must have, and the shares they get besides whole columns."""
+
+from __future__ import annotations
+
+from math import fsum
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.matrix import BlockMatrix
+from copter.problem.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Keys = NDArray[np.int64]
+
+
+class Shares:
+    """Columns of continuous requests with their values, on arrays that the drafts of one plan share.
+
+    Attributes
+    ----------
+    key : ndarray (n,) int64
+        slot << 32 | column, ascending.
+    slots : ndarray (g,) int32
+        The requests' slots; columns start[i]..start[i + 1] - 1 are those of slot i.
+    lower, upper, cost : ndarray (n,)
+    limit : ndarray (g,)
+    base : ndarray (n,)
+        The least that every column may have: lower bounds, and fixed columns.
+    entry_start, row, coefficient : CSC arrays over row slots.
+    """
+
+    def __init__(self, matrix: BlockMatrix, continuous: NDArray[np.bool_], key: Keys) -> None:
+        """The listed columns of continuous slots, and all that have to be there whatever is listed."""
+        required_slot, required_column = matrix.required_columns()
+        required = required_slot.astype(np.int64) << 32 | required_column
+        key = np.union1d(key, required)
+        slot = (key >> 32).astype(np.int32)
+        self.key: Keys = key[continuous[slot]]
+        slot, column = (self.key >> 32).astype(np.int32), (self.key & 0xFFFFFFFF).astype(np.int32)
+        first = np.flatnonzero(np.diff(slot, prepend=-1))
+        self.slots: Ints = slot[first]
+        self.start: Ints = np.append(first, len(slot)).astype(np.int32)
+        n, groups = len(slot), len(first)
+        self.limit, self.cost, self.lower, self.upper = np.empty(groups), np.empty(n), np.empty(n), np.empty(n)
+        entries = matrix.gather_sizes(self.slots, self.start, column)
+        self.entry_start: Ints = np.zeros(n + 1, dtype=np.int32)
+        self.row: Ints = np.empty(entries, dtype=np.int32)
+        self.coefficient: Floats = np.empty(entries)
+        matrix.gather(
+            self.slots, self.start, column, self.limit, self.cost, self.lower, self.upper, self.entry_start, self.row,
+            self.coefficient,
+        )  # fmt: skip
+        self.base: Floats = np.where(np.isfinite(self.lower), self.lower, np.minimum(self.upper, 0.0))
+        self.group = np.repeat(np.arange(groups), np.diff(self.start))
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return len(self.key)
+
+    def use(self, x: Floats, rows: int) -> Floats:
+        """What values use of every row, (rows,)."""
+        weights = np.repeat(x, np.diff(self.entry_start)) * self.coefficient
+        return np.asarray(np.bincount(self.row, weights=weights, minlength=rows), dtype=np.float64)
+
+    def within(self, x: Floats) -> Floats:
+        """The values brought within their bounds and their requests' limits; what is no number is at its least."""
+        x = np.clip(np.where(np.isfinite(x), x, self.base), self.lower, self.upper)
+        total, least = (np.bincount(self.group, weights=v, minlength=len(self.limit)) for v in (x, self.base))
+        error = 2.0**-50 * np.diff(self.start) * np.maximum(np.abs(total), 1.0)
+        for at in np.flatnonzero(np.abs(total - self.limit) <= error).tolist():
+            exact = fsum(x[self.start[at] : self.start[at + 1]])
+            total[at] = self.limit[at] if exact <= self.limit[at] else self.limit[at] + error[at]
+        over = total > self.limit
+        part = np.where(over, (self.limit - least) / np.where(over, total - least, 1.0), 1.0)
+        part = np.where(over, np.clip(part * (1.0 - 1e-15), 0.0, 1.0), 1.0)
+        return np.where(over[self.group], self.base + part[self.group] * (x - self.base), x)
+
+    def spread(self, key: Keys, x: Floats) -> Floats:
+        """Values by key, (n,): the least that may be where a column is not listed."""
+        found = self.base.copy()
+        place = np.searchsorted(self.key, key)
+        inside = place < self.size
+        inside[inside] = self.key[place[inside]] == key[inside]
+        found[place[inside]] = x[inside]
+        return found
+
+    def program(self, left: Floats) -> LinearProgram:
+        """The best shares of what is left, as a linear program over these columns; costs as minimised."""
+        m, n = len(left), self.size
+        usage = sp.csc_array((self.coefficient, self.row, self.entry_start), shape=(m, n))
+        limits = sp.csr_array((np.ones(n), np.arange(n), self.start), shape=(len(self.limit), n))
+        return LinearProgram(
+            self.cost,
+            sp.vstack([usage, limits]),
+            row_upper=np.concatenate((left, self.limit)),
+            col_lower=self.lower,
+            col_upper=self.upper,
+        )
