@@ -16,7 +16,9 @@ from copter_frontends.simulator.errors import SimulationError
 if TYPE_CHECKING:
     from copter_frontends.simulator.simulation import Simulation
 
-MAGIC = b"copter-run-1\n"
+MAGIC = b"copter-run-2\n"
+EARLIER = {b"copter-run-1\n": "0.1.0"}
+"""Headers of runs that earlier versions saved: their policies are pickled under names of modules that have moved."""
 
 
 def _read_only(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:
@@ -73,6 +75,9 @@ def load_run(path: str | Path) -> Simulation:
         data = Path(path).read_bytes()
     except OSError as error:
         raise SimulationError(f"{path}: cannot be read: {error.strerror or error}") from error
+    for header, version in EARLIER.items():
+        if data.startswith(header):
+            raise SimulationError(f"{path}: saved by copter {version}, whose runs this version cannot go on with")
     if not data.startswith(MAGIC):
         raise SimulationError(f"{path}: not a saved run of this version of copter")
     try:
