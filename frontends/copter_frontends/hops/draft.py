@@ -61,6 +61,7 @@ class Draft:
         for g, group in enumerate(groups.groups):
             self._of_type.setdefault(group.gpu_type, []).append(g)
         self.placed: dict[str, Placed] = {}
+        self.fixed: set[str] = set()
         self.on_server: list[dict[str, None]] = [{} for _ in self.free]
 
     # Values -------------------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class Draft:
         other = Draft(self.groups, self.groups.size, self.held, self.slowdown, self.stay_bonus)
         other.wishes = dict(self.wishes)
         for job, each in self.placed.items():
-            other.hold(job, each.shares)
+            other.hold(job, each.shares, job in self.fixed)
         return other
 
     # Changes ------------------------------------------------------------------------------------------------------
@@ -112,8 +113,10 @@ class Draft:
         """Let more jobs be placed."""
         self.wishes.update(wishes)
 
-    def hold(self, job: str, shares: Shares) -> None:
-        """Let a job keep these GPUs, whatever they are worth to it: a pin."""
+    def hold(self, job: str, shares: Shares, fixed: bool) -> None:
+        """Let a job keep these GPUs, whatever they are worth to it; where it is `fixed` (pinned), to the end."""
+        if fixed:
+            self.fixed.add(job)
         gpus = sum(count for _, count in shares)
         kind = PACKED if len(shares) == 1 else SPREAD
         for server, count in shares:

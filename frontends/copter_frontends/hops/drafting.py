@@ -25,6 +25,8 @@ class Drafting:
     jobs : mapping of job id to Job
     held : mapping of job id to Allocation
         What jobs have now.
+    pins : mapping of job id to Allocation
+        What jobs must keep.
     weight : mapping of job id to float
         Priority weights of the jobs with offers.
     stay_bonus : float
@@ -35,6 +37,7 @@ class Drafting:
     book: JobBook
     jobs: Mapping[str, Job]
     held: Mapping[str, Allocation]
+    pins: Mapping[str, Allocation]
     weight: Mapping[str, float]
     stay_bonus: float
 
@@ -55,7 +58,7 @@ class Drafting:
         draft = Draft(groups, groups.size, held, slowdown, self.stay_bonus)
         draft.admit({job: self.wish(job) for job in kept if job in book.offers})
         for job in kept:
-            draft.hold(job, held[job])
+            draft.hold(job, held[job], job in self.pins)
         return draft
 
     def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:

@@ -323,7 +323,7 @@ class HopsPolicy(RoundPolicy):
     def _drafting(self, order: list[str] | None = None) -> Drafting:
         """What makes drafts now, with weights for the jobs in the queue's order."""
         weight = weights({job: self.latency.values[job] for job in order or ()}, self.fairness)
-        return Drafting(self.groups, self.book, self.jobs, self.held, weight, self.stay_bonus)
+        return Drafting(self.groups, self.book, self.jobs, self.held, self.pins, weight, self.stay_bonus)
 
     def _look_at_queue(self, now_s: float) -> None:
         """Waits up to now, what running jobs have done as far as estimates say, and the queue's priorities."""

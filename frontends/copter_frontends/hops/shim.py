@@ -157,7 +157,7 @@ def _fill_once(draft: Draft) -> bool:
                 (-v / n, -v, job, c, False)
                 for v, n, c in zip(value.tolist(), o.gpus[fits].tolist(), fits.tolist(), strict=True)
             ]
-        elif had.kind == PACKED and draft.free[had.shares[0][0]]:
+        elif had.kind == PACKED and job not in draft.fixed and draft.free[had.shares[0][0]]:
             offers += _growths(draft, job, had)
     done = False
     for _, _, job, column, grows in sorted(offers):
@@ -202,7 +202,7 @@ def swap(draft: Draft) -> bool:
     best = _best_idle(draft)
     trades: list[tuple[float, str]] = []
     for job, had in draft.placed.items():
-        if had.kind == PACKED:
+        if had.kind == PACKED and job not in draft.fixed:
             server = had.shares[0][0]
             table = best.get(int(draft.groups.group[server]))
             if table is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from copter_frontends.simulator.simulation import Simulation
 
 MAGIC = b"copter-run-2\n"
-OLD_MAGIC = b"copter-run-1\n"  # a pickle without a checksum
+OLD_MAGIC = b"copter-run-1\n"  # of copter 0.1.0: a pickle without a checksum
 DIGEST = 32
 
 # Functions that a run may name, besides classes of copter and its frontends: what objects are rebuilt by.
@@ -142,7 +142,7 @@ def load_run(path: str | Path) -> Simulation:
     except OSError as error:
         raise SimulationError(f"{path}: cannot be read: {error.strerror or error}") from error
     if data.startswith(OLD_MAGIC):
-        raise SimulationError(f"{path}: saved by an older copter as a pickle, which is no longer read: run it again")
+        raise SimulationError(f"{path}: saved by copter 0.1.0, whose runs this version cannot go on with: run it again")
     if not data.startswith(MAGIC):
         raise SimulationError(f"{path}: not a saved run of this version of copter")
     digest, body = data[len(MAGIC) : len(MAGIC) + DIGEST], data[len(MAGIC) + DIGEST :]

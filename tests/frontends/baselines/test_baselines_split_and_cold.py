@@ -45,6 +45,8 @@ def test_parts_keep_to_their_nodes_and_sums_add_up():
         pop.add_job(job)
     plan = pop.plan(600.0)
     shares = deal(Cluster.of(TYPES), 3)
+    assert plan.start == tuple(sorted(plan.allocations))
+    assert len(plan.allocations) == 20  # 52 GPUs: every job gets some
     for job_id, held in plan.allocations.items():
         assert {node for node, _ in held.nodes} <= set(shares[pop._part_of[job_id]])
     again = [part.plan(600.0) for part in pop.parts]
@@ -61,6 +63,7 @@ def test_split_plans_are_worth_less_than_whole_ones_but_not_by_much(seed: int):
         split.add_job(job)
     best, parts = whole.plan(600.0), split.plan(600.0)
     check_plan(parts, Cluster.of(TYPES))
+    assert len(parts.allocations) == 30
     assert parts.objective <= best.objective * (1 + 2e-4)
     assert parts.bound < best.bound  # four parts of few nodes each: the split itself costs something here
     assert parts.objective >= 0.85 * best.objective

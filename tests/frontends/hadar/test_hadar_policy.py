@@ -208,7 +208,9 @@ def test_every_round_says_bound_value_and_gap() -> None:
     for k in range(4):
         plan = policy.plan(360.0 * k)
         assert plan.bound >= plan.objective > 0
-        assert plan.gap == pytest.approx((plan.bound - plan.objective) / plan.bound, abs=1e-5)
+        scale = policy.formulation.scale  # F8 of the LP as it is solved
+        expected = (plan.bound - plan.objective) / (1 / scale + plan.bound + plan.objective)
+        assert plan.gap == pytest.approx(expected, rel=1e-9, abs=1e-12)
         assert set(plan.prices) == {"fast", "slow"}
         assert set(plan.timings) >= {"edit", "solve", "shim", "place"}
 

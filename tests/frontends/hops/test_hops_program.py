@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
@@ -13,7 +15,8 @@ from copter_frontends.hops.draft import Draft
 from copter_frontends.hops.exact import placed_program
 from copter_frontends.hops.formulation import GroupFormulation, telling_sizes
 from copter_frontends.hops.node_prices import NodePriceFormulation
-from copter_frontends.hops.shim import HopsShim
+from copter_frontends.hops.offers import PACKED
+from copter_frontends.hops.shim import HopsShim, fill, swap
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}
 NO_CUTS_NEEDED = {"k": (4, 2)}
@@ -117,3 +120,31 @@ def test_edits_reach_the_optimum_of_a_fresh_formulation() -> None:
         each.set_free(less)
         each.set_wishes(second)
     assert edited.solve().objective == pytest.approx(fresh.solve().objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_swap_and_no_growth_touches_a_pinned_job(seed: int) -> None:
+    """A pinned job of next to no worth keeps exactly its GPUs; one that is only held may lose them."""
+    speeds = RandomSpeeds(seed)
+    groups = small_groups(speeds, COUNTS)
+    wishes = small_wishes(12, groups, speeds, seed)
+    worthless = {job: replace(wish, weight=1e-9) for job, wish in wishes.items()}
+    moved = 0
+    for pinned in (True, False):
+        for job, wish in worthless.items():
+            packed = wish.offers.gpus[wish.offers.kind == PACKED]
+            if not len(packed):
+                continue
+            draft = Draft(groups, groups.size, {}, lambda *_: 1.0, 0.0)
+            draft.admit({**wishes, job: wish})
+            gpus = int(packed[0])
+            server = next(k for k, free in enumerate(draft.free) if free >= gpus)
+            draft.hold(job, ((server, gpus),), fixed=pinned)
+            for _ in range(3):
+                fill(draft)
+                swap(draft.copy())
+                swap(draft)
+            kept = job in draft.placed and draft.placed[job].shares == ((server, gpus),)
+            assert kept or not pinned, job
+            moved += not kept
+    assert moved > 0

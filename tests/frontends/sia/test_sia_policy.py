@@ -322,6 +322,31 @@ def test_growing_beyond_the_first_size_brings_larger_configurations() -> None:
     assert policy.plan(60.0).allocations["a"].gpus > 8
 
 
+@pytest.mark.parametrize("power", [-0.5, 0.0, 1.0])
+def test_the_model_holds_every_jobs_values_after_each_edit(power: float) -> None:
+    """The model is told of changes only: after any history it must hold what a rebuilt one would be given."""
+    policy = SiaPolicy(small_cluster(), objective=SiaObjective(power=power))
+    rng, waiting, alive = np.random.default_rng(11), jobs(30, 4), []
+    for step in range(6):
+        for job in waiting[5 * step : 5 * step + 5]:
+            policy.add_job(job)
+            alive.append(job.id)
+        for job_id in [alive[k] for k in rng.choice(len(alive), 2, replace=False)]:
+            policy.remove_job(job_id)
+            alive.remove(job_id)
+        for job_id in alive[:3]:
+            policy.update_job(job_id, progress=0.15 * step, restarts=step)
+        formulation = policy.formulation
+        formulation.refresh_costs(600.0 * step)
+        for job_id in alive:
+            state, held = formulation.jobs[job_id], formulation.model.cost(job_id)
+            runs = ~np.isnan(state.base[state.columns])
+            expected = [formulation.value(job_id, int(column)) for column in state.columns[runs]]
+            assert held[runs] == pytest.approx(expected, rel=1e-9, abs=1e-12), (step, job_id)
+            assert (held[~runs] < 0).all()
+        policy.plan(600.0 * step)
+
+
 class TestSiaConformance(PolicyConformance):
     """The suite that every policy passes."""
 

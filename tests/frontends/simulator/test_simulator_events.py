@@ -101,6 +101,9 @@ def test_what_is_no_saved_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("hello")
     with pytest.raises(SimulationError, match="other: not a saved run"):
         load_run(tmp_path / "other")
+    (tmp_path / "old").write_bytes(b"copter-run-1\n" + b"whatever")
+    with pytest.raises(SimulationError, match=r"old: saved by copter 0\.1\.0"):
+        load_run(tmp_path / "old")
     with pytest.raises(SimulationError, match="cannot be read"):
         load_run(tmp_path / "absent")
     save_run(simulation(), tmp_path / "run")
