@@ -24,7 +24,7 @@ def test_a_solve_out_of_time_before_it_begins_still_gives_a_plan(deadline_ms: in
         plan = session.solve_integer(deadline_s=deadline_ms / 1e3)
         assert plan.is_feasible
         require_feasible(rounds.model, plan)
-        rounds.adopt(plan)
+        rounds.take(rounds.plan_columns(plan))
         rounds.prepare()
         rounds.edit()
 
@@ -62,7 +62,7 @@ def test_five_hundred_solves_at_each_deadline(deadline_ms: int) -> None:
         wall.append(time.perf_counter() - started - deadline_s)
         assert plan.is_feasible
         require_feasible(rounds.model, plan)
-        rounds.adopt(plan)
+        rounds.take(rounds.plan_columns(plan))
         rounds.prepare()
         rounds.edit()
     print(f"{deadline_ms} ms: wall clock late by {np.quantile(wall, [0.5, 0.95, 1.0]) * 1e3} ms (median, 95%, most)")
