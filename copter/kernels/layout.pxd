@@ -12,7 +12,7 @@ cdef struct Pattern:
     const double* coefficient
     const int* segment_start
     double* priced_usage     # sum_k a_kj y_k of every column at the prices of the running pass
-    double priced_size       # largest (entries + 4) * sum_k |a_kj y_k| of a column: in half ulps, what rounding may lose
+    double priced_size       # largest (entries + 4) * sum_k |a_kj y_k| of a column: rounding, in half ulps
 
 
 cdef struct Block:

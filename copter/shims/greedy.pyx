@@ -1,6 +1,6 @@
 """Greedy integer points, compiled: columns offered in an order, and idle requests filled by value per unit."""
 
-from heapq import heappop, heappush
+import heapq as _heapq
 
 import numpy as np
 
@@ -122,9 +122,9 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
                 break
         column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)
         if column >= 0:
-            heappush(waiting, (ratio, slot, column, i))
+            _heapq.heappush(waiting, (ratio, slot, column, i))
     while waiting:
-        ratio, slot, column, i = heappop(waiting)
+        ratio, slot, column, i = _heapq.heappop(waiting)
         if fits(matrix.blocks[slot].pattern, column, left, room):
             take(matrix.blocks[slot].pattern, column, left)
             column_of_slot[slot] = column
@@ -138,4 +138,4 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
             continue
         column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)
         if column >= 0:
-            heappush(waiting, (ratio, slot, column, i))
+            _heapq.heappush(waiting, (ratio, slot, column, i))

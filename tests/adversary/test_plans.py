@@ -25,26 +25,31 @@ def judged(model: Model, plan: IntegerPlan) -> None:
         assert plan.conflict
         return
     lp = model.to_linear_program()
-    values: list[Fraction] = []
+    values: dict[int, Fraction] = {}
+    at = 0
     for request in model.requests:
         shares = plan.shares(request)
         if model.is_integer(request):
             assert sorted(shares.values()) in ([], [1.0])
-        values += [Fraction(shares.get(j, 0.0)) for j in range(len(model.cost(request)))]
+        values |= {at + j: Fraction(value) for j, value in shares.items()}
+        at += len(model.cost(request))
         if (fixed := model.fixed(request)) is not None:
             assert shares.get(fixed, 0.0) == min(model.bounds(request)[1][fixed], model.limit(request))
     use = [Fraction(0)] * lp.shape[0]
     size = [Fraction(0)] * lp.shape[0]
-    for j, value in enumerate(values):
+    idle = np.setdiff1d(np.arange(lp.shape[1]), list(values))
+    assert (lp.col_lower[idle] <= 0).all()
+    assert (lp.col_upper[idle] >= 0).all()
+    for j, value in values.items():
         assert lp.col_lower[j] <= value <= lp.col_upper[j]
         for e in range(lp.A.indptr[j], lp.A.indptr[j + 1]):
             use[lp.A.indices[e]] += Fraction(lp.A.data[e]) * value
             size[lp.A.indices[e]] += abs(Fraction(lp.A.data[e]) * value)
-    whole = bool((lp.A.data == np.rint(lp.A.data)).all()) and all(value.denominator == 1 for value in values)
+    whole = bool((lp.A.data == np.rint(lp.A.data)).all()) and all(value.denominator == 1 for value in values.values())
     for i, used in enumerate(use):
         slack = 0 if whole else (size[i] + abs(Fraction(lp.row_upper[i]))) / 2**52
         assert used <= Fraction(lp.row_upper[i]) + slack
-    worth = sum((Fraction(c) * v for c, v in zip(lp.c, values, strict=True)), Fraction(lp.offset))
+    worth = sum((Fraction(lp.c[j]) * v for j, v in values.items()), Fraction(lp.offset))
     assert float(worth) == pytest.approx(plan.objective, rel=1e-12, abs=1e-12)
     if plan.bound_is_certified:
         better = plan.objective <= plan.bound if model.sense == "max" else plan.objective >= plan.bound
