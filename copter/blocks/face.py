@@ -1,4 +1,4 @@
-"""From the end of the interior-point method onto the optimal face, and to a vertex of it (equations I21, I22)."""
+"""From the end of the interior-point method onto the optimal face, and to a vertex of it (equations B5, B6)."""
 
 from __future__ import annotations
 

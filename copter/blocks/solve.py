@@ -71,7 +71,7 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
 
 
 def on_the_face(method: BlockMethod, face: Face, prices: Floats, tolerance: float) -> Floats | None:
-    """The first of three points that holds: on the face with its rows closed, on the face as it is, not moved at all."""
+    """The first point that holds: on the face with its rows closed, on the face as it is, or not moved at all."""
     point = method.state.x.copy()
     for x in (onto_face(method, face), face.x, point):
         if within(method, x, prices, tolerance):

@@ -1,4 +1,4 @@
-"""The passes of the interior-point method over a block program (equations I15-I20 of docs/interior.md).
+"""The passes of the interior-point method over a block program (docs/blocks.md).
 
 The variables are the columns in the layout's order, then one slack a row (coupling rows first, then private ones by
 block), with A x - s = 0. Every pass walks once over its vectors; what is summed over coupling rows is summed a piece.
@@ -7,7 +7,7 @@ block), with A x - s = 0. Every pass walks once over its vectors; what is summed
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.math cimport INFINITY, fabs, sqrt
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
 from copter.kernels.eliminate cimport Elimination
@@ -86,7 +86,7 @@ cdef class BlockInterior(Elimination):
 
         Fills `weight` (theta), `primal` (s - A x) and the reduced costs that are wrong by how much.
         """
-        cdef int piece, n = self.n_pieces, i, m = self.n_rows, k
+        cdef int piece, n = self.n_pieces, i, m = self.n_rows
         cdef double total, squares = 0.0
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.measure_piece(piece)

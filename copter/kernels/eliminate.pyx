@@ -2,13 +2,13 @@
 
 Columns are sorted by block. The entries of a column are split: those in coupling rows (`start`, `row`, `value`) and
 those in the private rows of its block (`own_start`, `own_row`, `own_value`, rows counted within the block). Columns of
-no block come last. Equation numbers are those of docs/interior.md.
+no block come last. Equation numbers are those of docs/blocks.md.
 """
 
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.math cimport fabs, sqrt
+from libc.math cimport sqrt
 from libc.string cimport memset
 from scipy.linalg.cython_blas cimport ddot, dgemm
 from scipy.linalg.cython_lapack cimport dpotrs
@@ -85,11 +85,12 @@ cdef class BlockLayout:
 
 
 cdef class Elimination(BlockLayout):
-    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (I15-I17)."""
+    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (B1-B2)."""
 
     def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
                  int n_pieces):
-        BlockLayout.__init__(self, n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value)
+        BlockLayout.__init__(self, n_rows, column_start, private_start, start, row, value, own_start, own_row,
+                             own_value)
         cdef int m = self.n_rows, r = max(self.most_touched, 1), p = max(self.most_private, 1)
         self.n_pieces = n_pieces
         self.cuts = self.pieces(n_pieces)
@@ -138,7 +139,7 @@ cdef class Elimination(BlockLayout):
                 total[<size_t>self.row[e] * m + self.row[f]] += scaled * self.value[f]
 
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil:
-        """A block with one private row, by its column of most weight as key: no large terms are subtracted (I16)."""
+        """A block with one private row, by its column of most weight as key: no large terms are subtracted (B2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, f, m = self.n_rows, r, i
         cdef int lo, hi
         cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled
@@ -253,7 +254,7 @@ cdef class Elimination(BlockLayout):
                       total + <size_t>i * m + j, &m)
 
     cdef void many_rows(self, int piece, int g, int p, double* total) noexcept nogil:
-        """A block with any number of private rows: factorise K, subtract W'W with W = L^-1 B T A' (I17)."""
+        """A block with any number of private rows: factorise K, subtract W'W with W = L^-1 B T A' (B2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], j, e, f, i, k, m = self.n_rows, r
         cdef int step = 1, rows, columns, a, b
         cdef double weight, scaled, one = 1.0, zero = 0.0
@@ -289,7 +290,8 @@ cdef class Elimination(BlockLayout):
             return
         for i in range(r):  # W = L^-1 V, one touched row after the other
             for k in range(p):
-                wide[i * p + k] = (wide[i * p + k] - ddot(&k, factor + k * p, &step, wide + i * p, &step)) / factor[k * p + k]
+                scaled = wide[i * p + k] - ddot(&k, factor + k * p, &step, wide + i * p, &step)
+                wide[i * p + k] = scaled / factor[k * p + k]
         square = &self.square[piece, 0, 0]
         for a in range((r + TILE - 1) // TILE):
             i, rows = a * TILE, min(TILE, r - a * TILE)
@@ -307,7 +309,7 @@ cdef class Elimination(BlockLayout):
 
     def eliminate(self, const double[::1] private, double[::1] coupling, double[::1] scaled):
         """coupling -= A T B' K^-1 private; scaled = K^-1 private."""
-        cdef int g, j, e, p, one = 1, info = 0
+        cdef int g, j, e, p
         cdef double weight
         with nogil:
             for g in range(self.n_blocks):
@@ -324,7 +326,7 @@ cdef class Elimination(BlockLayout):
 
     def restore(self, const double[::1] price, const double[::1] private, double[::1] own):
         """own = K^-1 (private - B T A' price): the private rows' part of a solution."""
-        cdef int g, n = self.n_blocks, threads = self.n_pieces, piece
+        cdef int g, threads = self.n_pieces, piece
         for piece in prange(threads, nogil=True, num_threads=threads, schedule="static", chunksize=1):
             for g in range(self.cuts[piece], self.cuts[piece + 1]):
                 self.restore_block(g, price, private, own)

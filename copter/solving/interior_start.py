@@ -1,4 +1,7 @@
-"""The fallback of a warm solve: interior points, where there are many rows or the proximal method has stalled."""
+"""The fallback of a warm solve: interior points, where there are many rows or the proximal method has stalled.
+
+Models of many coupling rows are solved by their block structure first (docs/blocks.md).
+"""
 
 from __future__ import annotations
 

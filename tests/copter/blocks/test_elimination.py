@@ -1,0 +1,101 @@
+"""Private rows eliminated block by block, against the whole matrix (docs/blocks.md, B2 and B3)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from copter.kernels.eliminate import Elimination, dense_cholesky, dense_solve
+
+
+class Blocks:
+    """A random block matrix, whole and as the kernels take it."""
+
+    def __init__(self, seed: int, rows: int, blocks: int, private: tuple[int, int], loose: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.rows = rows
+        counts, own_counts = rng.integers(1, 6, blocks), rng.integers(private[0], private[1] + 1, blocks)
+        self.column_start = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+        self.private_start = np.concatenate(([0], np.cumsum(own_counts))).astype(np.int32)
+        n = int(self.column_start[-1]) + loose
+        shared = sp.random_array((rows, n), density=min(1.0, 3.0 / rows), rng=rng, format="csc")
+        shared.sort_indices()
+        self.start, self.row, self.value = shared.indptr.astype(np.int32), shared.indices.astype(np.int32), shared.data
+        own = sp.lil_array((int(self.private_start[-1]), n))
+        own_row, own_value, own_start = [], [], [0]
+        for j in range(n):
+            g = int(np.searchsorted(self.column_start, j, side="right")) - 1
+            if g < blocks:
+                for i in range(own_counts[g]):
+                    if rng.random() < 0.8:
+                        own_row.append(i)
+                        own_value.append(1.0 if private == (1, 1) else rng.normal())
+                        own[self.private_start[g] + i, j] = own_value[-1]
+            own_start.append(len(own_row))
+        self.own = (np.array(own_start, np.int32), np.array(own_row, np.int32), np.array(own_value, dtype=np.float64))
+        self.whole = sp.csr_array(sp.vstack((shared, own)))
+        self.theta = 10.0 ** rng.uniform(-3.0, 3.0, n)
+        self.slack = 10.0 ** rng.uniform(-3.0, 3.0, self.whole.shape[0])
+        self.right = rng.normal(size=self.whole.shape[0])
+
+    def elimination(self, threads: int) -> Elimination:
+        shape = (self.rows, self.column_start, self.private_start, self.start, self.row, self.value)
+        return Elimination(*shape, *self.own, threads)
+
+
+KINDS = [(5, 40, (1, 1), 0), (60, 40, (1, 1), 7), (4, 60, (0, 3), 5), (70, 90, (0, 3), 0), (3, 0, (1, 1), 9)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reduced_system_has_the_solution_of_the_whole_one(kind, threads):
+    blocks = Blocks(3, *kind)
+    m, elimination = blocks.rows, blocks.elimination(threads)
+    elimination.form(blocks.theta, blocks.slack[m:].copy())
+    reduced = elimination.reduced
+    reduced[np.arange(m), np.arange(m)] += blocks.slack[:m]
+    dense_cholesky(reduced, np.zeros(m), threads)
+    solution, scaled = np.empty(len(blocks.right)), np.empty(len(blocks.right) - m)
+    coupling = blocks.right[:m].copy()
+    elimination.eliminate(blocks.right[m:], coupling, scaled)
+    dense_solve(reduced, coupling)
+    solution[:m] = coupling
+    elimination.restore(coupling, blocks.right[m:], solution[m:])
+    whole = blocks.whole
+    matrix = (whole @ sp.diags_array(blocks.theta) @ whole.T).toarray() + np.diag(blocks.slack)
+    np.testing.assert_allclose(solution, np.linalg.solve(matrix, blocks.right), rtol=1e-6, atol=1e-9)
+
+
+def test_a_column_that_carries_all_the_weight_leaves_no_cancellation_behind():
+    ones = np.ones(2)
+    start = np.array([0, 1, 2], dtype=np.int32)
+    one_block = np.array([0, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
+    own = start, np.zeros(2, dtype=np.int32), ones
+    elimination = Elimination(1, *one_block, start, np.zeros(2, dtype=np.int32), np.array([1.0, 2.0]), *own, 1)
+    elimination.form(np.array([1e16, 1.0]), np.zeros(1))
+    # theta_1 theta_2 (a_1 - a_2)^2 / (theta_1 + theta_2), which is 1 to the last bit; the difference of the two terms is 0.
+    assert elimination.reduced[0, 0] == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 55, 56, 57, 200])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tiles_factorise_as_numpy_does(size, threads):
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size, size))
+    matrix = root @ root.T + np.eye(size)
+    factor = matrix.copy()
+    dense_cholesky(factor, np.zeros(size), threads)
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-9, atol=1e-9)
+    right = rng.normal(size=size)
+    solution = right.copy()
+    dense_solve(factor, solution)
+    np.testing.assert_allclose(matrix @ solution, right, atol=1e-6)
+
+
+def test_a_dependent_row_is_left_out():
+    matrix = np.array([[2.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+    dense_cholesky(matrix, np.full(3, 1e-12), 1)
+    right = np.array([4.0, 4.0, 6.0])
+    dense_solve(matrix, right)
+    np.testing.assert_allclose(right, [2.0, 0.0, 2.0], atol=1e-12)
