@@ -1,4 +1,4 @@
-"""A block program: columns by request, coupling rows, private rows of each request (equation B1)."""
+"""A block program: columns by request, coupling rows, private rows of each request (equation K1)."""
 
 from __future__ import annotations
 

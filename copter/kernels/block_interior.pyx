@@ -41,16 +41,16 @@ cdef class BlockInterior(Elimination):
         self.size, self.n_all_rows = n + rows, rows
         self.cost, self.lower, self.upper = cost, lower, upper
         for name in ("x", "z", "v", "dx", "dz", "dv", "weight", "target_lower", "target_upper"):
-            self.allot(name, np.zeros(self.size))
+            self._allot(name, np.zeros(self.size))
         for name in ("y", "dy", "primal", "right"):
-            self.allot(name, np.zeros(rows))
+            self._allot(name, np.zeros(rows))
         self.wrong_ = np.zeros(self.size)
         self.activity = np.zeros((self.n_pieces, max(self.n_rows, 1)))
         self.sums_ = np.zeros((self.n_pieces + 1, SUMS))
         self.private_weight = np.zeros(max(self.n_private, 1))
         self.proximal = 1e-13
 
-    def allot(self, name, values):
+    def _allot(self, name, values):
         """Give one of the vectors its memory."""
         if name == "x":
             self.x, self.x_ = values, values

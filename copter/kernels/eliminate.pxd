@@ -1,6 +1,7 @@
 cdef class BlockLayout:
     cdef readonly int n_rows, n_blocks, n_columns, n_private, most_touched, most_private
-    cdef readonly object touched_start, touched, local, factor_start
+    cdef readonly object touched_start, touched, factor_start
+    cdef object local
     cdef const int[::1] column_start, private_start, start, row, own_start, own_row
     cdef const double[::1] value, own_value
     cdef const int[::1] touched_start_view, touched_view, local_view

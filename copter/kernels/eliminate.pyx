@@ -43,13 +43,13 @@ cdef class BlockLayout:
         self.column_start, self.private_start = column_start, private_start
         self.start, self.row, self.value = start, row, value
         self.own_start, self.own_row, self.own_value = own_start, own_row, own_value
-        self.find_touched()
+        self._find_touched()
         rows = np.diff(private_start).astype(np.int64)
         self.most_private = int(rows.max(initial=0))
         self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
         self.factor_start_view = self.factor_start
 
-    def find_touched(self):
+    def _find_touched(self):
         """Coupling rows that every block touches, ascending, and the place among them of every entry."""
         cdef int g, e, n = 0, at
         last = self.column_start[self.n_blocks]
@@ -85,7 +85,7 @@ cdef class BlockLayout:
 
 
 cdef class Elimination(BlockLayout):
-    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (B1-B2)."""
+    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (K1-K2)."""
 
     def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
                  int n_pieces):
@@ -139,7 +139,7 @@ cdef class Elimination(BlockLayout):
                 total[<size_t>self.row[e] * m + self.row[f]] += scaled * self.value[f]
 
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil:
-        """A block with one private row, by its column of most weight as key: no large terms are subtracted (B2)."""
+        """A block with one private row, by its column of most weight as key: no large terms are subtracted (K2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, f, m = self.n_rows, r, i
         cdef int lo, hi
         cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled
@@ -254,7 +254,7 @@ cdef class Elimination(BlockLayout):
                       total + <size_t>i * m + j, &m)
 
     cdef void many_rows(self, int piece, int g, int p, double* total) noexcept nogil:
-        """A block with any number of private rows: factorise K, subtract W'W with W = L^-1 B T A' (B2)."""
+        """A block with any number of private rows: factorise K, subtract W'W with W = L^-1 B T A' (K2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], j, e, f, i, k, m = self.n_rows, r
         cdef int step = 1, rows, columns, a, b
         cdef double weight, scaled, one = 1.0, zero = 0.0

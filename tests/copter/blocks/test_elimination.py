@@ -1,4 +1,4 @@
-"""Private rows eliminated block by block, against the whole matrix (docs/blocks.md, B2 and B3)."""
+"""Private rows eliminated block by block, against the whole matrix (docs/blocks.md, K2 and K3)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_column_that_carries_all_the_weight_leaves_no_cancellation_behind():
     own = start, np.zeros(2, dtype=np.int32), ones
     elimination = Elimination(1, *one_block, start, np.zeros(2, dtype=np.int32), np.array([1.0, 2.0]), *own, 1)
     elimination.form(np.array([1e16, 1.0]), np.zeros(1))
-    # theta_1 theta_2 (a_1 - a_2)^2 / (theta_1 + theta_2), which is 1 to the last bit; the difference of the two terms is 0.
+    # theta_1 theta_2 (a_1 - a_2)^2 / (theta_1 + theta_2) is 1 to the last bit; the difference of the terms would be 0.
     assert elimination.reduced[0, 0] == pytest.approx(1.0, rel=1e-12)
 
 
