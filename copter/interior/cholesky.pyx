@@ -342,7 +342,7 @@ cdef class Factor:
             given += count - j
 
     cdef bint goes_on(self, double flops) except? False nogil:
-        """Count operations; False if there have been enough to ask whether to stop, and that is so."""
+        """Count operations and ask the clock now and then; False if the factorisation must stop."""
         self.since += flops
         if self.since < CHECK_FLOPS or self.must_stop is None:
             return True
@@ -352,7 +352,7 @@ cdef class Factor:
 
     cdef bint eliminate(self, int s, double *front, double *update, int width, int height, int below,
                         const double[::1] least_pivot) except? False nogil:
-        """Factorise a front's own columns, and take what they cost the rest out of the update; False at a stop."""
+        """Factorise a front's own columns and subtract their Schur complement from the update; False if stopped."""
         cdef int k, block, rest, inner
         cdef double one = 1.0, minus = -1.0
         cdef char *right = b"R"

@@ -39,6 +39,7 @@ FAR_START = 1e3  # least distance of a second run's starting point from every bo
 WELL_WITHIN = 0.1  # of the tolerance
 MOST_FILL = 10.0  # entries of the factor for each of the matrix
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
+ROUNDED = 1e-12  # residual that rounding alone leaves
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
 
@@ -293,8 +294,24 @@ class InteriorSolve:
         ray = cleaned(self.answer(recession(self.lp)).x)
         return ray if ray is not None and is_improving_ray(self.lp, ray) else None
 
+    def signed(self, answer: Answer) -> Answer:
+        """The answer with prices that no bound of their row supports at zero (F4), where it is no worse for that.
+
+        A price of -1e-46 on a row without a lower bound leaves the bound without a proof.
+        """
+        lp, price = self.lp, answer.y if self.lp.sense == "min" else -answer.y
+        wrong = ((price > 0) & np.isneginf(lp.row_lower)) | ((price < 0) & np.isposinf(lp.row_upper))
+        if not wrong.any():
+            return answer
+        y = np.where(wrong, 0.0, answer.y)
+        judged = check(lp, answer.x, y)
+        return (
+            replace(answer, y=y, judged=judged) if demerit(judged) <= max(demerit(answer.judged), ROUNDED) else answer
+        )
+
     def solution(self, answer: Answer, status: Status, ray: Floats | None) -> Solution:
         """The answer as a Solution."""
+        answer = self.signed(answer)
         return Solution.of_program(
             self.lp,
             status,

@@ -93,5 +93,5 @@ def _answer(lp: LinearProgram, x: Floats, y: Floats) -> Answer:
 
 
 def _anywhere(lp: LinearProgram) -> Answer:
-    """A point within the bounds, for a program that has no optimum."""
+    """The point nearest to zero within the bounds, reported where there is no optimum."""
     return _answer(lp, np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0]))

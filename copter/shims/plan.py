@@ -62,7 +62,7 @@ class IntegerPlan:
         Of the requests that together must have more than there is of a resource, or each contradict themselves (two
         columns that must be taken, or one that cannot be whole). Empty where there is a plan.
     short : tuple of ids
-        Of the resources that there is too little of.
+        Ids of the resources that the requests in conflict over-commit.
     """
 
     objective: float
@@ -136,7 +136,7 @@ class Shim(Protocol):
 
 
 def planned(model: Model, draft: Draft, solution: Solution, fractional: int, kept_previous: bool) -> IntegerPlan:
-    """A draft that holds, as a plan with its gap; a bound that it beats is no certified one."""
+    """The plan of a feasible draft, with its gap. A bound that its objective beats is not certified."""
     sign, bound = model.ledger.sign, solution.bound
     objective = fsum([model.offset, *(sign * term for term in draft.terms())])
     gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
@@ -167,7 +167,7 @@ def continuous_requests(model: Model, draft: Draft) -> frozenset[Hashable]:
 
 
 def no_plan(model: Model, draft: Draft) -> IntegerPlan:
-    """A plan that says that there is none, and because of whom."""
+    """The result where no plan exists: it names the requests in conflict and the resources that run short."""
     matrix = model.ledger.matrix
     rows = draft.exceeded()
     relievable = not draft.conflict and draft.can_be_relieved()

@@ -103,7 +103,7 @@ local_limits : ndarray (kinds, 2) of int64
 nodes, gpus, kinds : ndarray (n,) of int64
     The configurations; a kind is a row of `parameters`.
 init_batch, max_batch : int
-    M0 and the largest total batch.
+    The initial batch size (M0) and the largest total batch size, in samples.
 overshoot : bool
     Whether a configuration whose smallest batch exceeds `max_batch` runs at that smallest batch, as in the public
     simulator, or not at all.

@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 
 class Speeds:
-    """Progress a second of a job with as many GPUs as its user asked for, by type; remembered by application and size.
+    """Progress per second of a job on as many GPUs as its user asked for, per GPU type; cached by application.
 
     Parameters
     ----------

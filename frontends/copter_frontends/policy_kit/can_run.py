@@ -21,13 +21,13 @@ def requested_gpus(job: Job) -> int:
 
 
 def anywhere(job: Job, gpu_type: str, gpus: int) -> bool:
-    """The test whether a job runs at all where nothing is known of that."""
+    """Always true: used where nothing is known about which GPU types a job can run on."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class RunsWith:
-    """The test whether a job runs at all, of how fast it runs (a value, so that policies can be saved)."""
+    """Whether a job's throughput is above zero. A class and not a closure, so that policies can be saved."""
 
     throughputs: Throughputs
 

@@ -43,7 +43,7 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
 
 
 def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print the figures of several runs of the same jobs, a column each."""
+    """Print the figures of several runs of the same jobs, one column for each run."""
     table = Table(box=box.SIMPLE_HEAD, title=f"{len(summaries)} policies on {summaries[0]['gpus']:,} GPUs")
     table.add_column("figure")
     for summary in summaries:

@@ -50,7 +50,7 @@ class ColumnSets:
         self._sets: dict[bytes, ColumnSet] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """All but the sets, whose templates belong to a model in memory."""
+        """The state to pickle: without the sets, because their templates belong to a model in memory."""
         return {**self.__dict__, "_sets": {}}
 
     def of(self, live: NDArray[np.bool_], model: Model) -> ColumnSet:

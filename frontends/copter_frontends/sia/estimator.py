@@ -50,7 +50,7 @@ class HintedGoodput:
     def row(self, job: Job, hints: TrainingHints | None) -> Floats:
         """Estimated goodput in each configuration; 0 where the job cannot run or may not go yet.
 
-        Before any hint every type's smallest configuration counts 1 and no other is open.
+        Before the first hint, the smallest configuration of every type counts 1, and a job may use no other.
         """
         if hints is None:
             return np.ones(len(self.gpus)) if job.gpus else np.where(self.gpus == job.min_gpus, 1.0, 0.0)

@@ -31,7 +31,7 @@ class Occupancy:
         self.gpus_used: dict[str, int] = {}
 
     def apply(self, plan: Mapping[str, Allocation], active: Collection[str], pinned: Collection[str]) -> Changes:
-        """Check a plan and take it on.
+        """Check that a plan can be carried out, then record it.
 
         Raises
         ------
