@@ -1,6 +1,7 @@
 """The rounding shim: feasible, true gap, never worse than the previous plan; exact on small models by enumeration."""
 
 import itertools
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
@@ -63,6 +64,23 @@ def test_plans_of_small_models_against_enumeration(seed: int, sense: str) -> Non
     value, best = check_plan(model, plan), best_value(model)
     assert sign * value <= sign * best + 1e-9
     assert sign * plan.bound >= sign * best - 1e-6
+    assert not takeable(model, plan, sign)
+
+
+def takeable(model: Model, plan: IntegerPlan, sign: float) -> list[tuple[Hashable, int]]:
+    """Columns of positive worth that a request without one could still have; an empty plan leaves all that fit."""
+    lp, requests = model.to_linear_program(), model.requests
+    left, first = lp.row_upper[: len(model.resources)].copy(), 0
+    usage = lp.A[: len(model.resources)].toarray()
+    idle = []
+    for request in requests:
+        n, column = len(model.cost(request)), plan.column(request)
+        if column is None:
+            idle += [(request, j, first + j) for j in range(n) if sign * lp.c[first + j] > 0]
+        else:
+            left -= usage[:, first + column]
+        first += n
+    return [(request, j) for request, j, at in idle if (usage[:, at] <= left).all()]
 
 
 @pytest.mark.parametrize("seed", range(5))
