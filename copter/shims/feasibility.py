@@ -7,6 +7,8 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.shims.tally import tally
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -40,16 +42,14 @@ def exceeded(upper: Floats, row: Ints, coefficient: Floats, value: Floats) -> ND
     row, coefficient, value : ndarray (k,)
         The terms, in any order.
     """
-    m = len(upper)
+    use, size, count, whole = tally(row, coefficient, value, len(upper))
     with np.errstate(over="ignore", invalid="ignore"):
-        product = coefficient * value
-        use, size = (np.bincount(row, weights=each, minlength=m) for each in (product, np.abs(product)))
-        count = np.bincount(row, minlength=m)
-        odd = (coefficient != np.rint(coefficient)) | (value != np.rint(value))
-        whole = (np.bincount(row, weights=odd, minlength=m) == 0) & (size < WHOLE_BELOW)
-        allowed = np.where(whole, 0.0, HALF_ULP * (size + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
+        whole &= size < WHOLE_BELOW
         error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)
         holds = use <= upper - error
+        if holds.all():
+            return np.zeros(0, dtype=np.intp)
+        allowed = np.where(whole, 0.0, HALF_ULP * (size + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
         over = ~holds & ~(use <= upper + allowed + error)
         for at in np.flatnonzero(~holds & ~over & ~whole):
             terms = row == at
