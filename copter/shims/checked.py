@@ -22,8 +22,9 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     slot = np.flatnonzero(plan.column_of_slot != IDLE).astype(np.int32)
     key = np.concatenate((slot.astype(np.int64) << 32 | plan.column_of_slot[slot], plan.share_key))
     value = np.concatenate((np.ones(len(slot)), plan.share))
-    order = np.argsort(key, kind="stable")
-    key, value = key[order], value[order]
+    if len(plan.share_key):
+        order = np.argsort(key, kind="stable")
+        key, value = key[order], value[order]
     slot, column = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
     inside = (key >= 0) & (key >> 32 < n)
     inside[inside] = column[inside] < matrix.sizes_of(slot[inside])

@@ -14,10 +14,11 @@ from copter.errors import EditNotAllowedError
 from copter.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.settings import Settings
-from copter.shims.feasibility import exceeded
+from copter.shims.feasibility import exceeded, exceeded_by
 from copter.shims.greedy import bound_slots, fill, integer_slots, offer, takeable
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.shims.shares import Shares
+from copter.shims.tally import tally_columns
 from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
@@ -96,6 +97,8 @@ class Draft:
                 self.column[slot] = must[0]
         self.forced = self.column != IDLE
         slots = np.flatnonzero(self.forced).astype(np.int32)
+        if not len(slots):
+            return
         possible = takeable(self.matrix, slots, self.column[slots])
         self.conflict += slots[~possible].tolist()
         self.take_all(slots, self.column[slots])
@@ -192,14 +195,23 @@ class Draft:
 
     def check(self) -> NDArray[np.intp]:
         """As :meth:`exceeded`, worked out."""
+        upper = self.matrix.row_upper[: self.matrix.n_rows]
+        if self.shares is None:
+            return exceeded_by(upper, tally_columns(self.matrix, self.column), self.all_terms)
+        return exceeded(upper, *self.all_terms())
+
+    def all_terms(self) -> tuple[Ints, Floats, Floats]:
+        """(row, coefficient, value) of all that the plan uses."""
         slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
         _, row, coefficient = self.usage(slots, self.column[slots])
         value = np.ones(len(row))
-        if self.shares is not None:
-            row = np.concatenate((row, self.shares.row))
-            coefficient = np.concatenate((coefficient, self.shares.coefficient))
-            value = np.concatenate((value, np.repeat(self.share, np.diff(self.shares.entry_start))))
-        return exceeded(self.matrix.row_upper[: self.matrix.n_rows], row, coefficient, value)
+        if self.shares is None:
+            return row, coefficient, value
+        return (
+            np.concatenate((row, self.shares.row)),
+            np.concatenate((coefficient, self.shares.coefficient)),
+            np.concatenate((value, np.repeat(self.share, np.diff(self.shares.entry_start)))),
+        )
 
     def holds(self) -> bool:
         """Whether no request contradicts itself and no row is used beyond what it has, in exact arithmetic."""
@@ -257,8 +269,10 @@ class Draft:
         """Let columns go, those worth least first, until every row holds in exact arithmetic."""
         for _ in range(len(self.column) + 1):
             short = self.exceeded()
+            if not len(short):
+                return
             slots = np.flatnonzero((self.column != IDLE) & ~self.forced).astype(np.int32)
-            if not len(short) or not len(slots):
+            if not len(slots):
                 return
             entry_start, row, coefficient = self.usage(slots, self.column[slots])
             owner = np.repeat(np.arange(len(slots)), np.diff(entry_start))
