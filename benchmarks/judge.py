@@ -32,7 +32,7 @@ Bools = NDArray[np.bool_]
 
 UNIT = 2.0**-53  # relative error of one operation
 TINY = 2.0**-1073  # absolute error of one that underflows, twice over
-PART = 1 << 16  # columns judged at once: as many as a processor keeps near it
+PART = 1 << 14  # columns judged at once: as many as a processor keeps near it
 EXACT_ENTRIES = 200_000  # of columns whose reduced costs are worked out exactly
 
 

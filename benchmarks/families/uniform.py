@@ -16,7 +16,7 @@ from families.program import Program
 from families.protocol import At, Floats, Ints, Outcome, Plan, SolverOptions, spans
 from families.verdicts import require_same_value
 
-CHUNK = 1 << 16  # columns of a part: as many as a processor keeps near it
+CHUNK = 1 << 14  # columns of a part: as many as a processor keeps near it
 
 
 class SessionSolver:
