@@ -1,4 +1,4 @@
-cdef class BlockLayout:
+cdef class Elimination:
     cdef readonly int n_rows, n_blocks, n_columns, n_private, most_touched, most_private
     cdef readonly object touched_start, touched, factor_start
     cdef object local
@@ -6,9 +6,6 @@ cdef class BlockLayout:
     cdef const double[::1] value, own_value
     cdef const int[::1] touched_start_view, touched_view, local_view
     cdef const long long[::1] factor_start_view
-
-
-cdef class Elimination(BlockLayout):
     cdef readonly int n_pieces
     cdef readonly object reduced
     cdef const int[::1] cuts

@@ -20,8 +20,8 @@ cdef enum:
 cdef double LEAST_PIVOT = 1e-300
 
 
-cdef class BlockLayout:
-    """Where every entry of a block program stands; what :class:`Elimination` walks over.
+cdef class Elimination:
+    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (K1-K2).
 
     Parameters
     ----------
@@ -35,19 +35,34 @@ cdef class BlockLayout:
         Entries in coupling rows; rows ascend within a column.
     own_start, own_row, own_value : CSC arrays
         Entries in private rows, counted within the block.
+    n_pieces : int
+        Runs of blocks, one a thread.
     """
 
-    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value):
+    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
+                 int n_pieces):
+        cdef int m = n_rows, r, p
+        rows = np.diff(private_start).astype(np.int64)
         self.n_rows, self.n_blocks = n_rows, len(column_start) - 1
-        self.n_columns, self.n_private = len(start) - 1, private_start[-1]
+        self.n_columns, self.n_private = len(start) - 1, int(rows.sum())
         self.column_start, self.private_start = column_start, private_start
         self.start, self.row, self.value = start, row, value
         self.own_start, self.own_row, self.own_value = own_start, own_row, own_value
         self._find_touched()
-        rows = np.diff(private_start).astype(np.int64)
         self.most_private = int(rows.max(initial=0))
         self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
         self.factor_start_view = self.factor_start
+        r, p = max(self.most_touched, 1), max(self.most_private, 1)
+        self.n_pieces = n_pieces
+        self.cuts = self._pieces(n_pieces)
+        self.sums = np.zeros((n_pieces, m, m))
+        self.reduced = np.asarray(self.sums)[0]
+        self.panel = np.zeros((n_pieces, PANEL, m))
+        self.dense = np.zeros((n_pieces, r))
+        if self.most_private <= 1:
+            r = p = 1
+        self.square, self.wide = np.zeros((n_pieces, r, r)), np.zeros((n_pieces, r * p))
+        self.factor = np.zeros(max(int((rows * rows).sum()), 1))
 
     def _find_touched(self):
         """Coupling rows that every block touches, ascending, and the place among them of every entry."""
@@ -77,31 +92,11 @@ cdef class BlockLayout:
         self.touched_view, self.touched_start_view, self.local_view = self.touched, first, local
         self.most_touched = int(np.diff(first).max(initial=0))
 
-    def pieces(self, int count):
+    def _pieces(self, int count):
         """First blocks of `count` runs of blocks with about as many entries each, (count + 1,) int32."""
         weight = np.asarray(self.start)[np.asarray(self.column_start)].astype(np.float64)
-        cuts = np.searchsorted(weight, np.linspace(0.0, weight[-1], count + 1)[1:-1])
+        cuts = np.searchsorted(weight, np.linspace(0.0, weight.max(initial=0.0), count + 1)[1:count])
         return np.concatenate(([0], cuts, [self.n_blocks])).astype(np.int32)
-
-
-cdef class Elimination(BlockLayout):
-    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (K1-K2)."""
-
-    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
-                 int n_pieces):
-        BlockLayout.__init__(self, n_rows, column_start, private_start, start, row, value, own_start, own_row,
-                             own_value)
-        cdef int m = self.n_rows, r = max(self.most_touched, 1), p = max(self.most_private, 1)
-        self.n_pieces = n_pieces
-        self.cuts = self.pieces(n_pieces)
-        self.sums = np.zeros((n_pieces, m, m))
-        self.reduced = np.asarray(self.sums)[0]
-        self.panel = np.zeros((n_pieces, PANEL, m))
-        self.dense = np.zeros((n_pieces, r))
-        if self.most_private <= 1:
-            r = p = 1
-        self.square, self.wide = np.zeros((n_pieces, r, r)), np.zeros((n_pieces, r * p))
-        self.factor = np.zeros(max(self.factor_start[-1], 1))
 
     def form(self, double[::1] theta, double[::1] private):
         """Fill :attr:`reduced` (lower triangle) for these weights of the columns and of the private rows' slacks."""
