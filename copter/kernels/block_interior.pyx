@@ -1,8 +1,8 @@
 """The passes of the interior-point method over a block program (docs/blocks.md).
 
 The variables are the columns in the layout's order, then one slack a row (coupling rows first, then private ones by
-block), with A x - s = 0. The entries are walked over in `usage` and `product` alone; every other pass walks over vectors.
-What is summed is summed a piece.
+block), with A x - s = 0. The entries are walked over in `usage` and `product` alone; every other pass walks over
+vectors. What is summed is summed a piece.
 """
 
 import numpy as np
