@@ -135,9 +135,8 @@ cdef class Elimination:
 
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil:
         """A block with one private row, by its column of most weight as key: no large terms are subtracted (K2)."""
-        cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, f, m = self.n_rows, r, i
-        cdef int lo, hi
-        cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled
+        cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, m = self.n_rows, r, i
+        cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled, share
         cdef double* z = &self.dense[piece, 0]
         cdef const int* touched = &self.touched_view[0] + self.touched_start_view[g]
         r = self.touched_start_view[g + 1] - self.touched_start_view[g]
@@ -174,25 +173,14 @@ cdef class Elimination:
         if divisor <= LEAST_PIVOT:
             self.factor[self.factor_start_view[g]] = 1.0
             return filled
-        # With q = sum of weight * ratio * a over the others and z = q - kappa a_key:
-        # -z a_key' - a_key z' - kappa a_key a_key' - z z' / divisor; delta's part keeps it positive semidefinite.
+        # With q = sum of weight * ratio * a over the others, z = q - kappa a, a the key column, w its weight, d = delta
+        # / b^2 and s = w + kappa + d, the exact matrix w a a' + Q - (w a + q)(w a + q)' / s is
+        # Q + ((w + kappa) d / s - kappa) a a' - (1 - d / s)(z a' + a z') - z z' / s.
         for e in range(self.start[key], self.start[key + 1]):
             z[self.local_view[e]] -= kappa * self.value[e]
-        for e in range(self.start[key], self.start[key + 1]):
-            scaled = self.value[e]
-            for f in range(self.start[key], e + 1):
-                total[<size_t>self.row[e] * m + self.row[f]] -= kappa * scaled * self.value[f]
-            for i in range(r):
-                lo, hi = self.row[e], touched[i]
-                if lo == hi:
-                    total[<size_t>lo * m + lo] -= 2.0 * scaled * z[i]
-                elif lo < hi:
-                    total[<size_t>hi * m + lo] -= scaled * z[i]
-                else:
-                    total[<size_t>lo * m + hi] -= scaled * z[i]
-        # The key's own weight against delta: theta_k a_k a_k' (delta / b^2) / divisor.
-        if delta > 0.0:
-            self.delta_part(piece, key, z, r, touched, delta / (b * b) / divisor, total, g)
+        share = delta / (b * b) / divisor
+        self.outer(key, total, share * (key_weight + kappa) - kappa)
+        self.cross(key, z, r, touched, share - 1.0, total)
         scaled = 1.0 / divisor
         if 8 * r > m:
             weight = sqrt(scaled)
@@ -210,27 +198,21 @@ cdef class Elimination:
                 total[<size_t>touched[i] * m + touched[e]] -= weight * z[e]
         return filled
 
-    cdef void delta_part(self, int piece, int key, double* z, int r, const int* touched, double share, double* total,
-                         int g) noexcept nogil:
-        """What delta leaves of the key column: u u' / k differs from the exact elimination by share * these terms."""
-        # With d = delta / b^2, w = theta_k, s = w + kappa + d, and q = z + kappa a: the exact matrix is
-        # w a a' + Q - (w a + q)(w a + q)' / s, and what was added is Q - z a' - a z' - kappa a a' - z z' / s.
-        # The difference is ((w + kappa) a a' + z a' + a z') d / s.
-        cdef int e, f, i, lo, hi, m = self.n_rows
-        cdef double weight, kappa_part
-        kappa_part = self.factor[self.factor_start_view[g]]
-        weight = kappa_part / (self.own_value[self.own_start[key]] ** 2) * (1.0 - share)
-        for e in range(self.start[key], self.start[key + 1]):
-            for f in range(self.start[key], e + 1):
-                total[<size_t>self.row[e] * m + self.row[f]] += share * weight * self.value[e] * self.value[f]
+    cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,
+                    double* total) noexcept nogil:
+        """total += weight (a_j z' + z a_j'), lower triangle; z over the r touched rows, ascending."""
+        cdef int e, i, lo, hi, m = self.n_rows
+        cdef double scaled
+        for e in range(self.start[j], self.start[j + 1]):
+            scaled = weight * self.value[e]
             for i in range(r):
                 lo, hi = self.row[e], touched[i]
                 if lo == hi:
-                    total[<size_t>lo * m + lo] += 2.0 * share * self.value[e] * z[i]
+                    total[<size_t>lo * m + lo] += 2.0 * scaled * z[i]
                 elif lo < hi:
-                    total[<size_t>hi * m + lo] += share * self.value[e] * z[i]
+                    total[<size_t>hi * m + lo] += scaled * z[i]
                 else:
-                    total[<size_t>lo * m + hi] += share * self.value[e] * z[i]
+                    total[<size_t>lo * m + hi] += scaled * z[i]
 
     cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil:
         """total -= P'P for the first rows of the panel, lower triangle."""
