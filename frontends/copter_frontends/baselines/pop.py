@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.policy_kit import plan_changes, relative_gap
+from copter_frontends.policy_kit import plan_between
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -141,12 +142,11 @@ class PopPolicy:
             self._pins.pop(job_id, None)
             return
         owners = {self._part_of_node.get(node) for node, _ in allocation.nodes}
-        if len(owners) != 1 or None in owners:
+        owner = owners.pop() if len(owners) == 1 else None
+        if owner is None:
             raise InvalidClusterError(
                 f"cannot pin job {job_id!r}: no part of the cluster has all nodes of {allocation}"
             )
-        owner = owners.pop()
-        assert owner is not None
         if owner != at:
             self._hand_over(job_id, at, owner)
         self.parts[owner].pin(job_id, allocation)
@@ -163,17 +163,11 @@ class PopPolicy:
         plans = [part.plan(now_s, deadline_s) for part in self.parts]
         objective, bound = sum(plan.objective for plan in plans), sum(plan.bound for plan in plans)
         now = {job_id: held for plan in plans for job_id, held in plan.allocations.items()}
-        changes, self._planned = plan_changes(self._planned, now), now
+        before, self._planned = self._planned, now
         stages = dict.fromkeys(stage for plan in plans for stage in plan.timings)
         optimal = all(plan.status is PlanStatus.OPTIMAL for plan in plans) and len(plans) == 1
-        return Plan(
-            allocations=now,
-            start=changes.start,
-            stop=changes.stop,
-            move=changes.move,
-            objective=objective,
-            bound=bound,
-            gap=relative_gap(objective, bound),
+        return replace(
+            plan_between(before, now, objective, bound),
             prices=self._prices(plans),
             fractional_jobs=sum(plan.fractional_jobs for plan in plans),
             skipped={job_id: why for plan in plans for job_id, why in plan.skipped.items()},

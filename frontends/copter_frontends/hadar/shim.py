@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,7 +114,8 @@ class Draft:
     """A plan in the making: GPUs of each type for every job, and what is left."""
 
     def __init__(self, formulation: HadarFormulation, prices: Floats) -> None:
-        assert formulation.values is not None
+        if formulation.values is None:
+            raise RuntimeError("no plan has been valued yet: call HadarFormulation.refresh first")
         self.formulation = formulation
         self.book = formulation.book
         self.values: RoundValues = formulation.values
@@ -122,6 +124,14 @@ class Draft:
         self.bundles: Ints = np.zeros((len(self.book), len(formulation.types)), dtype=np.int64)
         self.idle: Bools = np.ones(len(self.book), dtype=bool)
         self.refused: set[tuple[int, bytes]] = set()
+
+    @classmethod
+    def of(cls, formulation: HadarFormulation, prices: Floats, bundles: Mapping[int, Ints]) -> Draft:
+        """A draft of bundles that have been chosen already, by row."""
+        draft = cls(formulation, prices)
+        for row, bundle in bundles.items():
+            draft.take(row, bundle)
+        return draft
 
     # Building blocks ----------------------------------------------------------------------------------------------
 

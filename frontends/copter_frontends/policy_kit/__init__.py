@@ -4,12 +4,14 @@ from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, requ
 from copter_frontends.policy_kit.choice import Choice, Wanted
 from copter_frontends.policy_kit.edit_clock import EditClock
 from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
+from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.policy_kit.node_inventory import NodeInventory
-from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_changes
+from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
 from copter_frontends.policy_kit.service import Service
 from copter_frontends.policy_kit.session_holder import SessionHolder
+from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
     Throughputs,
@@ -23,18 +25,21 @@ __all__ = [
     "Choice",
     "EditClock",
     "GoodputThroughputs",
+    "LpPolicy",
     "NodeInventory",
     "PlanChanges",
     "RoundPolicy",
     "RunsWith",
     "Service",
     "SessionHolder",
+    "StageClock",
     "ThroughputTable",
     "Throughputs",
     "Wanted",
     "anywhere",
     "jobs_on",
     "jobs_to_stop",
+    "plan_between",
     "plan_changes",
     "relative_gap",
     "representative_throughputs",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
 from copter_frontends.policy_kit.choice import Choice
-from copter_frontends.policy_kit.gap import relative_gap
 from copter_frontends.policy_kit.node_inventory import NodeInventory
-from copter_frontends.policy_kit.plan_changes import plan_changes
+from copter_frontends.policy_kit.plan_changes import plan_between
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.service import Service
 from copter_frontends.vocabulary import (
@@ -176,20 +176,14 @@ class RoundPolicy(ABC):
             for job_id in kept:
                 del self.pins[job_id]
         before, self._planned = self._planned, dict(self.held)
-        changes = plan_changes(before, self._planned)
         value = float(sum(held.gpus for held in self.held.values())) if choice.objective is None else choice.objective
         bound = value if choice.bound is None else choice.bound
         stages = {"solve": chosen - begun, "shim": 0.0, **choice.timings}
-        return Plan(
-            allocations=dict(self._planned),
-            start=changes.start,
-            stop=changes.stop,
-            move=changes.move,
-            objective=value,
-            bound=bound,
-            gap=relative_gap(value, bound),
+        return replace(
+            plan_between(before, self._planned, value, bound),
             prices=choice.prices,
             fractional_jobs=choice.fractional_jobs,
+            skipped=choice.skipped,
             status=choice.status,
             timings={**stages, "place": perf_counter() - chosen},
         )

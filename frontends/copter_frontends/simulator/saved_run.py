@@ -17,7 +17,7 @@ from copter_frontends.simulator.errors import SimulationError
 if TYPE_CHECKING:
     from copter_frontends.simulator.simulation import Simulation
 
-MAGIC = b"copter-run-2\n"
+MAGIC = b"copter-run-3\n"
 OLD_MAGIC = b"copter-run-1\n"  # of copter 0.1.0: a pickle without a checksum
 DIGEST = 32
 
@@ -143,6 +143,10 @@ def load_run(path: str | Path) -> Simulation:
         raise SimulationError(f"{path}: cannot be read: {error.strerror or error}") from error
     if data.startswith(OLD_MAGIC):
         raise SimulationError(f"{path}: saved by copter 0.1.0, whose runs this version cannot go on with: run it again")
+    if data.startswith(b"copter-run-") and not data.startswith(MAGIC):
+        raise SimulationError(
+            f"{path}: saved by another version of copter, whose runs this one cannot go on with: run it again"
+        )
     if not data.startswith(MAGIC):
         raise SimulationError(f"{path}: not a saved run of this version of copter")
     digest, body = data[len(MAGIC) : len(MAGIC) + DIGEST], data[len(MAGIC) + DIGEST :]
