@@ -173,7 +173,8 @@ class ColdSiaPolicy(SiaPolicy):
         self._solve_s = 0.0
         super().__init__(cluster, **options)
 
-    def _solve(self, deadline_s: float) -> ColdSolution:
+    def solve(self, deadline_s: float) -> ColdSolution:
+        """HiGHS's answer."""
         solution, self._solve_s = self.solver.solve(self.formulation.model, deadline_s)
         return solution
 

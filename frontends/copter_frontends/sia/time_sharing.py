@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -83,3 +84,37 @@ class Service:
         patience = 1.0 + waited / (waited + window_s)
         self.offered = 0.0 if sated else sharing.weight * patience * (window_s - served) / window_s
         return self.offered
+
+
+class Turns:
+    """The jobs' service and what it makes them worth on top.
+
+    Parameters
+    ----------
+    sharing : TimeSharing, optional
+        Without it no bonus is ever given and nothing is written down.
+    """
+
+    def __init__(self, sharing: TimeSharing | None) -> None:
+        self.sharing = sharing
+        self._service: dict[str, Service] = {}
+
+    def bonuses(self, now_s: float, jobs: Iterable[str], running: Container[str]) -> dict[str, float]:
+        """Bonus of each job now; `running` are the jobs that have GPUs."""
+        if self.sharing is None:
+            return {}
+        result = {}
+        for job_id in jobs:
+            service = self._service.setdefault(job_id, Service())
+            service.note(now_s, job_id in running and service.since_s is not None)
+            result[job_id] = service.bonus(now_s, self.sharing)
+        return result
+
+    def note(self, now_s: float, running: Container[str]) -> None:
+        """Write down which jobs run from now on."""
+        for job_id, service in self._service.items():
+            service.note(now_s, job_id in running)
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job."""
+        self._service.pop(job_id, None)
