@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,7 +13,7 @@ from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.deadlines import StepReward
-from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary import InvalidJobError, Job
 
 NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
 
@@ -97,6 +98,16 @@ class SloRecord:
         return bool(at < len(self.leases) and self.leases[at] == lease)
 
 
+def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
+    """InvalidJobError for a job whose last deadline is over."""
+    ends_s = job.submit_s + reward.last_s
+    if ends_s <= now_s:
+        raise InvalidJobError(
+            f"job {job.id!r}: its last deadline, at {ends_s:g} s, is over at {now_s:g} s; give a later one, "
+            "or no reward"
+        )
+
+
 class SloBook:
     """SLO jobs that have, or may yet get, a promise.
 
@@ -117,6 +128,10 @@ class SloBook:
         self.records: dict[str, SloRecord] = {}
         self.version = 0
 
+    def consider(self, job: Job, reward: StepReward, modes: tuple[Mode, ...], progress: float) -> None:
+        """Take in a job, which the next cycle decides."""
+        self.records[job.id] = SloRecord(job, reward, modes, progress)
+
     def remove(self, job_id: str) -> None:
         """Forget a job, if it is known; its leases are free."""
         record = self.records.pop(job_id, None)
@@ -126,6 +141,14 @@ class SloBook:
     def holders(self, lease: int) -> list[SloRecord]:
         """Jobs that have a lease."""
         return [record for record in self.records.values() if record.has_lease(lease)]
+
+    def most_promised(self, kind: int, first: int) -> int:
+        """Most GPUs of a type that are promised in one lease from `first` on."""
+        promised: Counter[int] = Counter()
+        for record in self.records.values():
+            if record.mode >= 0 and record.modes[record.mode].kind == kind:
+                promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
+        return max((gpus for lease, gpus in promised.items() if lease >= first), default=0)
 
     def most_leases(self, first: int) -> int:
         """Leases from `first` to the last deadline of all."""
