@@ -31,7 +31,7 @@ MakePart = Callable[[Cluster], SchedulingPolicy]
 class PopPolicy:
     """Any policy, run on parts of the cluster, each with its own jobs (docs/baselines.md, B28-B30).
 
-    Whole nodes are dealt out in turn, type by type, the deal going on where the last type ended, so that remainders
+    Whole nodes are dealt out round robin, type by type. Each type starts where the last one ended, so that remainders
     spread over the parts and no GPU is left out. A job goes to a part by a seeded hash of its id, and to the next one
     in its own seeded order where it fits in none of that part's types. There are never more parts than nodes.
 
@@ -89,7 +89,7 @@ class PopPolicy:
             return
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Tell the job's part."""
+        """Pass what changed to the policy of the job's part."""
         self.parts[self._part(job_id)].update_job(job_id, **what_changed)
         self._facts[job_id].update(what_changed)
 

@@ -93,7 +93,7 @@ class SloRecord:
         return self.reward.steps[self.step][1] - self.reward.floor if self.step >= 0 else 0.0
 
     def has_lease(self, lease: int) -> bool:
-        """Whether a lease, by its absolute number, is its."""
+        """Whether the job has a lease, by its absolute number."""
         at = self.leases.searchsorted(lease)
         return bool(at < len(self.leases) and self.leases[at] == lease)
 
@@ -161,7 +161,7 @@ class SloBook:
         record.leases = record.leases[record.leases != lease]
 
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
-        """Jobs that leases from `first` on are to be found for: all but those that end with the lease before it."""
+        """Jobs that need leases from `first` on: all but those whose last lease is the one before it."""
         if begins:
             return list(self.records.values())
         return [
@@ -229,7 +229,7 @@ class SloBook:
                 record.mode, record.step = modes[rows[at]], steps[rows[at]]
 
     def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
-        """As :meth:`give`, of the job of one number; its leases before `first` stay."""
+        """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay."""
         self.version += 1
         row = int(draft.row[number])
         before = record.leases[record.leases < first]

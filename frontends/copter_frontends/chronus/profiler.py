@@ -36,7 +36,7 @@ class Profiler:
     nodes : int, optional
         A fixed size; by default it follows the arrivals of the last hour: C >= lambda T.
     users : mapping of job id to str, optional
-        Jobs without a user are of one of their own each.
+        A job that is absent counts as a user by itself.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ IDLE = "idle GPUs"  # first part of the ids of the requests that hold GPUs back 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The LP's answer, job by job.
+    """The LP's solution, job by job.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class HadarFormulation:
         return np.array([solution.price(name) for name in self.types]) / self.scale
 
     def shares(self, solution: Solution) -> Shares:
-        """The answer as arrays over the book's rows."""
+        """The solution as arrays over the book's rows."""
         x, own = np.zeros((len(self.book), len(self.types))), np.zeros(len(self.book))
         index, kinds = self.book.index, len(self.types)
         for request, columns, values in solution.by_request():

@@ -51,7 +51,7 @@ class Holdings:
         self.pins.pop(job_id, None)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on an allocation, whoever else but pinned jobs is there; None lets it go.
+        """Keep a job on an allocation; jobs in its way that are not pinned lose their GPUs. None ends the pin.
 
         CapacityInUseError, InvalidClusterError as for :meth:`.HadarPolicy.pin`.
         """

@@ -75,7 +75,7 @@ class OnlineRule:
             raise SettingsError(f"width is {self.width} and segments {self.segments}, both must be >= 1")
 
     def plan(self, values: RoundValues, terms: RoundTerms, holdings: Holdings) -> OnlinePlan:
-        """Run the algorithm over all jobs, those of most worth per GPU first, on a cluster with only pinned jobs."""
+        """Run the algorithm over all jobs, largest worth per GPU first, on a cluster with only the pinned jobs."""
         book, servers, pins = holdings.formulation.book, holdings.servers, holdings.pins
         nodes = [(name, node) for name in servers.types for node in servers.nodes.node_ids(name)]
         number = {node: at for at, (_, node) in enumerate(nodes)}

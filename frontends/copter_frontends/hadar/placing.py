@@ -1,4 +1,4 @@
-"""Carrying a draft out: who keeps its servers, who gets new ones, and what that makes the plan worth (H15)."""
+"""Carrying a draft out: who keeps its servers, who gets new ones, and what the plan is then worth (H15)."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class HadarPolicy(LpPolicy):
     holdings : Holdings
         What jobs have and must keep.
     last_online : OnlinePlan or None
-        The online algorithm's answer in the last round, if it ran.
+        The online algorithm's plan of the last round, if it ran.
     """
 
     def __init__(

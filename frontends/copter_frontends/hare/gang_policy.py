@@ -1,4 +1,4 @@
-"""What Hare and its opponents share as round-based policies: rigid jobs, how long they take, and their weights."""
+"""Base of Hare and its opponents as round-based policies: rigid jobs, how long they take, and their weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GangPolicy(RoundPolicy):
     round_s : float
         Seconds between plans.
     weights : mapping of job id to float, optional
-        w_n; one where it is silent.
+        w_n; 1 for jobs that are absent.
 
     Raises
     ------

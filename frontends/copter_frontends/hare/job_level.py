@@ -1,4 +1,4 @@
-"""Schedules that start a job on GPUs of its own and keep it there: what the paper's opponents make."""
+"""Schedules in which a job keeps its GPUs from start to end, as the paper's opponents make them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
     Parameters
     ----------
     choose : callable
-        A :data:`Choose`, asked until it starts nothing more.
+        A :data:`Choose`, called until it starts no further job.
 
     Raises
     ------

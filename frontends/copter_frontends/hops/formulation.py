@@ -236,7 +236,7 @@ class RoundPrograms:
 
 
 def telling_sizes(gpus: int) -> list[int]:
-    """Sizes r whose slots row, jobs of r or more at most floor(gpus / r) a server, says more than the GPUs do.
+    """Sizes r whose slots row, jobs of r or more at most floor(gpus / r) a server, is not implied by the GPUs row.
 
     Of sizes with the same floor the smallest; r where r floor(gpus / r) < gpus, so that r of them leave GPUs idle.
     """

@@ -71,7 +71,7 @@ class JobBook:
         self._write(job, offers, work, groups)
 
     def observe(self, job: Job, held: Allocation | None, rate: float) -> None:
-        """Tell the estimator the samples per second that a job was seen to do on what it has.
+        """Pass to the estimator the samples per second that a job achieved on its present GPUs.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class JobBook:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _current(self, groups: ServerGroups) -> bool:
-        """Drop what was made for other servers or estimates; whether anything had to be."""
+        """Drop offers that were made for other servers or estimates; return whether there were any."""
         version = self.throughputs.version
         if self._version == version and self._groups is not None and self._groups.key == groups.key:
             return False

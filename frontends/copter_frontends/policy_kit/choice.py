@@ -1,4 +1,4 @@
-"""What a policy's rule hands over to be placed on nodes."""
+"""A policy's decision, before jobs are placed on nodes."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class ComparedRound:
 class HighsComparison:
     """Watches a policy; solves every k-th round's LP with HiGHS too, in the round itself, its time not counted.
 
-    HiGHS is used as fast as it honestly can be: rows and columns added and deleted and costs changed in place, its
-    basis kept. Its cold solve (interior point with crossover, which is its fastest here) runs once, on the first
+    HiGHS is used in its fastest way: rows and columns are added and deleted and costs changed in place, and its basis
+    is kept. Its cold solve (interior point with crossover, which is its fastest here) runs once, on the first
     compared round, within the time limit; where it does not end, copter's vertex is handed over as the first basis.
 
     Parameters

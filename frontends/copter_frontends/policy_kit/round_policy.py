@@ -27,7 +27,7 @@ from copter_frontends.vocabulary import (
 
 
 class RoundPolicy(ABC):
-    """A scheduling policy but for its rule, which a subclass gives as :meth:`choose`.
+    """A scheduling policy whose rule a subclass gives as :meth:`choose`.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class RoundPolicy(ABC):
             self.nodes.give(held)
 
     def _serve(self, now_s: float) -> None:
-        """Write down what jobs have had since the last plan."""
+        """Add the service that jobs have had since the last plan."""
         elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
         self._last_plan_s = now_s
         for job_id, had in self.service.items():

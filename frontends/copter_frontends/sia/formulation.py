@@ -263,7 +263,7 @@ class SiaFormulation(SessionHolder):
         return job_id, scale, offset, int(state.local[state.column]), self.value(job_id, state.column)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
-        """Take in what each job's service lately makes it worth on top (S10)."""
+        """Take in each job's time-sharing bonus (S10)."""
         for job_id, bonus in bonuses.items():
             state = self.state(job_id)
             if bonus != state.bonus:

@@ -53,12 +53,12 @@ class Reservations:
         self.jobs.pop(job_id, None)
 
     def unpin(self, job_id: str) -> None:
-        """Let a job go that had been pinned by hand; one that keeps what it has here stays where it is."""
+        """End a pin that the policy was given; a job that is fixed for another reason stays where it is."""
         if job_id not in self.jobs or self.formulation.state(job_id).column == IDLE:
             self.formulation.pin(job_id, IDLE)
 
     def let_go(self, pins: Collection[str]) -> None:
-        """Free all jobs but those pinned by hand, as GPUs are about to go; :meth:`fix` fixes them again."""
+        """Free all fixed jobs but those in `pins`, before GPUs are removed; :meth:`fix` fixes them again."""
         for job_id in self.jobs.keys() - pins:
             self.formulation.pin(job_id, IDLE)
 

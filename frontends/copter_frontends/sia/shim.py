@@ -43,7 +43,7 @@ class Assignment:
         return column
 
     def refuse(self, job_id: str) -> None:
-        """Take a job's GPUs back for good: no node has room for this configuration of it."""
+        """Take a job's GPUs back and do not offer the configuration again: no node has room for it."""
         self.refused.setdefault(job_id, set()).add(self.give_back(job_id))
 
     def evaluate(self) -> float:

@@ -19,9 +19,9 @@ class TimeSharing:
     window_s : float
         tau, seconds of service that a job is meant to get before others take their turn.
     weight : float
-        Worth of a whole window without service, on top of the queue-occupancy incentive; nearly twice as much for who
-        has waited for long. A small one only decides between jobs that are worth about as much; one near 1 stops
-        whatever runs for whatever waits.
+        Worth of a whole window without service, on top of the queue-occupancy incentive; nearly twice as much for a
+        job that has waited for long. A small weight only decides between jobs of about equal value; one near 1
+        preempts running jobs for any waiting job.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class Service:
         return total + (0.0 if self.since_s is None else now_s - max(self.since_s, begin))
 
     def bonus(self, now_s: float, sharing: TimeSharing) -> float:
-        """What the job is worth on top, now (S10)."""
+        """The job's bonus now (S10)."""
         window_s = sharing.window_s
         if self.since_s is not None and now_s - self.since_s < window_s:
             return self.offered
@@ -87,12 +87,12 @@ class Service:
 
 
 class Turns:
-    """The jobs' service and what it makes them worth on top.
+    """The jobs' service in the window, and the bonuses that follow from it.
 
     Parameters
     ----------
     sharing : TimeSharing, optional
-        Without it no bonus is ever given and nothing is written down.
+        Without it there are no bonuses and nothing is recorded.
     """
 
     def __init__(self, sharing: TimeSharing | None) -> None:

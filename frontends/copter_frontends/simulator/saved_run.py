@@ -1,4 +1,4 @@
-"""A run in one file: written whole or not at all, read back to go on as if it had never stopped."""
+"""A run in one file: written atomically, and read back to go on where it stopped."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ class _Unpickler(pickle.Unpickler):
             and "." not in name
             and not module.startswith(_CLOSED)
         ):
-            found = super().find_class(module, name)
-            if isinstance(found, type) and found.__module__ == module:
-                return found
+            kind = super().find_class(module, name)
+            if isinstance(kind, type) and kind.__module__ == module:
+                return kind
         raise pickle.UnpicklingError(f"it names {module}.{name}, which is no part of a run of copter")
 
 
 def _method(owner: Any, name: str) -> Any:
-    """A method that policies keep as a callable of their parts; UnpicklingError for any other."""
+    """A method that a policy keeps as an attribute; UnpicklingError for any other."""
     kind = type(owner)
     if (kind.__module__, kind.__name__, name) not in _METHODS:
         raise pickle.UnpicklingError(f"it asks {kind.__name__} for {name}, which no run of copter keeps")
