@@ -1,4 +1,4 @@
-"""From the LP's shares to whole bundles: round, fill, choose close jobs again, never worse than keeping (H11 to H14)."""
+"""From the LP's shares to whole bundles: round, fill, choose close jobs again, never do worse (H11 to H14)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class HadarShim:
         Returns
         -------
         Draft
-            The best of the rounded solution, the same with the close jobs chosen again, and the present plan; each filled up.
+            The best of the rounded solution, the same with the close jobs chosen again, and the present plan, each
+            filled up.
         int
             Jobs that the LP's solution splits.
         """

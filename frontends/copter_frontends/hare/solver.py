@@ -211,8 +211,8 @@ class RelaxationSolver:
     def _some(self, data: Relaxation, standing: Standing, pool: ThreadPoolExecutor, until: float) -> Standing | None:
         """Solve for the changed jobs and those furthest from their best, then for more; None where that is nearly all.
 
-        Those that would gain most at the freed jobs' prices are added; where none would gain, these prices prove the point
-        optimal.
+        Those that would gain most at the freed jobs' prices are added; where none would gain, these prices prove that
+        the point is optimal.
         """
         n, iterations = len(data.weight), 0
         best = standing = standing.priced(data, pool)
@@ -277,7 +277,7 @@ class RelaxationSolver:
     def _respond(
         self, data: Relaxation, price: Floats, lam: Floats, nu: Floats, gap: float, pool: ThreadPoolExecutor
     ) -> Iterate:
-        """Every job's point on the central path at the prices (HR17), from its own guesses, at products of gap `gap`."""
+        """Every job's point on the central path at the prices (HR17), from its own guesses, for a gap of `gap`."""
         n, intervals, kinds = data.shape
         target = gap / pairs(data)
         room = np.stack((data.capacity, np.maximum(price, target / np.maximum(data.capacity, 1e-300))))

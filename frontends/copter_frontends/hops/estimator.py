@@ -13,8 +13,8 @@ from copter_frontends.vocabulary import InvalidJobError, Job
 class ThroughputEstimator:
     """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
-    A rate from the type or theory layer for one server is multiplied by how fast that server has been relative to its type, over all
-    jobs. A job that was never profiled on a type cannot run there.
+    A rate from the type or theory layer is multiplied, for one server, by how fast that server has been relative to
+    its type, over all jobs. A job that was never profiled on a type cannot run there.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class NodePriceFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _price(self, prices: Floats) -> tuple[float, dict[str, list[tuple[Shares, float]]]]:
-        """Sum of all jobs' largest profits (a bound, once the servers' GPUs are added at their prices); their best columns."""
+        """Sum of all jobs' largest profits, a bound once the GPUs' prices are added, and each job's best columns."""
         cheapest = {}
         first = self.groups.first
         for g, group in enumerate(self.groups.groups):

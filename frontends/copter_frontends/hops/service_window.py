@@ -36,8 +36,8 @@ def adjust_for_sensitivity(
 ) -> list[str]:
     """Add jobs from behind the window that lose little when spread, until it is no more sensitive than the queue.
 
-    Going on from the window's end in the queue's order, a job is added if it is less sensitive than the queue's mean and
-    needs less than the idle GPUs.
+    Going on from the window's end in the queue's order, a job is added if it is less sensitive than the queue's mean
+    and needs less than the idle GPUs.
     """
     result = list(window)
     if not order or not window:

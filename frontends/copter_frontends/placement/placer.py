@@ -19,8 +19,8 @@ class Placer:
 
     With R the GPUs of a node of the type: a job of fewer than R GPUs is on one node; a job of more has whole nodes to
     itself. A job whose type and count did not change keeps its nodes unless another job could not be placed; then
-    the smallest jobs are moved. Between calls only the numbering of the cluster's nodes is remembered, so that an answer
-    depends on the arguments and the cluster alone, and not on the order of the mappings.
+    the smallest jobs are moved. Between calls only the numbering of the cluster's nodes is remembered, so that a
+    placement depends on the arguments and the cluster alone, and not on the order of the mappings.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every policy does, in one place: the edit clock, making room, start, stop and move, the gap, nodes, throughputs."""
+"""What all policies share: clocks, making room, start, stop and move, the gap, nodes, throughputs."""
 
 from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, requested_gpus
 from copter_frontends.policy_kit.choice import Choice, Wanted

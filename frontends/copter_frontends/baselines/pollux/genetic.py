@@ -60,7 +60,7 @@ class Problem:
         return np.asarray((value**self.power).mean(axis=1) ** (1.0 / self.power))
 
     def repair(self, population: Ints, rng: np.random.Generator) -> Ints:
-        """Make individuals feasible: one type per job, its largest size, one split job per node, the nodes' capacity."""
+        """Make individuals feasible: one type per job, its largest size, one split job a node, the nodes' capacity."""
         result = np.clip(population, 0, self.node_gpus)
         kind, _ = self.sizes(result)
         result = np.where(self.node_kind == kind[:, :, None], result, 0)
