@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.policy_kit import plan_between
+from copter_frontends.policy_kit import plan_between, require_gpus
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -53,8 +53,7 @@ class PopPolicy:
     def __init__(self, cluster: Cluster, make: MakePart, parts: int = 16, seed: int = 0) -> None:
         if parts < 1:
             raise SettingsError(f"parts is {parts}, must be >= 1")
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
+        require_gpus(cluster)
         self.cluster, self.seed = cluster.copy(), seed
         shares = deal(cluster, min(parts, len(cluster.nodes)))
         self.parts = [make(_part_of(cluster, names)) for names in shares]
@@ -148,8 +147,9 @@ class PopPolicy:
                 f"cannot pin job {job_id!r}: no part of the cluster has all nodes of {allocation}"
             )
         if owner != at:
-            self._hand_over(job_id, at, owner)
-        self.parts[owner].pin(job_id, allocation)
+            self._hand_over(job_id, at, owner, allocation)
+        else:
+            self.parts[owner].pin(job_id, allocation)
         self._pins[job_id] = allocation
 
     # The round ----------------------------------------------------------------------------------------------------
@@ -183,13 +183,18 @@ class PopPolicy:
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
 
-    def _hand_over(self, job_id: str, before: int, after: int) -> None:
-        """Move a job to another part, with what is known of it."""
+    def _hand_over(self, job_id: str, before: int, after: int, allocation: Allocation) -> None:
+        """Move a job to another part, with what is known of it, and pin it there; all of that or nothing."""
         self.parts[after].add_job(self._jobs[job_id])
+        try:
+            if self._facts[job_id]:
+                self.parts[after].update_job(job_id, **self._facts[job_id])
+            self.parts[after].pin(job_id, allocation)
+        except Exception:
+            self.parts[after].remove_job(job_id)
+            raise
         self.parts[before].remove_job(job_id)
         self._part_of[job_id] = after
-        if self._facts[job_id]:
-            self.parts[after].update_job(job_id, **self._facts[job_id])
 
     def _prices(self, plans: list[Plan]) -> dict[str, float]:
         """Mean of the parts' prices, weighed by their GPUs of the type."""

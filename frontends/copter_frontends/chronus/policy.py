@@ -26,6 +26,7 @@ from copter_frontends.policy_kit import (
     RunsWith,
     Throughputs,
     Wanted,
+    check_times,
     representative_throughputs,
     requested_gpus,
 )
@@ -195,6 +196,7 @@ class ChronusPolicy(RoundPolicy):
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the best-effort lease that starts at `now_s`, and at the start of an SLO lease that one too."""
+        check_times(now_s, deadline_s)
         self._now_s = max(now_s, self._now_s)
         return super().plan(now_s, deadline_s)
 

@@ -35,6 +35,7 @@ class PresentLease:
         self.grid, self.book, self.types = grid, book, types
         self.number = -1
         self.records: dict[str, SloRecord] = {}
+        self._ended = False
         self._reported: set[str] = set()  # jobs whose progress was told since the lease began
 
     def progress_told(self, job_id: str) -> None:
@@ -52,7 +53,13 @@ class PresentLease:
             self.book.lose(self.records.pop(job_id), self.number)
 
     def end(self, held: Mapping[str, Allocation]) -> None:
-        """The lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3)."""
+        """The lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3).
+
+        Counted once, even if the plan that ends it is interrupted and made again.
+        """
+        if self._ended:
+            return
+        self._ended = True
         for job_id, record in self.records.items():
             if job_id in held and job_id not in self._reported:
                 done = (self.grid.lease_s - self.grid.restart_s) / record.modes[record.mode].total_s
@@ -61,7 +68,7 @@ class PresentLease:
 
     def begin(self, lease: int) -> None:
         """Read the jobs that have a lease from the book."""
-        self.number = max(self.number, lease)
+        self.number, self._ended = max(self.number, lease), False
         self.records = {record.job.id: record for record in self.book.holders(lease)}
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:

@@ -26,11 +26,13 @@ from copter_frontends.policy_kit import (
     LpPolicy,
     StageClock,
     Throughputs,
+    check_times,
     plan_between,
     representative_throughputs,
+    require_gpus,
     status_of,
 )
-from copter_frontends.vocabulary import Allocation, Cluster, InvalidClusterError, Job, Plan
+from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
 OWN_FACTS = frozenset({"rates"})
@@ -97,8 +99,7 @@ class HadarPolicy(LpPolicy):
             raise SettingsError(
                 f"spread_cost is {spread_cost}, restart_s {restart_s}: 0 <= spread_cost < 1, restart_s >= 0"
             )
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
+        require_gpus(cluster)
         super().__init__()
         self.round_s = positive("round_s", round_s)
         self.mode, self.restart_s, self.spread_cost = mode, restart_s, spread_cost
@@ -191,6 +192,7 @@ class HadarPolicy(LpPolicy):
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: value the jobs, solve the LP, round it, find servers."""
+        check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         self.estimator.complete(self.book)

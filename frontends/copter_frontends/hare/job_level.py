@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from copter_frontends.hare.completions import Completions
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.schedule import gpu_type_of
 from copter_frontends.vocabulary import InvalidJobError
@@ -19,7 +20,7 @@ Choose = Callable[[list[int], Floats], Choice | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JobLevelSchedule:
+class JobLevelSchedule(Completions):
     """Start, completion and GPUs of every job.
 
     Attributes
@@ -34,16 +35,6 @@ class JobLevelSchedule:
     gpus: tuple[Ints, ...]
     start_s: Floats
     completion_s: Floats
-
-    @property
-    def objective(self) -> float:
-        """Sum of w_n C_n."""
-        return self.instance.objective(self.completion_s)
-
-    @property
-    def makespan_s(self) -> float:
-        """When the last job completes."""
-        return float(self.completion_s.max(initial=0.0))
 
 
 def gang_seconds(instance: HareInstance, job: int, kinds: Ints) -> float:

@@ -22,7 +22,7 @@ from copter_frontends.hops.shim import HopsShim
 from copter_frontends.hops.standings import Standings
 from copter_frontends.hops.throughputs import ModelledThroughputs, PlacedThroughputs
 from copter_frontends.policy_kit import Choice, LpPolicy, RoundPolicy, StageClock
-from copter_frontends.vocabulary import Allocation, Cluster, InvalidClusterError, Job, configurations_of
+from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
 
 class HopsPolicy(LpPolicy, RoundPolicy):
@@ -83,8 +83,6 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         for name, value in (("fairness", fairness), ("stay_bonus", stay_bonus)):
             if not (isfinite(value) and value >= 0):
                 raise SettingsError(f"{name} is {value}, must be finite and >= 0")
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         LpPolicy.__init__(self)
         RoundPolicy.__init__(self, cluster, round_s)
         known = throughputs or ModelledThroughputs(cluster, GoodputModel(configurations_of(cluster)))
@@ -123,7 +121,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
             If its id is known; if its requirements are no proper set, or it fits nowhere.
         """
         if job.id not in self.jobs:
-            self.programs.regroup()
+            self._regroup()
             self.book.add(job, self.groups, requirements)
         super().add_job(job)
 
@@ -143,7 +141,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         observed = what_changed.pop("observed", None)
         check_facts(job_id, what_changed)
         if requirements is not None:
-            self.programs.regroup()
+            self._regroup()
             self.book.add(job, self.groups, requirements)
         if observed is not None:
             self.book.observe(job, self.held.get(job_id), float(observed))
@@ -179,10 +177,10 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Queue, window, relaxation, servers: a new round if it is time, else the idle GPUs of this one."""
         clock = StageClock()
-        changed = self.programs.regroup()
+        self._regroup()
         self.skipped = self.book.refresh(self.jobs, self.groups)
         self.standings.update(now_s, self.jobs, self.service, self._chosen, self._drafting({}))
-        due = changed or self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
+        due = self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
         order = self.standings.order(self.jobs)
         priorities = self.standings.queue.values
         drafting = self._drafting(weights({job: priorities[job] for job in order}, self.fairness))
@@ -190,8 +188,8 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         waiting = [job for job in order if job not in draft.placed]
         planner = RoundPlanner(self.programs, self.shim, drafting, deadline_s, clock)
         if due:
-            self._full_s = now_s
             result = planner.whole(draft, waiting, self.show)
+            self._full_s = now_s
             if result.solution is not None:
                 self._prices = self.programs.type_prices(result.solution)
         else:
@@ -203,6 +201,13 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Carry out the servers that were chosen."""
         self.settle_as(self._chosen)
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _regroup(self) -> None:
+        """Group the servers as they are now; where that changes the groups, the next plan is of all GPUs."""
+        if self.programs.regroup():
+            self._full_s = None
 
     def _drafting(self, weight: Mapping[str, float]) -> Drafting:
         """What makes drafts now, with these weights of jobs."""

@@ -1,6 +1,7 @@
 """What all policies share: clocks, making room, start, stop and move, the gap, nodes, throughputs."""
 
 from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, requested_gpus
+from copter_frontends.policy_kit.checks import check_nodes, check_round_s, check_times, require_free, require_gpus
 from copter_frontends.policy_kit.choice import Choice, Wanted
 from copter_frontends.policy_kit.edit_clock import EditClock
 from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
@@ -37,6 +38,9 @@ __all__ = [
     "Throughputs",
     "Wanted",
     "anywhere",
+    "check_nodes",
+    "check_round_s",
+    "check_times",
     "jobs_on",
     "jobs_to_stop",
     "plan_between",
@@ -44,5 +48,7 @@ __all__ = [
     "relative_gap",
     "representative_throughputs",
     "requested_gpus",
+    "require_free",
+    "require_gpus",
     "status_of",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
+from copter_frontends.policy_kit.checks import check_round_s, check_times, require_gpus
 from copter_frontends.policy_kit.choice import Choice
 from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import plan_between
@@ -38,6 +39,11 @@ class RoundPolicy(ABC):
     can_run : callable (job, GPU type, GPUs) -> bool, optional
         Says where a job can run at all; by default anywhere.
 
+    Raises
+    ------
+    InvalidClusterError, SettingsError
+        If the cluster has no GPUs; if the round's length is not finite and above zero.
+
     Attributes
     ----------
     jobs : dict of job id to Job
@@ -48,7 +54,9 @@ class RoundPolicy(ABC):
     """
 
     def __init__(self, cluster: Cluster, round_s: float, can_run: CanRun | None = None) -> None:
+        require_gpus(cluster)
         self.round_s = round_s
+        check_round_s(round_s)
         self.nodes = NodeInventory(cluster)
         self.jobs: dict[str, Job] = {}
         self.held: dict[str, Allocation] = {}
@@ -92,7 +100,8 @@ class RoundPolicy(ABC):
         if job.id in self.jobs:
             raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
         sizes = list(self.sizes(job))
-        if not any(self.fits_empty(job, kind, gpus) for kind in self.nodes.types for gpus in sizes):
+        first = [self.fits_empty(job, kind, gpus) for gpus in sizes[:1] for kind in self.nodes.types]  # all are checked
+        if not any(first) and not any(self.fits_empty(job, k, gpus) for k in self.nodes.types for gpus in sizes[1:]):
             there = ", ".join(f"{kind}: {self.nodes.capacity(kind)}" for kind in self.nodes.types)
             wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
             raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
@@ -163,7 +172,11 @@ class RoundPolicy(ABC):
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose."""
+        """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose.
+
+        InvalidDataError for a time that is not finite, or a deadline that is not above zero.
+        """
+        check_times(now_s, deadline_s)
         self._serve(now_s)
         begun = perf_counter()
         kept = {j: held for j, held in self.held.items() if j not in self.pins and not self.jobs[j].preemptible}

@@ -12,7 +12,19 @@ from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.placement import Placer
-from copter_frontends.policy_kit import EditClock, LpPolicy, StageClock, jobs_on, plan_between, status_of
+from copter_frontends.policy_kit import (
+    EditClock,
+    LpPolicy,
+    StageClock,
+    check_nodes,
+    check_round_s,
+    check_times,
+    jobs_on,
+    plan_between,
+    require_free,
+    require_gpus,
+    status_of,
+)
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.building import FormulationBuilder
 from copter_frontends.sia.exact import exact_assignment
@@ -24,7 +36,7 @@ from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.reservations import Reservations
 from copter_frontends.sia.shim import integer_assignment
 from copter_frontends.sia.time_sharing import TimeSharing, Turns
-from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, InvalidClusterError, Job, Plan
+from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job, Plan
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the placer need the rest
 
@@ -78,8 +90,8 @@ class SiaPolicy(LpPolicy):
     ) -> None:
         if mode not in ("full", "capped"):
             raise SettingsError(f"mode is {mode!r}, must be 'full' or 'capped'")
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
+        check_round_s(round_s)
+        require_gpus(cluster)
         super().__init__()
         self.round_s = round_s
         self.cluster = cluster.copy()
@@ -98,6 +110,7 @@ class SiaPolicy(LpPolicy):
         self.turns = Turns(time_sharing)
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
+        self._pinned_gpus: dict[str, int] = {}  # GPUs of pinned jobs by node
         self.edit_clock = EditClock()
 
     @property
@@ -126,7 +139,7 @@ class SiaPolicy(LpPolicy):
         with self.edit_clock:
             self.formulation.remove_job(job_id)
             self.held.pop(job_id, None)
-            self.pins.pop(job_id, None)
+            self._set_pin(job_id, None)
             self.reservations.remove(job_id)
             self.turns.remove(job_id)
 
@@ -168,22 +181,29 @@ class SiaPolicy(LpPolicy):
                 self.formulation.place(job_id, IDLE)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on exactly this allocation until unpinned with None."""
+        """Keep a job on exactly this allocation until unpinned with None.
+
+        InvalidClusterError or InvalidJobError if it is no configuration or its nodes are not there, CapacityInUseError
+        if pinned jobs use them.
+        """
         with self.edit_clock:
             if allocation is None:
                 self.reservations.unpin(job_id)
-                self.pins.pop(job_id, None)
+                self._set_pin(job_id, None)
                 return
             self.formulation.state(job_id)
+            self._check_pin(job_id, allocation)
             column = self.formulation.column_for(job_id, allocation)
             self.formulation.pin(job_id, column)
             self.formulation.place(job_id, column)
-            self.held[job_id] = self.pins[job_id] = allocation
+            self._set_pin(job_id, allocation)
+            self.held[job_id] = allocation
 
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: solve the LP, round it, place it on nodes."""
+        check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         self.reservations.fix()
@@ -217,3 +237,26 @@ class SiaPolicy(LpPolicy):
     def solve(self, deadline_s: float) -> RelaxedSolution:
         """Solve the round's LP; a subclass may solve it in another way."""
         return self.formulation.solve(deadline_s)
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _check_pin(self, job_id: str, allocation: Allocation) -> None:
+        """Refuse a pin to nodes that are not there, or whose GPUs other pins have."""
+        nodes, kind = self.cluster.nodes, self.cluster.type_of(allocation.gpu_type)
+        there = {node for node, _ in allocation.nodes if node in nodes and nodes[node].gpu_type == kind.name}
+        check_nodes(job_id, allocation, there)
+        own = dict(self.pins[job_id].nodes) if job_id in self.pins else {}
+        used = {node: self._pinned_gpus.get(node, 0) - own.get(node, 0) for node in there}
+        require_free(job_id, allocation, kind.gpus_per_node, used)
+
+    def _set_pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Write a pin down, or its end."""
+        before = self.pins.pop(job_id, None)
+        for node, gpus in before.nodes if before is not None else ():
+            self._pinned_gpus[node] -= gpus
+            if not self._pinned_gpus[node]:
+                del self._pinned_gpus[node]
+        if allocation is not None:
+            self.pins[job_id] = allocation
+            for node, gpus in allocation.nodes:
+                self._pinned_gpus[node] = self._pinned_gpus.get(node, 0) + gpus
