@@ -103,7 +103,8 @@ class HadarFormulation:
         there = int(self.capacity[may_run].sum())
         if job.id not in self.book.index and may_run.any() and gpus > there:
             raise InvalidJobError(
-                f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on"
+                f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on "
+                f"({', '.join(name for name, runs in zip(self.types, may_run.tolist(), strict=True) if runs)})"
             )
         self.book.add(job, gpus, work, rates)
 
