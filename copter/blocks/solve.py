@@ -25,11 +25,12 @@ SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """Values of the columns, (n,), and prices of the coupling rows, (m,), as minimised; iterations taken."""
+    """Values of the columns, (n,), and prices of the coupling rows, (m,), as minimised; iterations; whether a vertex."""
 
     x: Floats
     y: Floats
     iterations: int
+    vertex: bool = False
 
 
 def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex: bool) -> BlockAnswer | None:
