@@ -175,7 +175,7 @@ class Player:
         self.model.add_requests(names, costs, template=self.made[number], scale=scale, offset=0.1)
         for name, cost, factor in zip(names, costs, scale, strict=True):
             self.plain.requests[name] = self.note(rng, 1) | {
-                "cost": cost, "scale": float(factor), "offset": 0.1, "limit": 1.0, "lower": 0.0, "upper": 1.0,
+                "cost": cost, "scale": float(factor), "offset": 0.1, "limit": 1.0, "lower": 0.0, "upper": np.inf,
                 "integer": False, "template": number,
             }  # fmt: skip
 
@@ -259,7 +259,8 @@ class Player:
             note = self.plain.requests[name]
             if note["fixed"] is None:
                 least = max(float(np.broadcast_to(note["lower"], len(note["cost"])).sum()), 0.0)
-                note["limit"] = float(rng.choice([least + 0.5, least + 1.0, np.inf]))
+                most = np.inf if np.isfinite(note["upper"]).all() else least + 2.0  # so that there is an optimum
+                note["limit"] = float(rng.choice([least + 0.5, least + 1.0, most]))
                 self.model.update_limit(name, note["limit"])
 
     def bounds(self, rng: np.random.Generator) -> None:
