@@ -127,6 +127,11 @@ class Draft:
         self.alive = matrix.sizes_of(np.arange(matrix.n_slots, dtype=np.int32)) > 0
         integer = np.fromiter((slab is not None and slab.integer for slab in matrix.slabs), bool, len(matrix.slabs))
         self.whole = self.alive & integer[: matrix.n_slots]
+        if matrix.n_with_rows:
+            raise EditNotAllowedError(
+                "this shim knows limits, not private rows nor least sums: copter.solve_integer(model.to_linear_program()) "
+                "makes a whole point of any model"
+            )
         if bool(np.any(limit[self.whole] != 1.0)) or bool(np.isfinite(matrix.row_lower[:rows]).any()):
             raise EditNotAllowedError("this shim needs integer requests with limit 1, resources without lower bounds")
         self.column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)

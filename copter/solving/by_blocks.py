@@ -26,6 +26,7 @@ from copter.problem.values import OwnDuals, ranges
 from copter.proximal.iterate import Iterate
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.contradictions import impossible_row, of_one_request
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -96,16 +97,25 @@ class BlockSolve:
             answer = None
         if answer is not None:
             self.iterations = answer.iterations
-            point = self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)), self.sign)
+            point = self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
             if self.is_optimal(point):
                 return self.keep(point), Status.OPTIMAL, None
         if self.watch():
             status = Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
             return self.kept_point(), status, None
+        ray = impossible_row(self.program)
+        if ray is not None:
+            return self.kept_point(), Status.PRIMAL_INFEASIBLE, ray
+        return self.generic()
+
+    def generic(self) -> tuple[Point, Status, Floats | None]:
+        """(point, status, ray) by the generic interior-point method."""
         found = solve_interior(self.program, self.settings, self.watch)
         self.iterations += found.iterations
-        point = self.point(found.x, found.y, 1.0)
-        return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, found.ray
+        point, ray = self.point(found.x, self.sign * found.y), found.ray
+        if found.status is Status.PRIMAL_INFEASIBLE and ray is not None:
+            ray = of_one_request(self.program, ray, self.own_first)
+        return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
 
     @property
     def sign(self) -> float:
@@ -121,10 +131,17 @@ class BlockSolve:
         """Row slots of the resources, in the program's order."""
         return list(self.model.ledger.row_of.values())
 
-    def point(self, x: Floats, y: Floats, sign: float) -> Point:
-        """A judged point, within the bounds of its columns."""
-        x, y = np.clip(x, self.program.col_lower, self.program.col_upper), sign * y
-        return Point(x, y, check(self.program, x, y))
+    def point(self, x: Floats, y: Floats, like: Point | None = None) -> Point:
+        """A judged point from duals as minimised: columns within their bounds, no dual that no bound answers for.
+
+        One that is `like` another has been judged already.
+        """
+        lp = self.program
+        x = np.clip(x, lp.col_lower, lp.col_upper)
+        y = self.sign * np.where(np.isfinite(np.where(y > 0.0, lp.row_lower, lp.row_upper)), y, 0.0)
+        if like is not None and np.array_equal(x, like.x) and np.array_equal(y, like.y):
+            return like
+        return Point(x, y, check(lp, x, y))
 
     def is_optimal(self, point: Point) -> bool:
         """Whether the checker finds a point optimal."""
@@ -153,7 +170,7 @@ class BlockSolve:
         order = np.argsort(key)
         iterate.hold_own(matrix, key[order], self.sign * point.y[len(self.rows()) :][order])
         iterate.cold, iterate.version = False, self.model.version
-        kept = self.kept_point()
+        kept = self.kept_point(point)
         return kept if self.is_optimal(kept) else point
 
     def places(self) -> Keys:
@@ -162,7 +179,7 @@ class BlockSolve:
         place[self.slots] = self.first[:-1]
         return np.asarray(place[self.iterate.ws.slot_of_column] + self.iterate.ws.column)
 
-    def kept_point(self) -> Point:
+    def kept_point(self, like: Point | None = None) -> Point:
         """The iterate's point, as far as the program still has its columns and rows."""
         x, y = self.program.col_lower.copy(), np.zeros(self.program.shape[0])
         x[np.isneginf(x)] = 0.0
@@ -170,20 +187,16 @@ class BlockSolve:
         y[: len(self.rows())] = self.iterate.y[self.rows()]
         key = self.own_keys()
         y[len(self.rows()) :] = self.iterate.own_at(key)
-        return self.point(x, np.where(y > 0.0, self.supported(y, -1), self.supported(y, 1)), self.sign)
-
-    def supported(self, y: Floats, side: int) -> Floats:
-        """Duals of the minimisation with those left out that no bound on this side answers for."""
-        bound = self.program.row_lower if side < 0 else self.program.row_upper
-        return np.where(np.isfinite(bound), y, 0.0)
+        return self.point(x, y, like)
 
     # The end ------------------------------------------------------------------------------------------------------
 
     def solution(self, point: Point, status: Status, ray: Floats | None, restart_reason: str | None) -> Solution:
         """The solution, as one of the model."""
         ledger, judged = self.model.ledger, point.judged
-        away = np.flatnonzero(point.x != np.where(np.isfinite(self.program.col_lower), self.program.col_lower, 0.0))
-        away = np.union1d(away, self.places())
+        off = point.x != self.program.col_lower
+        off[self.places()] = True
+        away = np.flatnonzero(off)
         group = np.searchsorted(self.first, away, side="right") - 1
         key = (self.slots[group].astype(np.int64) << 32) | (away - self.first[group])
         order = np.argsort(key)
