@@ -23,6 +23,7 @@ from copter.errors import (
     UnknownHandleError,
 )
 from copter.model.model import Model
+from copter.model.private_rows import PrivateRows
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Solution, Status
@@ -60,6 +61,7 @@ __all__ = [
     "InvalidDataError",
     "LinearProgram",
     "Model",
+    "PrivateRows",
     "Residuals",
     "Session",
     "Settings",

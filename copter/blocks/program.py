@@ -66,21 +66,28 @@ class BlockProgram:
         )
 
     def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
-        """The program with coupling rows and costs of size one: (program, scale of the rows, scale of the costs).
+        """The program with rows and costs of size one: (program, scale of all rows, scale of the costs).
 
         Scales are powers of two, so that nothing is rounded. Prices of the scaled program are those of this one divided
         by the row's scale and by the scale of the costs.
         """
-        largest = np.zeros(self.n_rows)
+        rows, n = len(self.lower) - self.n_columns, self.n_columns
+        largest = np.zeros(rows)
         np.maximum.at(largest, self.row, np.abs(self.value))
+        own = np.zeros(0, dtype=np.int64)
+        if (self.own_value != 1.0).any():
+            blocks = np.repeat(self.n_rows + self.private_start[:-1], np.diff(self.column_start))
+            own = np.repeat(blocks, np.diff(self.own_start)[: len(blocks)]) + self.own_row
+            np.maximum.at(largest, own, np.abs(self.own_value))
         scale = np.exp2(-np.round(np.log2(np.where(largest > 0.0, largest, 1.0))))
         size = float(np.abs(self.cost).max(initial=0.0))
         factor = float(np.exp2(-np.round(np.log2(size)))) if size > 0.0 else 1.0
         every = np.ones(len(self.lower))
-        every[self.n_columns : self.n_columns + self.n_rows] = scale
+        every[n:] = scale
         scaled = replace(
             self,
             value=self.value * scale[self.row],
+            own_value=self.own_value * scale[own] if len(own) else self.own_value,
             cost=self.cost * factor,
             lower=self.lower * every,
             upper=self.upper * every,
@@ -95,7 +102,7 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
     ----------
     matrix : BlockMatrix
     slots : ndarray (requests,) int32
-        Slots of the requests, ascending. A request's finite limit is its private row.
+        Slots of the requests, in any order. A request's sum, if it has a limit or a least, is its first private row.
     """
     counts = matrix.sizes_of(slots)
     column_start = sums_before(counts)
@@ -106,24 +113,22 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
     cost, lower, upper = np.empty(n), np.empty(n), np.empty(n)
     row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
     matrix.gather(slots, column_start, column, limit, cost, lower, upper, start, row, value)
-    limited = np.isfinite(limit)
-    of_limited = np.repeat(limited, counts)
+    private_start, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
     least = np.minimum.reduceat(lower, column_start[:-1]) if n else np.zeros(0)
     implied = (upper >= np.repeat(limit, counts)) & np.repeat(least >= 0.0, counts) & (upper > lower)
-    private = int(limited.sum())
     return BlockProgram(
         n_rows=m,
         column_start=column_start,
-        private_start=sums_before(limited),
+        private_start=private_start,
         start=start,
         row=row,
         value=value,
-        own_start=sums_before(of_limited),
-        own_row=np.zeros(int(of_limited.sum()), dtype=np.int32),
-        own_value=np.ones(int(of_limited.sum())),
+        own_start=own_start,
+        own_row=own_row,
+        own_value=own_value,
         cost=cost,
-        lower=np.concatenate((lower, matrix.row_lower[:m], np.full(private, -np.inf))),
-        upper=np.concatenate((np.where(implied, np.inf, upper), matrix.row_upper[:m], limit[limited])),
+        lower=np.concatenate((lower, matrix.row_lower[:m], own_lower)),
+        upper=np.concatenate((np.where(implied, np.inf, upper), matrix.row_upper[:m], own_upper)),
     )
 
 

@@ -25,11 +25,21 @@ SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """Values of the columns, (n,), and prices of the coupling rows, (m,), as minimised; iterations; whether a vertex."""
+    """One optimum, as minimised.
+
+    Attributes
+    ----------
+    x : ndarray (columns,)
+    y, private : ndarray (coupling rows,), (private rows,)
+        Prices.
+    iterations : int
+    vertex : bool
+    """
 
     x: Floats
     y: Floats
     iterations: int
+    private: Floats
     vertex: bool = False
 
 
@@ -68,7 +78,8 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
                 corner = onto_face(second, face_of(second))
                 x = corner if within(method, corner, prices, ENOUGH * tolerance) else x
     n, m = program.n_columns, program.n_rows
-    return BlockAnswer(snapped(scaled, x[:n]), prices[:m] * scale / factor, iterations)
+    prices *= scale / factor
+    return BlockAnswer(snapped(scaled, x[:n]), prices[:m], iterations, prices[m:])
 
 
 def on_the_face(method: BlockMethod, face: Face, prices: Floats, tolerance: float) -> Floats | None:

@@ -69,6 +69,8 @@ class HighsMirror:
 
     def update(self) -> float:
         """Hand all edits since the last call over; return the seconds that HiGHS's own calls took."""
+        if self.model.ledger.matrix.n_with_rows:
+            raise CopterError("a mirror knows limits only: pass model.to_linear_program() of requests with own rows")
         if self._empty:
             self._sizes = {r: len(self.model.cost(r)) for r in self.model.requests}
             self._added_at = {r: self.model.ledger.added_at[r] for r in self.model.requests}

@@ -1,6 +1,9 @@
 """How a block (a request's columns) lies in memory; shared by the matrix and the kernels."""
 
 
+from libc.math cimport INFINITY
+
+
 cdef struct Pattern:
     # Usage of the columns of a template, by column: rows and coefficients of column j are those between
     # column_start[j] and column_start[j + 1]. Segments are runs of columns priced together (at most MAX_SEGMENTS).
@@ -12,6 +15,10 @@ cdef struct Pattern:
     const double* coefficient
     const int* segment_start
     double* priced_usage     # sum_k a_kj y_k of every column at the prices of the running pass
+    int n_private            # private rows of every block that uses the pattern, and their entries by column
+    const int* own_start
+    const int* own_row
+    const double* own_value
     double priced_size       # largest (entries + 4) * sum_k |a_kj y_k| of a column: rounding, in half ulps
 
 
@@ -26,6 +33,7 @@ cdef struct Block:
     double scale
     double offset
     double limit             # sum of the block's columns <= limit
+    double least             # sum of the block's columns >= least; -inf for none
     double upper             # of every column, unless upper_each is given
     double single_cost
     Pattern* pattern
@@ -34,6 +42,8 @@ cdef struct Block:
     const double* exception_cost
     const double* lower_each  # NULL: zero
     const double* upper_each  # NULL: upper
+    double* private_lower    # bounds of the private rows, as many as the pattern says; NULL for none
+    double* private_upper
 
 
 cdef enum:
@@ -43,6 +53,11 @@ cdef enum:
 cdef inline double base_cost(const Block* block, int column) noexcept nogil:
     """Stored cost of a column, before scale and offset."""
     return (<const float*>block.cost)[column] if block.single_precision else (<const double*>block.cost)[column]
+
+
+cdef inline bint has_rows(const Block* block) noexcept nogil:
+    """Whether a block has rows of its own other than a plain limit: private rows, or a least sum."""
+    return block.n_columns > 0 and (block.least > -INFINITY or block.pattern.n_private > 0)
 
 
 cdef inline int exception_at(const Block* block, int e) noexcept nogil:

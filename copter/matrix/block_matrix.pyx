@@ -5,6 +5,7 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, fabs
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from copter.kernels.layout cimport MAX_SEGMENTS, Block, Pattern, base_cost, exception_at, exception_cost_at
@@ -22,6 +23,17 @@ cdef inline double now_s() noexcept nogil:
     cdef timespec moment
     clock_gettime(CLOCK_MONOTONIC, &moment)
     return moment.tv_sec + 1e-9 * moment.tv_nsec
+
+
+cdef inline bint is_summed(const Block* block) noexcept nogil:
+    """Whether the sum of a block's columns is a row: it has a limit or a least."""
+    return block.limit < INFINITY or block.least > -INFINITY
+
+
+cdef inline bint is_capped(const Block* block) noexcept nogil:
+    """Whether columns that have no upper bound of their own have the limit as one."""
+    return (block.lower_each == NULL and block.upper_each == NULL and block.upper == INFINITY
+            and block.limit < INFINITY)
 
 
 cdef class BlockMatrix(ListOfLists):
@@ -55,9 +67,14 @@ cdef class BlockMatrix(ListOfLists):
         return block.scale * base_cost(block, column) + block.offset
 
     def bounds_of(self, int slot):
-        """(lower, upper) of a slab's columns, (n,) float64 each, new arrays; a fixed slab's are equal."""
+        """(lower, upper) of a slab's columns, (n,) float64 each, new arrays; a fixed slab's are equal.
+
+        Columns without an upper bound have the limit, where it is one.
+        """
         cdef Block* block = self.block_at(slot)
         lower, upper = self.free_bounds_of(slot)
+        if is_capped(block):
+            upper[:] = block.limit
         if block.fixed >= 0:
             value = min(upper[block.fixed], block.limit)
             upper[:] = lower
@@ -244,6 +261,166 @@ cdef class BlockMatrix(ListOfLists):
                         entries += 1
                     entry_start[e + 1] = entries
 
+    # Slabs side by side -------------------------------------------------------------------------------------------
+
+    def starts_of(self, const int[::1] slots):
+        """First column of each slab where these are put side by side, and where the last one ends, (n + 1,) int64."""
+        cdef Py_ssize_t i
+        start = np.zeros(slots.shape[0] + 1, dtype=np.int64)
+        cdef long long[::1] view = start
+        for i in range(slots.shape[0]):
+            view[i + 1] = view[i] + self.block_at(slots[i]).n_columns
+        return start
+
+    def flat_lower(self, const int[::1] slots, long long n):
+        """Lower bounds of the columns of slabs side by side, n in all, as they are when none is fixed."""
+        cdef Py_ssize_t i
+        cdef int j
+        cdef long long at = 0
+        cdef Block* block
+        lower = np.zeros(n)
+        cdef double[::1] view = lower
+        for i in range(slots.shape[0]):
+            block = self.block_at(slots[i])
+            if block.lower_each != NULL:
+                for j in range(block.n_columns):
+                    view[at + j] = block.lower_each[j]
+            at += block.n_columns
+        return lower
+
+    def flat_columns(self, const int[::1] slots, long long n):
+        """(cost, lower, upper) of the columns of slabs side by side, n in all, with the bounds of :meth:`bounds_of`."""
+        cdef Py_ssize_t i
+        cdef int j, e
+        cdef long long at = 0
+        cdef double value
+        cdef Block* block
+        cost, lower, upper = np.empty(n), np.empty(n), np.empty(n)
+        cdef double[::1] costs = cost, low = lower, high = upper
+        for i in range(slots.shape[0]):
+            block = self.block_at(slots[i])
+            for j in range(block.n_columns):
+                costs[at + j] = block.scale * base_cost(block, j) + block.offset
+                low[at + j] = block.lower_each[j] if block.lower_each != NULL else 0.0
+                high[at + j] = block.upper_each[j] if block.upper_each != NULL else block.upper
+                if is_capped(block):
+                    high[at + j] = block.limit
+            for e in range(block.n_exceptions):
+                costs[at + exception_at(block, e)] = exception_cost_at(block, e)
+            if block.fixed >= 0:
+                value = min(high[at + block.fixed], block.limit)
+                for j in range(block.n_columns):
+                    high[at + j] = low[at + j]
+                low[at + block.fixed] = high[at + block.fixed] = value
+            at += block.n_columns
+        return cost, lower, upper
+
+    def flat_entries(self, const int[::1] slots, long long n):
+        """(column starts int64, row slots, coefficients) of the columns of slabs side by side, n in all."""
+        cdef Py_ssize_t i
+        cdef int j
+        cdef long long at = 0, entries = 0, count
+        cdef Pattern* pattern
+        start = np.zeros(n + 1, dtype=np.int64)
+        cdef long long[::1] starts = start
+        for i in range(slots.shape[0]):
+            pattern = self.block_at(slots[i]).pattern
+            for j in range(pattern.n_columns):
+                starts[at + j + 1] = entries + pattern.column_start[j + 1]
+            entries += pattern.column_start[pattern.n_columns]
+            at += pattern.n_columns
+        row, coefficient = np.empty(entries, dtype=np.int32), np.empty(entries)
+        cdef int[::1] rows = row
+        cdef double[::1] values = coefficient
+        at = 0
+        for i in range(slots.shape[0]):
+            pattern = self.blocks[slots[i]].pattern
+            count = pattern.column_start[pattern.n_columns]
+            if count:
+                memcpy(&rows[at], pattern.row, count * sizeof(int))
+                memcpy(&values[at], pattern.coefficient, count * sizeof(double))
+            at += count
+        return start, row, coefficient
+
+    def flat_reduced_costs(self, const int[::1] slots, long long n, const double[::1] y, bint costs=True):
+        """cost - A'y of the columns of slabs side by side, n in all, at row prices y (n_rows,); -A'y without costs."""
+        cdef Py_ssize_t i
+        cdef int j, k
+        cdef long long at = 0
+        cdef double used
+        cdef Block* block
+        cdef Pattern* pattern
+        cost = self.flat_columns(slots, n)[0] if costs else np.zeros(n)
+        cdef double[::1] view = cost
+        if len(y) < self.n_rows:
+            raise ValueError(f"{len(y)} prices for {self.n_rows} rows")
+        for i in range(slots.shape[0]):
+            pattern = self.blocks[slots[i]].pattern
+            for j in range(pattern.n_columns):
+                used = 0.0
+                for k in range(pattern.column_start[j], pattern.column_start[j + 1]):
+                    used += pattern.coefficient[k] * y[pattern.row[k]]
+                view[at + j] -= used
+            at += pattern.n_columns
+        return cost
+
+    def own_rows(self, const int[::1] slots, long long n):
+        """Rows that are of one slab only, of slabs side by side with n columns: limits and least sums, private rows.
+
+        A slab with a finite limit or least has its sum as its first row; its private rows follow.
+
+        Returns
+        -------
+        first : ndarray (slabs + 1,) int32
+            First row of each slab.
+        start, row, value : CSC arrays
+            Entries by column, int32; rows are counted within the slab.
+        lower, upper : ndarray (rows,)
+        """
+        cdef Py_ssize_t i
+        cdef int j, k, rows = 0
+        cdef bint summed
+        cdef long long at = 0, entries = 0
+        cdef Block* block
+        cdef Pattern* pattern
+        first = np.zeros(slots.shape[0] + 1, dtype=np.int32)
+        start = np.zeros(n + 1, dtype=np.int32)
+        cdef int[::1] first_view = first, starts = start
+        for i in range(slots.shape[0]):
+            block = self.block_at(slots[i])
+            pattern = block.pattern
+            rows += is_summed(block) + pattern.n_private
+            entries += block.n_columns * is_summed(block) + (pattern.own_start[block.n_columns] if pattern.n_private
+                                                             else 0)
+            first_view[i + 1] = rows
+        if entries >= 1 << 31:
+            raise MemoryError(f"the requests' own rows have {entries} entries: there may be 2^31 - 1")
+        row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
+        lower, upper = np.empty(rows), np.empty(rows)
+        cdef int[::1] row_view = row
+        cdef double[::1] values = value, low = lower, high = upper
+        entries = 0
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            pattern = block.pattern
+            summed = is_summed(block)
+            if summed:
+                low[first_view[i]], high[first_view[i]] = block.least, block.limit
+            for k in range(pattern.n_private):
+                low[first_view[i] + summed + k] = block.private_lower[k]
+                high[first_view[i] + summed + k] = block.private_upper[k]
+            for j in range(block.n_columns):
+                if summed:
+                    row_view[entries], values[entries] = 0, 1.0
+                    entries += 1
+                if pattern.n_private:
+                    for k in range(pattern.own_start[j], pattern.own_start[j + 1]):
+                        row_view[entries], values[entries] = pattern.own_row[k] + summed, pattern.own_value[k]
+                        entries += 1
+                starts[at + j + 1] = <int>entries
+            at += block.n_columns
+        return first, start, row, value, lower, upper
+
     def required_columns(self):
         """(slot, column) int32 arrays of the columns that a working set must hold: resident slabs', fixed ones."""
         cdef int slot, j
@@ -276,6 +453,22 @@ cdef class BlockMatrix(ListOfLists):
             limit_view[slot] = self.blocks[slot].limit
             fixed_view[slot] = self.blocks[slot].fixed >= 0
         return limit, fixed.view(bool)
+
+    def fixed_usages(self):
+        """Units of every row that fixed slabs use, (n_rows,); the sums of :meth:`fixed_usage`."""
+        cdef int slot, k
+        cdef Block* block
+        cdef Pattern* pattern
+        cdef double value
+        used = np.zeros(self.n_rows)
+        cdef double[::1] view = used
+        for slot in sorted(self.fixed_slots):
+            block = &self.blocks[slot]
+            pattern = block.pattern
+            value = min(block.upper, block.limit)
+            for k in range(pattern.column_start[block.fixed], pattern.column_start[block.fixed + 1]):
+                view[pattern.row[k]] += value * pattern.coefficient[k]
+        return used
 
     def fixed_usage(self, int row):
         """Units of a row that fixed slabs use."""

@@ -12,7 +12,7 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from copter.kernels.layout cimport Block
+from copter.kernels.layout cimport Block, has_rows
 from copter.matrix.row_lists cimport RowLists
 from copter.matrix.template cimport Template, double_pointer, int_pointer
 
@@ -28,11 +28,29 @@ cdef const void* cost_pointer(object cost) except? NULL:
     return &wide[0]
 
 
+cdef inline bint is_simple(const Block* block) noexcept nogil:
+    """Whether the bounds of the columns are zero and one number that the limit is within."""
+    return (block.lower_each == NULL and block.upper_each == NULL and block.limit < INFINITY
+            and block.limit <= block.upper)
+
+
+cdef int require_table(Template template, table, Py_ssize_t place) except -1:
+    """ValueError unless a table has a row of bounds for the template's private rows at this place."""
+    cdef int rows = template.pattern.n_private
+    if table is None:
+        if rows:
+            raise ValueError(f"the template has {rows} private rows, of which no bounds are given")
+    elif rows == 0 or table.ndim != 2 or table.shape[1] != 2 * rows or not 0 <= place < table.shape[0]:
+        raise ValueError(f"private bounds have shape {table.shape}, the template has {rows} private rows")
+    return 0
+
+
 cdef class Slab:
     """One request's columns: the arrays that its block in the slot table points at.
 
     rounding: largest error that storing the costs (before scale) has made; zero for float64. integer: whether the
-    columns must be whole in an integer plan.
+    columns must be whole in an integer plan. private_bounds: the table whose row the block points at, lower bounds of
+    the private rows, then upper ones; slabs that were added together share it. Its entries change in place.
     """
 
     def __init__(self, Template template, int slot):
@@ -88,14 +106,16 @@ cdef class ListOfLists(RowLists):
         return &self.blocks[slot]
 
     def add_slab(self, Template template, cost, double limit, lower, upper, double scale=1.0, double offset=0.0,
-                 bint integer=False, double rounding=0.0):
+                 bint integer=False, double rounding=0.0, double least=-INFINITY, private_bounds=None,
+                 Py_ssize_t place=0):
         """Hang a slab into a free slot and return the slot.
 
         `cost` (n,), float64 or float32, is kept, not copied. `lower`, `upper`: a float for all columns or an array
-        (n,) that is kept.
+        (n,) that is kept. `private_bounds` (k, 2 * rows): a table of which row `place` is the slab's, kept.
         """
         cdef int slot
         slab = self.new_slab(template, cost, lower, upper, integer, rounding)
+        require_table(template, private_bounds, place)
         if self.free_slots:
             slot = self.free_slots.pop()
         else:
@@ -103,7 +123,8 @@ cdef class ListOfLists(RowLists):
             slot = self.n_slots
             self.n_slots += 1
             self.slabs.append(None)
-        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset)
+        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset, least)
+        self.hold_private(slot, private_bounds, place)
         self.generation[slot] += 1
         return slot
 
@@ -117,12 +138,14 @@ cdef class ListOfLists(RowLists):
             self.slabs.pop()
 
     def place_slab(self, int slot, Template template, cost, double limit, lower, upper, double scale, double offset,
-                   bint integer, double rounding):
+                   bint integer, double rounding, double least=-INFINITY, private_bounds=None, Py_ssize_t place=0):
         """Hang a slab into an empty slot of a table that :meth:`restore_slots` has laid out."""
         if not 0 <= slot < self.n_slots or self.slabs[slot] is not None:
             raise ValueError(f"slot {slot} is not empty")
         slab = self.new_slab(template, cost, lower, upper, integer, rounding)
-        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset)
+        require_table(template, private_bounds, place)
+        self.hang(slot, slab, limit, upper if np.isscalar(upper) else INFINITY, scale, offset, least)
+        self.hold_private(slot, private_bounds, place)
 
     def new_slab(self, Template template, cost, lower, upper, bint integer, double rounding):
         """A slab that holds these arrays; ValueError if their lengths are not the template's."""
@@ -140,7 +163,7 @@ cdef class ListOfLists(RowLists):
         slab.integer, slab.rounding = integer, rounding
         return slab
 
-    cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset):
+    cdef void hang(self, int slot, Slab slab, double limit, double upper, double scale, double offset, double least):
         """Fill a slot's block."""
         cdef Block* block = &self.blocks[slot]
         slab.slot = slot
@@ -148,7 +171,7 @@ cdef class ListOfLists(RowLists):
         memset(block, 0, sizeof(Block))
         block.n_columns = slab.template.pattern.n_columns
         block.fixed = -1
-        block.scale, block.offset, block.limit, block.upper = scale, offset, limit, upper
+        block.scale, block.offset, block.limit, block.upper, block.least = scale, offset, limit, upper, least
         block.pattern = &slab.template.pattern
         block.single_precision = slab.cost.dtype == np.float32
         block.cost = cost_pointer(slab.cost)
@@ -157,11 +180,22 @@ cdef class ListOfLists(RowLists):
         self.note_residence(block, slab)
         slab.template.pattern.n_users += 1
         self.n_columns += block.n_columns
+        self.n_with_rows += has_rows(block)
+
+    cdef void hold_private(self, int slot, private_bounds, Py_ssize_t place) except *:
+        """Point a block without private bounds at a row of a table of them; :func:`require_table` has checked it."""
+        cdef Block* block = &self.blocks[slot]
+        cdef Slab slab = self.slabs[slot]
+        cdef double[:, ::1] table
+        slab.private_bounds = private_bounds
+        if private_bounds is not None:
+            table = private_bounds
+            block.private_lower = &table[place, 0]
+            block.private_upper = &table[place, block.pattern.n_private]
 
     cdef void note_residence(self, Block* block, Slab slab):
-        """All columns are in the working set at all times unless the bounds are 0 and one that the limit is within."""
-        block.resident = not (slab.lower_each is None and slab.upper_each is None and block.limit < INFINITY
-                              and block.limit <= block.upper)
+        """All columns are in the working set at all times unless :meth:`is_simple`; the sum may have a least too."""
+        block.resident = not is_simple(block) or has_rows(block)
 
     def remove_slab(self, int slot):
         """Empty a slot: pointers only, whatever the size of the model."""
@@ -169,6 +203,7 @@ cdef class ListOfLists(RowLists):
         cdef Slab slab = self.slabs[slot]
         slab.template.pattern.n_users -= 1
         self.n_columns -= block.n_columns
+        self.n_with_rows -= has_rows(block)
         memset(block, 0, sizeof(Block))
         block.fixed = -1
         self.fixed_slots.pop(slot, None)
@@ -184,8 +219,13 @@ cdef class ListOfLists(RowLists):
         slab = self.slabs[slot]
         saved.slot, saved.slab, saved.generation = slot, slab, self.generation[slot]
         saved.held = (slab.template, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column,
-                      slab.exception_cost, slab.rounding, slab.integer)
+                      slab.exception_cost, slab.rounding, slab.integer, slab.private_bounds)
         return saved
+
+    def save_slabs(self, const int[::1] slots):
+        """:meth:`save_slab` of many."""
+        cdef Py_ssize_t i
+        return [self.save_slab(slots[i]) for i in range(slots.shape[0])]
 
     def restore_slab(self, SavedSlab saved):
         """Take back the edits of a slab, or its removal, since :meth:`save_slab`; later edits are taken back first."""
@@ -197,11 +237,13 @@ cdef class ListOfLists(RowLists):
             self.n_columns += saved.block.n_columns
         else:
             slab.template.pattern.n_users -= 1
+            self.n_with_rows -= has_rows(&self.blocks[saved.slot])
         slab.template = template
         (_, slab.cost, slab.lower_each, slab.upper_each, slab.exception_column, slab.exception_cost, slab.rounding,
-         slab.integer) = saved.held
+         slab.integer, slab.private_bounds) = saved.held
         template.pattern.n_users += 1
         self.blocks[saved.slot] = saved.block
+        self.n_with_rows += has_rows(&self.blocks[saved.slot])
         self.generation[saved.slot] = saved.generation
         if saved.block.fixed >= 0:
             self.fixed_slots[saved.slot] = None
@@ -220,8 +262,12 @@ cdef class ListOfLists(RowLists):
     def restore_blocks(self, const int[::1] slots, const unsigned char[:, ::1] blocks):
         """Take back an edit of many blocks."""
         cdef Py_ssize_t i
+        cdef Block* block
         for i in range(slots.shape[0]):
-            memcpy(self.block_at(slots[i]), &blocks[i, 0], sizeof(Block))
+            block = self.block_at(slots[i])
+            self.n_with_rows -= has_rows(block)
+            memcpy(block, &blocks[i, 0], sizeof(Block))
+            self.n_with_rows += has_rows(block)
 
     # Edits of a slab ----------------------------------------------------------------------------------------------
 
@@ -238,24 +284,26 @@ cdef class ListOfLists(RowLists):
         self.set_exceptions(slot, None, None)
 
     def set_costs(self, const int[::1] slots, costs, double scale, double offset):
-        """:meth:`set_cost` with the rows of a matrix, float64, which the slabs share."""
-        cdef Py_ssize_t i, n = costs.shape[1]
-        cdef const double[:, ::1] table = costs
+        """:meth:`set_cost` with one float64 array for all, slab by slab (or a matrix with a row for each)."""
+        cdef Py_ssize_t i, at = 0
+        flat = costs.reshape(-1)
+        cdef const double[::1] values = flat
         cdef Block* block
         cdef Slab slab
-        if costs.shape[0] != slots.shape[0]:
-            raise ValueError(f"{costs.shape[0]} rows of costs for {slots.shape[0]} slots")
         for i in range(slots.shape[0]):
-            if self.block_at(slots[i]).n_columns != n:
-                raise ValueError(f"{n} costs for slot {slots[i]} with {self.block_at(slots[i]).n_columns} columns")
+            at += self.block_at(slots[i]).n_columns
+        if at != values.shape[0]:
+            raise ValueError(f"{values.shape[0]} costs for {at} columns")
+        at = 0
         for i in range(slots.shape[0]):
             block, slab = self.block_at(slots[i]), self.slabs[slots[i]]
-            slab.cost, slab.rounding = costs[i], 0.0
+            slab.cost, slab.rounding = flat[at:at + block.n_columns], 0.0
             slab.exception_column = slab.exception_cost = None
             block.single_precision = False
-            block.cost = &table[i, 0]
+            block.cost = &values[at]
             block.scale, block.offset, block.n_exceptions = scale, offset, 0
             block.exception_column, block.exception_cost = NULL, NULL
+            at += block.n_columns
 
     def set_scale(self, int slot, double scale, double offset):
         """Change scale and offset of a slab's costs: O(1)."""
@@ -307,20 +355,52 @@ cdef class ListOfLists(RowLists):
         cdef Slab slab = self.slabs[slot]
         if template.pattern.n_columns != block.n_columns:
             raise ValueError(f"the template has {template.n_columns} columns, the slab {block.n_columns}")
+        if template.pattern.n_private != block.pattern.n_private:
+            raise ValueError(f"the template has {template.n_private} private rows, not {block.pattern.n_private}")
         slab.template.pattern.n_users -= 1
         slab.template = template
         template.pattern.n_users += 1
         block.pattern = &template.pattern
 
-    def set_limits(self, int slot, double limit, lower, upper):
-        """Change the limit and the bounds of a slab: a float for all columns or an array (n,) that is kept."""
+    def set_limits(self, int slot, double limit, lower, upper, double least=-INFINITY):
+        """Change limit, least sum and bounds of a slab: a float for all columns or an array (n,) that is kept."""
         cdef Block* block = self.block_at(slot)
         cdef Slab slab = self.slabs[slot]
         other = self.new_slab(slab.template, slab.cost, lower, upper, slab.integer, slab.rounding)
         slab.lower_each, slab.upper_each = other.lower_each, other.upper_each
         block.lower_each, block.upper_each = double_pointer(slab.lower_each), double_pointer(slab.upper_each)
-        block.limit, block.upper = limit, upper if np.isscalar(upper) else INFINITY
+        self.n_with_rows -= has_rows(block)
+        block.limit, block.upper, block.least = limit, upper if np.isscalar(upper) else INFINITY, least
+        self.n_with_rows += has_rows(block)
         self.note_residence(block, slab)
+
+    def set_sums(self, const int[::1] slots, const double[::1] limit, const double[::1] least):
+        """Change limits and least sums of many slabs."""
+        cdef Py_ssize_t i
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            self.block_at(slots[i])
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            self.n_with_rows -= has_rows(block)
+            block.limit, block.least = limit[i], least[i]
+            self.n_with_rows += has_rows(block)
+            block.resident = not is_simple(block) or has_rows(block)
+
+    def set_private_bounds(self, const int[::1] slots, const double[::1] lower, const double[::1] upper):
+        """Change the bounds of the private rows of many slabs, all of each, in place; slab by slab in the arrays."""
+        cdef Py_ssize_t i, k, at = 0
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            at += self.block_at(slots[i]).pattern.n_private
+        if lower.shape[0] != at or upper.shape[0] != at:
+            raise ValueError(f"{lower.shape[0]} and {upper.shape[0]} bounds for {at} private rows")
+        at = 0
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            for k in range(block.pattern.n_private):
+                block.private_lower[k], block.private_upper[k] = lower[at], upper[at]
+                at += 1
 
     def set_integer(self, int slot, bint integer):
         """Change whether a slab's columns must be whole in an integer plan."""
@@ -339,6 +419,10 @@ cdef class ListOfLists(RowLists):
         """Largest sum of a slab's columns."""
         return self.block_at(slot).limit
 
+    def least_of(self, int slot):
+        """Least sum of a slab's columns, -inf for none."""
+        return self.block_at(slot).least
+
     def upper_of(self, int slot):
         """Upper bound of every column, inf where they have their own."""
         return self.block_at(slot).upper
@@ -350,6 +434,72 @@ cdef class ListOfLists(RowLists):
     def is_resident(self, int slot):
         """Whether all columns of a slab are in the working set at all times."""
         return self.block_at(slot).resident == 1
+
+    def is_fixable(self, int slot):
+        """Whether one column can be held at its upper bound (or the limit), the others at zero."""
+        cdef Block* block = self.block_at(slot)
+        return is_simple(block) and block.pattern.n_private == 0
+
+    def sums_of(self, const int[::1] slots):
+        """(limit, least) of the sums of many slabs, (n,) float64 each."""
+        cdef Py_ssize_t i
+        limit, least = np.empty(slots.shape[0]), np.empty(slots.shape[0])
+        cdef double[::1] limit_view = limit, least_view = least
+        for i in range(slots.shape[0]):
+            limit_view[i], least_view[i] = self.blocks[slots[i]].limit, self.blocks[slots[i]].least
+        return limit, least
+
+    def contradiction(self, const int[::1] slots, const double[::1] limit):
+        """(place, sum of lower bounds, whether it is fixed) of the first slab that a limit does not fit; -1 for none.
+
+        It does where it is no less than the lower bounds' sum, and where a fixed slab stays one that can be fixed.
+        """
+        cdef Py_ssize_t i
+        cdef Block* block
+        cdef Slab slab
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            if block.lower_each != NULL and limit[i] < INFINITY:
+                slab = self.slabs[slots[i]]
+                total = float(slab.lower_each.sum())
+                if not -INFINITY < total <= limit[i]:
+                    return i, total, False
+            if block.fixed >= 0 and not (limit[i] < INFINITY and limit[i] <= block.upper):
+                return i, 0.0, True
+        return -1, 0.0, False
+
+    def any_single_precision(self, const int[::1] slots):
+        """Whether the costs of any of these slabs are float32."""
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            if self.blocks[slots[i]].single_precision:
+                return True
+        return False
+
+    def private_sizes(self, const int[::1] slots):
+        """Number of private rows of each slab, (n,) int32."""
+        cdef Py_ssize_t i
+        sizes = np.empty(slots.shape[0], dtype=np.int32)
+        cdef int[::1] view = sizes
+        for i in range(slots.shape[0]):
+            view[i] = self.blocks[slots[i]].pattern.n_private
+        return sizes
+
+    def private_bounds_of(self, const int[::1] slots):
+        """(lower, upper) of the private rows of many slabs, slab by slab, new arrays."""
+        cdef Py_ssize_t i, k, at = 0
+        cdef Block* block
+        for i in range(slots.shape[0]):
+            at += self.block_at(slots[i]).pattern.n_private
+        lower, upper = np.empty(at), np.empty(at)
+        cdef double[::1] lower_view = lower, upper_view = upper
+        at = 0
+        for i in range(slots.shape[0]):
+            block = &self.blocks[slots[i]]
+            for k in range(block.pattern.n_private):
+                lower_view[at], upper_view[at] = block.private_lower[k], block.private_upper[k]
+                at += 1
+        return lower, upper
 
     # Laying out anew ----------------------------------------------------------------------------------------------
 

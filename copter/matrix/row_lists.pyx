@@ -60,6 +60,10 @@ cdef class RowLists:
         """Change the bounds of a row."""
         self.row_lower[slot], self.row_upper[slot] = lower, upper
 
+    def set_rows_bounds(self, rows, lower, upper):
+        """Change the bounds of many rows."""
+        self.row_lower[rows], self.row_upper[rows] = lower, upper
+
     def drop_row(self, int slot):
         """Take a row out, with its entries in the templates on its list; return what :meth:`restore_row` needs."""
         before = self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot]
@@ -124,13 +128,15 @@ cdef class RowLists:
         """Bring templates that were hung again back into the order they were added in."""
         self.templates = {template: None for template in sorted(self.templates, key=lambda each: each.serial)}
 
-    def update_template(self, Template template, column_start, row, coefficient):
+    def update_template(self, Template template, column_start, row, coefficient, private=None):
         """Replace a template's pattern and coefficients, for all its slabs; return the contents that it had."""
         before, rows = template.contents(), template.rows
         if len(column_start) - 1 != template.pattern.n_columns:
             raise ValueError(f"the template has {template.n_columns} columns, not {len(column_start) - 1}")
+        if template.pattern.n_users and (0 if private is None else len(private[3])) != template.pattern.n_private:
+            raise ValueError(f"the template is in use, with {template.n_private} private rows")
         self.require_rows(row)
-        template.replace(column_start, row, coefficient)
+        template.replace(column_start, row, coefficient, private)
         for slot in rows.tolist():
             del self.row_templates[slot][template]
         self.hang_template(template)

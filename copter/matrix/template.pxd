@@ -8,6 +8,7 @@ cdef class Template:
     cdef readonly object coefficient
     cdef readonly object segment_start
     cdef readonly object rows
+    cdef readonly object private
     cdef public long long serial
     cdef public bint shared
     cdef object priced_usage

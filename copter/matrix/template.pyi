@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.matrix.contents import Contents, Private
+
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
 
@@ -15,13 +17,23 @@ class Template:
     rows: _Ints
     serial: int
     shared: bool
+    private: Private | None
     def __init__(
-        self, column_start: ArrayLike, row: ArrayLike, coefficient: ArrayLike, shared: bool = True
+        self,
+        column_start: ArrayLike,
+        row: ArrayLike,
+        coefficient: ArrayLike,
+        shared: bool = True,
+        private: Private | None = None,
     ) -> None: ...
     @property
     def n_columns(self) -> int: ...
     @property
+    def n_private(self) -> int: ...
+    @property
     def users(self) -> int: ...
-    def replace(self, column_start: ArrayLike, row: ArrayLike, coefficient: ArrayLike) -> None: ...
-    def contents(self) -> tuple[_Ints, _Ints, _Floats]: ...
+    def replace(
+        self, column_start: ArrayLike, row: ArrayLike, coefficient: ArrayLike, private: Private | None = None
+    ) -> None: ...
+    def contents(self) -> Contents: ...
     def drop_row(self, slot: int) -> None: ...

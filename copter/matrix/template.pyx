@@ -91,32 +91,47 @@ cdef bint is_pattern(const int[::1] start, const int[::1] row, Py_ssize_t values
     return True
 
 
+def checked_private(private, n):
+    """Private rows with their arrays' types made sure of; ValueError unless they are those of n columns."""
+    own_start, own_row, own_value, lower, upper = private
+    start, rows = (np.ascontiguousarray(each, dtype=np.int32) for each in (own_start, own_row))
+    values, low, high = (np.ascontiguousarray(each, dtype=np.float64) for each in (own_value, lower, upper))
+    whole = is_pattern(start, rows, len(values)) and len(start) == n + 1 and low.shape == high.shape
+    if not whole or low.ndim != 1 or (len(rows) and rows.max() >= len(low)):
+        raise ValueError(f"private rows are not a sparse matrix of {n} columns with two bounds for every row")
+    return start, rows, values, low, high
+
+
 cdef class Template:
     """Usage of a request's columns (n of them), by column: CSC arrays over row slots, held read-only.
 
     rows: the distinct row slots, ascending. serial: number of the template in its matrix, never given twice.
-    shared: whether it was declared for many requests, or belongs to one.
+    shared: whether it was declared for many requests, or belongs to one. private: None, or (own_start, own_row,
+    own_value, lower, upper): the private rows' entries by column, rows ascending in a column, and the bounds of a
+    request that is given none of its own.
     """
 
-    def __init__(self, column_start, row, coefficient, bint shared=True):
+    def __init__(self, column_start, row, coefficient, bint shared=True, private=None):
         self.serial = -1
         self.shared = shared
         self.pattern.n_users = 0
-        self.replace(column_start, row, coefficient)
+        self.replace(column_start, row, coefficient, private)
 
-    def replace(self, column_start, row, coefficient):
-        """Take other arrays; ValueError unless they are a CSC matrix."""
+    def replace(self, column_start, row, coefficient, private=None):
+        """Take other arrays; ValueError unless they are CSC matrices of as many columns."""
         start = np.ascontiguousarray(column_start, dtype=np.int32)
         rows = np.ascontiguousarray(row, dtype=np.int32)
         values = np.ascontiguousarray(coefficient, dtype=np.float64)
         if not is_pattern(start, rows, len(values)):
             raise ValueError("column starts, rows and coefficients are not those of a sparse matrix by columns")
-        self.column_start, self.row, self.coefficient = start, rows, values
+        if private is not None:
+            private = checked_private(private, len(start) - 1)
+        self.column_start, self.row, self.coefficient, self.private = start, rows, values, private
         self.refresh()
 
     def contents(self):
-        """(column_start, row, coefficient), as they are: what :meth:`replace` takes."""
-        return self.column_start, self.row, self.coefficient
+        """(column_start, row, coefficient, private), as they are: what :meth:`replace` takes."""
+        return self.column_start, self.row, self.coefficient, self.private
 
     cdef void refresh(self):
         """Point the kernels at the arrays as they now are."""
@@ -132,11 +147,21 @@ cdef class Template:
         self.pattern.row = int_pointer(self.row)
         self.pattern.coefficient = double_pointer(self.coefficient)
         self.pattern.segment_start = int_pointer(self.segment_start)
+        own_start, own_row, own_value, lower, _ = self.private or (None, None, None, (), ())
+        self.pattern.n_private = <int>len(lower)
+        self.pattern.own_start = int_pointer(own_start)
+        self.pattern.own_row = int_pointer(own_row)
+        self.pattern.own_value = double_pointer(own_value)
 
     @property
     def n_columns(self):
         """Number of columns."""
         return self.pattern.n_columns
+
+    @property
+    def n_private(self):
+        """Number of private rows of every slab that uses this template."""
+        return self.pattern.n_private
 
     @property
     def users(self):
@@ -149,4 +174,4 @@ cdef class Template:
         owner = np.repeat(np.arange(len(counts)), counts)
         kept = self.row != slot
         start = np.concatenate(([0], np.cumsum(np.bincount(owner[kept], minlength=len(counts)))))
-        self.replace(start, self.row[kept], self.coefficient[kept])
+        self.replace(start, self.row[kept], self.coefficient[kept], self.private)

@@ -14,6 +14,7 @@ from copter.matrix.patterns import all_within
 from copter.problem.linear_program import NOT_REAL, as_floats, checked_vector, require_ordered
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 Costs = NDArray[np.float64] | NDArray[np.float32]
 Bound = Floats | float
 
@@ -45,7 +46,7 @@ def listed(what: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes)):
         raise InvalidDataError(f"{what} is {values!r}: give a list, even of one")
     try:
-        return list(values)
+        return values.tolist() if isinstance(values, np.ndarray) and values.ndim else list(values)
     except TypeError:
         raise InvalidDataError(f"{what} is {values!r}, must be a list") from None
 
@@ -58,10 +59,10 @@ def listed_for(requests: list[Hashable], what: str, values: Any) -> list[Any]:
     return result
 
 
-def different(requests: list[Hashable]) -> None:
+def different(ids: list[Hashable], what: str = "requests") -> None:
     """DuplicateHandleError unless no id is given twice."""
-    if len(set(requests)) != len(requests):
-        raise DuplicateHandleError("the requests of a batch must have different ids")
+    if len(set(ids)) != len(ids):
+        raise DuplicateHandleError(f"the {what} of a batch must have different ids")
 
 
 def flag(what: str, value: Any) -> bool:
@@ -146,12 +147,40 @@ def checked_limit(request: Hashable, limit: Any) -> float:
     return number
 
 
+def checked_least(request: Hashable, at_least: Any, limit: float) -> float:
+    """A least sum: a number up to the limit, -inf for none."""
+    try:
+        number = np.nan if isinstance(at_least, NOT_REAL) else float(at_least)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if not number < np.inf:
+        raise InvalidDataError(f"request {request!r}: at_least is {at_least!r}, must be a number (-inf for none)")
+    if number > limit:
+        raise InvalidDataError(f"request {request!r}: at_least is {number:g}, above the limit {limit:g}")
+    return number
+
+
+def checked_sums(requests: list[Hashable], limit: ArrayLike, least: ArrayLike) -> tuple[Floats, Floats]:
+    """Limits and least sums of many requests, (k,) each; the error is that of the first wrong one."""
+    k = len(requests)
+    limits, leasts = (
+        np.broadcast_to(as_floats(what, each), (k,)).copy() if np.ndim(each) == 0 else as_floats(what, each)
+        for what, each in (("limit", limit), ("at_least", least))
+    )
+    for what, array in (("limits", limits), ("at_least", leasts)):
+        if array.shape != (k,):
+            raise DimensionError(f"{what} has shape {array.shape}, must be ({k},): one for each request")
+    for at in np.flatnonzero(~(limits >= 0.0) | ~(leasts < np.inf) | (leasts > limits))[:1].tolist():
+        checked_least(requests[at], leasts[at], checked_limit(requests[at], limits[at]))
+    return limits, leasts
+
+
 def checked_bounds(request: Hashable, lower: ArrayLike, upper: ArrayLike, limit: float, n: int) -> tuple[Bound, Bound]:
     """Lower and upper bounds that some point within the limit satisfies; a float where all columns have the same."""
     if type(lower) is float and type(upper) is float and 0.0 <= lower <= upper and lower * n <= limit < np.inf:
         return lower, upper
     low = checked_vector(f"request {request!r}: lower", lower, n, 0.0, -1)
-    high = checked_vector(f"request {request!r}: upper", upper, n, 1.0, 1)
+    high = checked_vector(f"request {request!r}: upper", upper, n, np.inf, 1)
     require_ordered(f"request {request!r}, column", low, high)
     if np.isfinite(limit) and not np.isfinite(low).all():
         raise InvalidDataError(f"request {request!r}: a limit needs finite lower bounds; give limit=inf or bounds")

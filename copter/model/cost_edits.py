@@ -12,6 +12,8 @@ from copter.model.checks import (
     LARGEST_COST,
     USUAL_OFFSET,
     USUAL_SCALE,
+    Floats,
+    Ints,
     checked_column,
     finite,
     listed,
@@ -34,25 +36,39 @@ class CostEdits(Inventory):
         self.ledger.apply("cost", request, costs, scale, offset, rounding)
 
     def update_costs(self, requests: Sequence[Hashable], costs: ArrayLike | Sequence[ArrayLike]) -> None:
-        """Replace the objective coefficients of many requests, all or none; `costs` gives an array_like (n,) each."""
+        """Replace the objective coefficients of many requests, all or none.
+
+        Parameters
+        ----------
+        requests : sequence of ids (k,)
+        costs : sequence of k array_like (n,), or array (k, n), or one array with those of all, request by request
+            float64 arrays for requests whose costs are stored as float64 are taken in without a loop over them.
+        """
         ids = listed("requests", requests)
-        if self._is_table(ids, costs):
-            self.ledger.apply(
-                "costs", ids, np.array(costs, dtype=np.float64, order="C"), self.ledger.sign, self.ledger.sign * 0.0
-            )
+        table = self._side_by_side(ids, costs)
+        if table is not None:
+            self.ledger.apply("costs", ids, table, self.ledger.sign, self.ledger.sign * 0.0)
             return
         each = listed_for(ids, "costs", costs)
         with self.ledger.batch():
             for request, cost in zip(ids, each, strict=True):
                 self.update_cost(request, cost)
 
-    def _is_table(self, ids: list[Hashable], costs: object) -> bool:
-        """Whether costs are a finite matrix with a row for each of these requests, which all have as many columns."""
-        if not (type(costs) is np.ndarray and costs.dtype == np.float64 and costs.ndim == 2 and ids):
-            return False
-        sizes = self.ledger.matrix.sizes_of(self.ledger.slots(ids))
-        fits = costs.shape[0] == len(ids) and bool(np.all(sizes == costs.shape[1]))
-        return fits and self.cost_dtype == np.float64 and bool((np.abs(costs) <= LARGEST_COST).all())
+    def _side_by_side(self, ids: list[Hashable], costs: object) -> Floats | None:
+        """A copy of float64 costs of all these requests as one array or matrix; None for what has to be looked at."""
+        if not ids or self.cost_dtype != np.float64:
+            return None
+        slots = self.ledger.slots(ids)
+        sizes = self.ledger.matrix.sizes_of(slots)
+        if self.ledger.matrix.any_single_precision(slots):
+            return None
+        if type(costs) is np.ndarray and costs.dtype == np.float64:
+            matrix = costs.ndim == 2 and costs.shape[0] == len(ids) and bool(np.all(sizes == costs.shape[1]))
+            fits = matrix or costs.shape == (int(sizes.sum()),)
+            table = np.array(costs, order="C") if fits else None
+        else:
+            table = joined(costs, sizes)
+        return table if table is not None and bool((np.abs(table) <= LARGEST_COST).all()) else None
 
     def update_column_cost(self, request: Hashable, column: ArrayLike, cost: ArrayLike) -> None:
         """Give single columns objective coefficients of their own; the request's other columns keep theirs.
@@ -139,3 +155,12 @@ class CostEdits(Inventory):
         self.ledger.apply(
             "rescale", ids, self.ledger.sign * scales, self.ledger.sign * offsets, column, self.ledger.sign * single
         )
+
+
+def joined(costs: object, sizes: Ints) -> Floats | None:
+    """A list of float64 arrays of these sizes as one; None for anything else."""
+    if not isinstance(costs, (list, tuple)) or len(costs) != len(sizes):
+        return None
+    if any(type(each) is not np.ndarray or each.dtype != np.float64 or each.ndim != 1 for each in costs):
+        return None
+    return np.concatenate(costs) if np.array_equal([len(each) for each in costs], sizes) else None

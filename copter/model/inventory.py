@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import CopterError, DimensionError, DuplicateHandleError, UnknownHandleError
 from copter.matrix import Template
+from copter.matrix.contents import Private
 from copter.model.checks import Costs, checked_cost, finite, hashable, stored_cost
 from copter.model.ledger import Ledger
+from copter.model.private_rows import PrivateRows, rows_of
 from copter.model.usage import Pattern, Usage, pattern_of
 
 Floats = NDArray[np.float64]
@@ -78,6 +80,10 @@ class Inventory:
         """Units of a resource."""
         return float(self.ledger.matrix.row_upper[self.ledger.row(resource)])
 
+    def lower_count(self, resource: Hashable) -> float:
+        """Least sum of usage of a resource; -inf for none."""
+        return float(self.ledger.matrix.row_lower[self.ledger.row(resource)])
+
     def template_of(self, request: Hashable) -> Template | None:
         """Template that a request shares, or None where its usage is its own."""
         template = self._template_at(self.ledger.slot(request))
@@ -86,6 +92,19 @@ class Inventory:
     def limit(self, request: Hashable) -> float:
         """Largest sum of a request's columns."""
         return float(self.ledger.matrix.limit_of(self.ledger.slot(request)))
+
+    def at_least(self, request: Hashable) -> float:
+        """Least sum of a request's columns; -inf for none."""
+        return float(self.ledger.matrix.least_of(self.ledger.slot(request)))
+
+    def private_rows(self, request: Hashable) -> PrivateRows | None:
+        """A request's private rows, with a sparse matrix (rows, n) and new arrays; None where it has none."""
+        slot = self.ledger.slot(request)
+        template = self._template_at(slot)
+        if template.private is None:
+            return None
+        lower, upper = self.ledger.matrix.private_bounds_of(np.array([slot], dtype=np.int32))
+        return rows_of(template.private, template.n_columns, lower, upper)
 
     def bounds(self, request: Hashable) -> tuple[Floats, Floats]:
         """(lower, upper) of a request's columns, (n,) each, new arrays; whether it is fixed or not."""
@@ -131,6 +150,15 @@ class Inventory:
         if len(pattern[0]) - 1 != n:
             raise DimensionError(
                 f"{what} has {n} columns, the usage {len(pattern[0]) - 1}: to change their number, remove and add again"
+            )
+
+    @staticmethod
+    def _require_rows(what: str, private: Private | None, rows: int | None) -> None:
+        """DimensionError unless there are so many private rows; any number where it is None."""
+        given = 0 if private is None else len(private[3])
+        if rows is not None and given != rows:
+            raise DimensionError(
+                f"{what} has {rows} private rows, not {given}: to change their number, remove and add again"
             )
 
     def _signed(self, request: Hashable, scale: float, offset: float) -> tuple[float, float]:

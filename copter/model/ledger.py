@@ -21,8 +21,8 @@ from copter.errors import (
     UnknownHandleError,
 )
 from copter.matrix import BlockMatrix, SavedSlab, Template
+from copter.matrix.contents import Contents, Private
 from copter.model.checks import Bound, Costs, cost_type, finite, hashable
-from copter.model.usage import Pattern
 from copter.runtime.guard import Guard
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ class Ledger:
             "slabs know their slots": all(matrix.slabs[slot].slot == slot for slot in slots),
             "columns are counted": matrix.n_columns == sum(matrix.slabs[s].template.n_columns for s in slots),
             "bounds are ordered": bool(np.all(matrix.row_lower[rows] <= matrix.row_upper[rows])),
+            "requests with rows of their own are counted": matrix.n_with_rows
+            == sum(matrix.slabs[s].template.n_private > 0 or matrix.least_of(s) > -np.inf for s in slots),
         }
         broken = [what for what, true in holds.items() if not true]
         if broken:
@@ -214,6 +216,12 @@ class Ledger:
 
     def _op_rows(self, resources: list[Hashable], lower: Floats, upper: Floats) -> None:
         """The sums of usage of these resources lie between bounds; rows are made for those that are new."""
+        matrix, known = self.matrix, [self.row_of.get(resource, -1) for resource in resources]
+        if -1 not in known:
+            rows = np.array(known, dtype=np.intp)
+            self._note(matrix.set_rows_bounds, rows, matrix.row_lower[rows], matrix.row_upper[rows])
+            matrix.set_rows_bounds(rows, lower, upper)
+            return
         for resource, low, high in zip(resources, lower.tolist(), upper.tolist(), strict=True):
             self._set_row(resource, low, high)
 
@@ -243,14 +251,15 @@ class Ledger:
 
     # Operations: templates ------------------------------------------------------------------------------------------
 
-    def _op_add_template(self, start: Ints, row: Ints, coefficient: Floats) -> Template:
-        return self._hung((start, row, coefficient), shared=True)
+    def _op_add_template(self, start: Ints, row: Ints, coefficient: Floats, private: Private | None = None) -> Template:
+        return self._hung((start, row, coefficient, private), shared=True)
 
-    def _hung(self, pattern: Pattern, shared: bool) -> Template:
-        """A new template in the matrix."""
+    def _hung(self, contents: Contents, shared: bool) -> Template:
+        """A new template in the matrix; without private rows where the contents end before them."""
         matrix = self.matrix
         serial = matrix.next_serial
-        template = Template(*pattern, shared=shared)
+        start, row, coefficient, private = (*contents, None)[:4]
+        template = Template(start, row, coefficient, shared, private)
         self._keep_scales(template.rows)
         matrix.enlist(template)
         self._note(self._retract_template, template, serial)
@@ -267,10 +276,12 @@ class Ledger:
     def _restore_scales(self, rows: Ints, scales: Floats) -> None:
         self.matrix.row_scale[rows] = scales
 
-    def _op_update_template(self, which: Template | int, start: Ints, row: Ints, coefficient: Floats) -> None:
+    def _op_update_template(
+        self, which: Template | int, start: Ints, row: Ints, coefficient: Floats, private: Private | None = None
+    ) -> None:
         template = self._template(which)
         self._keep_scales(np.unique(np.concatenate((template.row, row))))
-        before = self.matrix.update_template(template, start, row, coefficient)
+        before = self.matrix.update_template(template, start, row, coefficient, private)
         self._note(self.matrix.update_template, template, *before)
 
     def _op_drop_template(self, which: Template | int) -> None:
@@ -292,7 +303,7 @@ class Ledger:
     def _op_add(
         self,
         request: Hashable,
-        source: Template | int | Pattern,
+        source: Template | int | Contents,
         cost: Costs,
         limit: float,
         lower: Bound,
@@ -301,9 +312,13 @@ class Ledger:
         offset: float,
         integer: bool,
         rounding: float,
+        least: float = -np.inf,
+        bounds: Floats | None = None,
     ) -> None:
+        """Add a request; `bounds` (1, 2 * rows) are those of its private rows, lower ones, then upper ones."""
         template = self._hung(source, shared=False) if isinstance(source, tuple) else self._template(source)
-        self._hang(request, self.version, template, cost, limit, lower, upper, scale, offset, integer, rounding)
+        rest = (limit, lower, upper, scale, offset, integer, rounding, least)
+        self._hang(request, self.version, template, cost, *rest, None if bounds is None else bounds.copy(), 0)
 
     def _op_add_many(
         self,
@@ -313,13 +328,21 @@ class Ledger:
         lower: Bound,
         upper: Bound,
         each: tuple[list[float], list[float], list[float], list[bool], list[float]],
+        leasts: list[float] | None = None,
+        bounds: Floats | None = None,
     ) -> None:
-        """Add requests of one template; `each` gives limits, scales, offsets, whether integer, rounding."""
+        """Add requests of one template; `each` gives limits, scales, offsets, whether integer, rounding.
+
+        `bounds` (k, 2 * rows): of each request's private rows, lower ones, then upper ones.
+        """
         template, first = self._template(which), self.version
+        least = [-np.inf] * len(requests) if leasts is None else leasts
+        table = None if bounds is None else bounds.copy()
         for at, (request, cost, limit, scale, offset, integer, rounding) in enumerate(
             zip(requests, costs, *each, strict=True)
         ):
-            self._hang(request, first + at, template, cost, limit, lower, upper, scale, offset, integer, rounding)
+            rest = (limit, lower, upper, scale, offset, integer, rounding, least[at], table, at)
+            self._hang(request, first + at, template, cost, *rest)
         self.version = first + max(len(requests) - 1, 0)
 
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:
@@ -327,9 +350,8 @@ class Ledger:
         if request in self.slot_of:
             raise DuplicateHandleError(f"request {request!r} is in the model already; remove it first")
         matrix = self.matrix
-        limit, lower, upper, scale, offset, integer, rounding = rest
         reused = bool(matrix.free_slots)
-        slot = matrix.add_slab(template, cost, limit, lower, upper, scale, offset, integer, rounding)
+        slot = matrix.add_slab(template, cost, *rest)
         self._undo.append((self._unhang, (request, slot, reused)))
         self.slot_of[request] = slot
         self.added_at[request] = version
@@ -361,7 +383,7 @@ class Ledger:
         self._undo.append((self.matrix.restore_slab, (self.matrix.save_slab(slot),)))
         return slot
 
-    def _op_usage(self, request: Hashable, source: Template | int | Pattern) -> None:
+    def _op_usage(self, request: Hashable, source: Template | int | Contents) -> None:
         """Another usage: a pattern of the request's own, or a template."""
         template = self.matrix.slabs[self.slot_of[request]].template
         if isinstance(source, tuple) and not template.shared:
@@ -372,8 +394,20 @@ class Ledger:
         if not template.shared:
             self._op_drop_template(template)
 
-    def _op_limits(self, request: Hashable, limit: float, lower: Bound, upper: Bound) -> None:
-        self.matrix.set_limits(self._kept(request), limit, lower, upper)
+    def _op_limits(self, request: Hashable, limit: float, lower: Bound, upper: Bound, least: float = -np.inf) -> None:
+        self.matrix.set_limits(self._kept(request), limit, lower, upper, least)
+
+    def _op_sums(self, requests: list[Hashable], limit: Floats, least: Floats) -> None:
+        """Limits and least sums of many requests."""
+        slots = self.slots(requests)
+        self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
+        self.matrix.set_sums(slots, limit, least)
+
+    def _op_private_bounds(self, requests: list[Hashable], lower: Floats, upper: Floats) -> None:
+        """Bounds of all private rows of these requests, request by request."""
+        slots = self.slots(requests)
+        self._note(self.matrix.set_private_bounds, slots, *self.matrix.private_bounds_of(slots))
+        self.matrix.set_private_bounds(slots, lower, upper)
 
     def _op_integer(self, request: Hashable, integer: bool) -> None:
         self.matrix.set_integer(self._kept(request), integer)
@@ -387,11 +421,10 @@ class Ledger:
         self.matrix.set_cost(self._kept(request), cost, scale, offset, rounding)
 
     def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
-        """The rows of a matrix as the costs of requests with as many columns."""
-        matrix = self.matrix
-        slots = [self.slot_of[request] for request in requests]
-        self._note(self._restore_slabs, [matrix.save_slab(slot) for slot in slots])
-        matrix.set_costs(np.array(slots, dtype=np.int32), costs, scale, offset)
+        """The costs of many requests, one after the other, or the rows of a matrix."""
+        slots = self.slots(requests)
+        self._note(self._restore_slabs, self.matrix.save_slabs(slots))
+        self.matrix.set_costs(slots, costs, scale, offset)
 
     def _restore_slabs(self, saved: list[SavedSlab]) -> None:
         for each in reversed(saved):

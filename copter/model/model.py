@@ -7,16 +7,20 @@ from contextlib import AbstractContextManager
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from copter.errors import EditNotAllowedError, InvalidDataError
+from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.matrix import Template
+from copter.matrix.contents import Contents, Private
 from copter.model.assembly import assemble
 from copter.model.checks import (
+    Bound,
     checked_bounds,
     checked_column,
     checked_cost,
+    checked_least,
     checked_limit,
+    checked_sums,
     cost_type,
     different,
     flag,
@@ -26,16 +30,20 @@ from copter.model.checks import (
     stored_cost,
 )
 from copter.model.cost_edits import CostEdits
+from copter.model.private_rows import PrivateRows, bounds_of_rows, private_pattern
 from copter.model.resource_edits import ResourceEdits
-from copter.model.usage import Pattern, Usage
-from copter.problem.linear_program import LinearProgram, checked_vector
+from copter.model.row_edits import RowEdits
+from copter.model.usage import Usage
+from copter.problem.linear_program import LinearProgram, as_floats, checked_vector
+
+Floats = NDArray[np.float64]
 
 
-class Model(ResourceEdits, CostEdits):
+class Model(ResourceEdits, RowEdits, CostEdits):
     """A resource-allocation LP kept alive: resources are rows, requests are blocks of columns.
 
-    sense c'x + offset subject to, for every resource, sum of usage <= count; for every request, sum x <= limit and
-    lower <= x <= upper. An edit costs time in proportion to the nonzeros that it touches. Ids are the caller's own
+    sense c'x + offset subject to, for every resource, sum of usage <= count (or within two bounds); for every request,
+    at_least <= sum x <= limit, its private rows, and lower <= x <= upper (docs/formulation.md, F1). An edit costs time in proportion to the nonzeros that it touches. Ids are the caller's own
     (any hashable); they never renumber, and a removed id can be added again. A failed edit leaves the model as it was,
     a failed :meth:`batch` of edits too.
 
@@ -55,7 +63,11 @@ class Model(ResourceEdits, CostEdits):
         super().__init__(sense, offset, cost_dtype)
 
     def to_linear_program(self) -> LinearProgram:
-        """The model as one LP: columns by request in the order added; rows are resources, then finite limits."""
+        """The model as one LP, columns by request in the order added.
+
+        Rows are the resources in the order added, then request by request its sum, if that has a limit or a least, and
+        its private rows.
+        """
         return assemble(self.ledger)
 
     def batch(self) -> AbstractContextManager[None]:
@@ -78,12 +90,16 @@ class Model(ResourceEdits, CostEdits):
         template: Template | None = None,
         resources: Sequence[Hashable] | None = None,
         limit: float = 1.0,
+        at_least: float = -np.inf,
         lower: ArrayLike = 0.0,
-        upper: ArrayLike = 1.0,
+        upper: ArrayLike = np.inf,
         integer: bool = False,
         scale: float = 1.0,
         offset: float = 0.0,
         cost_dtype: DTypeLike | None = None,
+        private_rows: PrivateRows | None = None,
+        row_lower: ArrayLike | None = None,
+        row_upper: ArrayLike | None = None,
     ) -> None:
         """Add a block of columns; its objective coefficients are ``scale * cost + offset``.
 
@@ -99,11 +115,18 @@ class Model(ResourceEdits, CostEdits):
             A pattern declared before.
         limit : float
             The columns sum to at most this; inf for no limit.
+        at_least : float
+            The columns sum to at least this, so that the request must be served; -inf for nothing.
         lower, upper : float or array_like (n,)
+            Of each column. By default a column has no upper bound of its own, only the limit.
         integer : bool
             Whether the columns must be whole in an integer plan (the LP ignores it).
         cost_dtype : dtype, optional
             float64 or float32; the model's own by default. Kept by later cost edits.
+        private_rows : PrivateRows, optional
+            Rows over these columns alone; a template has its own.
+        row_lower, row_upper : float or array_like (rows,), optional
+            Bounds of the private rows, where they are not those that came with the rows' coefficients.
 
         Raises
         ------
@@ -112,21 +135,31 @@ class Model(ResourceEdits, CostEdits):
         self._require_new(request)
         if (usage is None) == (template is None):
             raise InvalidDataError(f"request {request!r}: give either usage or a template")
-        source: Template | Pattern
+        source: Template | Contents
         if template is not None:
             self._require_template(template, f"request {request!r}: ")
-            source, n = template, template.n_columns
+            if private_rows is not None:
+                raise InvalidDataError(
+                    f"request {request!r}: private rows belong to the template; row_lower and row_upper are its own"
+                )
+            source, n, private = template, template.n_columns, template.private
         else:
-            source = self._own_pattern(request, usage, resources)
-            n = len(source[0]) - 1
+            pattern = self._own_pattern(request, usage, resources)
+            n = len(pattern[0]) - 1
+            private = private_pattern(f"request {request!r}", private_rows, n)
+            source = (*pattern, private)
         kind = self.cost_dtype if cost_dtype is None else cost_type(cost_dtype)
         whole = flag(f"request {request!r}: integer", integer)
         costs, rounding = stored_cost(request, checked_cost(request, cost, n), kind)
         limit = checked_limit(request, limit)
+        least = checked_least(request, at_least, limit)
         low, high = checked_bounds(request, lower, upper, limit, n)
         scale, offset = self._signed(request, scale, offset)
         require_finite_costs(request, costs, scale, offset)
-        self.ledger.apply("add", request, source, costs, limit, low, high, scale, offset, whole, rounding)
+        bounds = private_table([request], private, row_lower, row_upper)
+        self.ledger.apply(
+            "add", request, source, costs, limit, low, high, scale, offset, whole, rounding, least, bounds
+        )
 
     def add_requests(
         self,
@@ -135,12 +168,15 @@ class Model(ResourceEdits, CostEdits):
         *,
         template: Template,
         limit: ArrayLike = 1.0,
+        at_least: ArrayLike = -np.inf,
         lower: float = 0.0,
-        upper: float = 1.0,
+        upper: float = np.inf,
         integer: ArrayLike = False,
         scale: ArrayLike = 1.0,
         offset: ArrayLike = 0.0,
         cost_dtype: DTypeLike | None = None,
+        row_lower: ArrayLike | None = None,
+        row_upper: ArrayLike | None = None,
     ) -> None:
         """Add many requests of one template: all or none.
 
@@ -149,11 +185,13 @@ class Model(ResourceEdits, CostEdits):
         requests : sequence of ids (k,)
         costs : array_like (k, n)
         template : Template
-        limit, scale, offset : float or array_like (k,)
+        limit, at_least, scale, offset : float or array_like (k,)
         lower, upper : float
             Of all columns.
         integer : bool or array_like (k,)
         cost_dtype : dtype, optional
+        row_lower, row_upper : float or array_like (rows,) or (k, rows), optional
+            Bounds of the template's private rows, where they are not the template's own.
 
         Raises
         ------
@@ -170,10 +208,12 @@ class Model(ResourceEdits, CostEdits):
             stored_cost(request, checked_cost(request, cost, template.n_columns), kind)
             for request, cost in zip(ids, each_cost, strict=True)
         ]
-        limits = checked_vector("limit", limit, k, 1.0, 1).tolist()
-        low, high = 0.0, 1.0
+        sums, least = checked_sums(ids, limit, at_least)
+        limits = sums.tolist()
+        low: Bound = 0.0
+        high: Bound = np.inf
         for request, most in zip(ids, limits, strict=True):
-            low, high = checked_bounds(request, lower, upper, checked_limit(request, most), template.n_columns)  # type: ignore[assignment]
+            low, high = checked_bounds(request, lower, upper, most, template.n_columns)
         scales, offsets = checked_vector("scale", scale, k, 1.0), checked_vector("offset", offset, k, 0.0)
         for request, (cost, _), factor, constant in zip(ids, stored, scales.tolist(), offsets.tolist(), strict=True):
             require_finite_costs(request, cost, factor, constant)
@@ -185,7 +225,10 @@ class Model(ResourceEdits, CostEdits):
             whole,
             [r for _, r in stored],
         )
-        self.ledger.apply("add_many", ids, template, [cost for cost, _ in stored], low, high, each)
+        bounds = private_table(ids, template.private, row_lower, row_upper)
+        self.ledger.apply(
+            "add_many", ids, template, [cost for cost, _ in stored], low, high, each, least.tolist(), bounds
+        )
 
     def remove_request(self, request: Hashable) -> None:
         """Take a request out, with its columns and its limit."""
@@ -210,6 +253,8 @@ class Model(ResourceEdits, CostEdits):
     ) -> None:
         """Replace what a request's columns use: by a pattern of its own (off a shared template), or by a template.
 
+        Private rows stay with a pattern of its own; a template has its own, as many, whose coefficients then hold.
+
         Parameters
         ----------
         request : hashable
@@ -221,28 +266,19 @@ class Model(ResourceEdits, CostEdits):
         ------
         UnknownHandleError, DimensionError, InvalidDataError
         """
-        n = self._template_at(self.ledger.slot(request)).n_columns
+        now = self._template_at(self.ledger.slot(request))
+        n = now.n_columns
         if (usage is None) == (template is None):
             raise InvalidDataError(f"request {request!r}: give either usage or a template")
         if template is not None:
             self._require_template(template, f"request {request!r}: ")
-            self._require_columns(f"request {request!r}", template.contents(), n)
+            self._require_columns(f"request {request!r}", template.contents()[:3], n)
+            self._require_rows(f"request {request!r}", template.private, now.n_private)
             self.ledger.apply("usage", request, template)
         else:
             pattern = self._own_pattern(request, usage, resources)
             self._require_columns(f"request {request!r}", pattern, n)
-            self.ledger.apply("usage", request, pattern)
-
-    def update_limit(self, request: Hashable, limit: float) -> None:
-        """Change the largest sum of a request's columns; inf for no limit."""
-        lower, upper = self._plain_bounds(request)
-        self._update_limits(request, limit, lower, upper)
-
-    def update_bounds(self, request: Hashable, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
-        """Change the bounds of a request's columns: float or array_like (n,); None leaves a side as it is."""
-        low, high = self._plain_bounds(request)
-        limit = self.limit(request)
-        self._update_limits(request, limit, low if lower is None else lower, high if upper is None else upper)
+            self.ledger.apply("usage", request, (*pattern, now.private))
 
     def update_integrality(self, request: Hashable, integer: bool) -> None:
         """Change whether a request's columns must be whole in an integer plan."""
@@ -253,10 +289,10 @@ class Model(ResourceEdits, CostEdits):
         """Hold one column at its upper bound (or the limit) and the request's others at their lower bounds."""
         slot = self.ledger.slot(request)
         column = checked_column(request, self._template_at(slot).n_columns, column)
-        if self.ledger.matrix.is_resident(slot):
+        if not self.ledger.matrix.is_fixable(slot):
             raise EditNotAllowedError(
-                f"request {request!r}: only requests with lower bounds of zero, one upper bound and a finite limit "
-                "up to it can be fixed"
+                f"request {request!r}: only requests with lower bounds of zero, one upper bound, a finite limit "
+                "up to it and no private rows can be fixed; for others there is update_bounds"
             )
         self.ledger.apply("fix", request, column)
 
@@ -265,17 +301,23 @@ class Model(ResourceEdits, CostEdits):
         self.ledger.slot(request)
         self.ledger.apply("fix", request, -1)
 
-    def _update_limits(self, request: Hashable, limit: float, lower: ArrayLike, upper: ArrayLike) -> None:
-        number = checked_limit(request, limit)
-        low, high = checked_bounds(
-            request, lower, upper, number, self._template_at(self.ledger.slot(request)).n_columns
-        )
-        can_be_fixed = (
-            isinstance(low, float) and low == 0.0 and isinstance(high, float) and number <= high and np.isfinite(number)
-        )
-        if self.fixed(request) is not None and not can_be_fixed:
-            raise EditNotAllowedError(
-                f"request {request!r} is fixed: these bounds would not let it be (lower bounds of zero, one upper "
-                "bound, a finite limit up to it); unfix it first"
-            )
-        self.ledger.apply("limits", request, number, low, high)
+
+def private_table(
+    requests: list[Hashable], private: Private | None, lower: ArrayLike | None, upper: ArrayLike | None
+) -> Floats | None:
+    """(requests, 2 * rows): bounds of the private rows of new requests, lower ones, then upper ones; None for no rows."""
+    if private is None:
+        if lower is not None or upper is not None:
+            raise InvalidDataError("there are no private rows that row_lower and row_upper could be of")
+        return None
+    k, rows = len(requests), len(private[3])
+    table = np.empty((k, 2 * rows))
+    for what, given, usual, side in (("lower", lower, private[3], 0), ("upper", upper, private[4], 1)):
+        bounds = usual if given is None else as_floats(f"row_{what}", given)
+        if bounds.shape not in ((), (rows,), (k, rows)):
+            raise DimensionError(f"row_{what} has shape {bounds.shape}, must be ({rows},) or ({k}, {rows})")
+        table[:, side * rows : (side + 1) * rows] = bounds
+    wrong = ~(table[:, :rows] <= table[:, rows:]) | np.isposinf(table[:, :rows]) | np.isneginf(table[:, rows:])
+    for at in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+        bounds_of_rows(f"request {requests[at]!r}", table[at, :rows], table[at, rows:], rows)
+    return table

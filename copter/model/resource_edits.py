@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from copter.errors import EditNotAllowedError, InvalidDataError
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.matrix import Template
-from copter.model.checks import finite, hashable
+from copter.matrix.contents import Private
+from copter.model.checks import Floats, different, finite, hashable, listed
 from copter.model.inventory import Inventory
+from copter.model.private_rows import PrivateRows, private_pattern
 from copter.model.usage import Usage, pattern_of
+from copter.problem.linear_program import as_floats
 
 ROUNDING = 1e-12  # relative; sums of usage that differ by less are equal
 
@@ -18,13 +24,20 @@ class ResourceEdits(Inventory):
 
     # Resources ----------------------------------------------------------------------------------------------------
 
-    def add_resources(self, resource: Hashable, count: float) -> None:
+    def add_resources(self, resource: Hashable, count: float, lower: float | None = None) -> None:
         """Add `count` units of a resource; its row is made when it is new.
+
+        Parameters
+        ----------
+        resource : hashable
+        count : float
+        lower : float, optional
+            Least sum of usage; None leaves it as it is (a new resource has none).
 
         Raises
         ------
         InvalidDataError
-            If count is negative, NaN or infinite.
+            If count is negative, NaN or infinite, or `lower` is above what there then is.
         """
         hashable("resource", resource)
         count = finite(f"resource {resource!r}: count", count)
@@ -34,7 +47,83 @@ class ResourceEdits(Inventory):
             )
         if resource in self.ledger.row_of:
             count = finite(f"resource {resource!r}: count", self.count(resource) + count)
-        self.ledger.apply("count", resource, count)
+        if lower is None:
+            self.ledger.apply("count", resource, count)
+        else:
+            self.set_count(resource, count, lower)
+
+    def set_count(self, resource: Hashable, count: float, lower: float | None = None) -> None:
+        """Say how much there is of a resource: ``lower <= sum of usage <= count``; its row is made when it is new.
+
+        Prices, values and places of the row are kept.
+
+        Parameters
+        ----------
+        resource : hashable
+        count : float
+            Of any sign; inf for no upper bound.
+        lower : float, optional
+            -inf for no lower bound; equal to `count`, the row is an equation. None leaves it as it is.
+
+        Raises
+        ------
+        InvalidDataError
+            If a bound is NaN, or `lower` is above `count`.
+        EditNotAllowedError
+            If fixed requests use more than what would be left.
+        """
+        hashable("resource", resource)
+        if resource in self.ledger.row_of:
+            self.update_counts([resource], [count], None if lower is None else [lower])
+            return
+        low, high = self._row_bounds([resource], [count], [-np.inf if lower is None else lower])
+        self.ledger.apply("rows", [resource], low, high)
+
+    def update_counts(self, resources: Sequence[Hashable], counts: ArrayLike, lower: ArrayLike | None = None) -> None:
+        """Do :meth:`set_count` for many resources of the model in one call: all or none.
+
+        Parameters
+        ----------
+        resources : sequence of ids (k,)
+        counts : float or array_like (k,)
+        lower : float or array_like (k,), optional
+            None leaves the lower bounds as they are.
+
+        Raises
+        ------
+        UnknownHandleError, DuplicateHandleError, DimensionError, InvalidDataError, EditNotAllowedError
+        """
+        ids, matrix = listed("resources", resources), self.ledger.matrix
+        rows = np.array([self.ledger.row(resource) for resource in ids], dtype=np.intp)
+        different(ids, "resources")
+        low, high = self._row_bounds(ids, counts, matrix.row_lower[rows] if lower is None else lower)
+        if matrix.fixed_slots:
+            used, here = matrix.fixed_usages()[rows], matrix.row_upper[rows]
+            short = (high < here) & (used > high + ROUNDING * (1.0 + np.abs(here)))
+            for at in np.flatnonzero(short)[:1].tolist():
+                raise EditNotAllowedError(
+                    f"resource {ids[at]!r}: {used[at]:g} units are in use by fixed requests, {high[at]:g} would be "
+                    "left; unfix or remove some requests first"
+                )
+        self.ledger.apply("rows", ids, low, high)
+
+    @staticmethod
+    def _row_bounds(ids: list[Hashable], counts: ArrayLike, lower: ArrayLike) -> tuple[Floats, Floats]:
+        """Checked bounds of rows, (k,) each."""
+        k = len(ids)
+        arrays = [as_floats(what, each) for what, each in (("lower", lower), ("counts", counts))]
+        low, high = (np.full(k, float(each)) if each.ndim == 0 else each for each in arrays)
+        for what, each in (("lower", low), ("counts", high)):
+            if each.shape != (k,):
+                raise DimensionError(f"{what} has shape {each.shape}, must be ({k},): one for each resource")
+        wrong = np.isnan(high) | np.isneginf(high) | np.isnan(low) | np.isposinf(low) | (low > high)
+        for at in np.flatnonzero(wrong)[:1].tolist():
+            if low[at] > high[at]:
+                raise InvalidDataError(f"resource {ids[at]!r}: lower is {low[at]:g}, above the count {high[at]:g}")
+            raise InvalidDataError(
+                f"resource {ids[at]!r}: count is {high[at]} and lower is {low[at]}: give numbers (inf and -inf for none)"
+            )
+        return low, high
 
     def remove_resources(self, resource: Hashable, count: float) -> None:
         """Take `count` units of a resource away.
@@ -50,6 +139,10 @@ class ResourceEdits(Inventory):
         count = finite(f"resource {resource!r}: count", count)
         if count < 0 or count > here:
             raise InvalidDataError(f"resource {resource!r}: cannot remove {count} units of {here}")
+        if here - count < self.ledger.matrix.row_lower[self.ledger.row(resource)]:
+            raise InvalidDataError(
+                f"resource {resource!r}: {here - count:g} units would be left, below its lower bound; set_count changes both"
+            )
         used = self.fixed_usage(resource)
         if count > 0 and used > here - count + ROUNDING * (1.0 + here):
             raise EditNotAllowedError(
@@ -65,8 +158,14 @@ class ResourceEdits(Inventory):
 
     # Templates ----------------------------------------------------------------------------------------------------
 
-    def add_template(self, usage: Usage, resources: Sequence[Hashable] | None = None) -> Template:
-        """Declare a usage pattern that many requests share.
+    def add_template(
+        self,
+        usage: Usage,
+        resources: Sequence[Hashable] | None = None,
+        *,
+        private_rows: PrivateRows | None = None,
+    ) -> Template:
+        """Declare a usage pattern that many requests share, and private rows whose coefficients they share.
 
         Parameters
         ----------
@@ -74,32 +173,51 @@ class ResourceEdits(Inventory):
             Units of each resource that a unit of each column uses.
         resources : sequence, optional
             Ids of the rows of a sparse matrix, in order.
+        private_rows : PrivateRows, optional
+            Their bounds are those of requests that are given none of their own.
 
         Returns
         -------
         Template
             Pass it to :meth:`add_request`.
         """
-        template: Template = self.ledger.apply("add_template", *pattern_of(usage, resources, self.ledger.row))
+        pattern = pattern_of(usage, resources, self.ledger.row)
+        private = private_pattern("the template", private_rows, len(pattern[0]) - 1)
+        template: Template = self.ledger.apply("add_template", *pattern, private)
         return template
 
-    def update_template(self, template: Template, usage: Usage, resources: Sequence[Hashable] | None = None) -> None:
-        """Replace a template's usage for all requests that share it; the number of columns stays.
+    def update_template(
+        self,
+        template: Template,
+        usage: Usage | None = None,
+        resources: Sequence[Hashable] | None = None,
+        *,
+        private_rows: PrivateRows | None = None,
+    ) -> None:
+        """Replace a template's coefficients for all requests that share it.
+
+        The numbers of columns and of private rows stay; so do the bounds of the requests' private rows.
 
         Parameters
         ----------
         template : Template
         usage, resources
-            As for :meth:`add_template`.
+            As for :meth:`add_template`; None leaves the usage as it is.
+        private_rows : PrivateRows, optional
+            None leaves them as they are.
 
         Raises
         ------
         UnknownHandleError, DimensionError, InvalidDataError
         """
         self._require_template(template)
-        pattern = pattern_of(usage, resources, self.ledger.row)
+        pattern = template.contents()[:3] if usage is None else pattern_of(usage, resources, self.ledger.row)
         self._require_columns("the template", pattern, template.n_columns)
-        self.ledger.apply("update_template", template, *pattern)
+        private: Private | None = template.private
+        if private_rows is not None:
+            private = private_pattern("the template", private_rows, template.n_columns)
+            self._require_rows("the template", private, template.n_private if template.users else None)
+        self.ledger.apply("update_template", template, *pattern, private)
 
     def drop_template(self, template: Template) -> None:
         """Forget a template; EditNotAllowedError while requests use it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from copter.errors import StaleSolutionError, UnknownHandleError
 from copter.problem.checker import Judged
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
+from copter.problem.values import Given, Offsets, SparseValues
 
 Floats = NDArray[np.float64]
 Arrays = tuple[Floats, Floats, Floats]
-Value = TypeVar("Value")
+Named = tuple[tuple[Hashable, ...], tuple[Hashable, ...]]
 
 
 class Status(str, Enum):
@@ -31,72 +32,6 @@ class Status(str, Enum):
     TIME_LIMIT = "time_limit"
     NUMERICAL_ERROR = "numerical_error"
     INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True)
-class Given(Generic[Value]):
-    """What a pickled solution gives: it was worked out before, no model stands behind it."""
-
-    value: Value | None
-
-    def __call__(self) -> Value:
-        if self.value is None:
-            raise StaleSolutionError("the model had been edited when this solution was pickled: solve it again")
-        return self.value
-
-
-@dataclass(frozen=True, slots=True)
-class GivenLower:
-    """Requests' lower bounds in a pickled solution: how many columns each has, and the bounds that are not all zero."""
-
-    size: dict[Hashable, int]
-    lower: dict[Hashable, Floats]
-
-    def __call__(self, request: Hashable) -> Floats:
-        if request not in self.size:
-            raise StaleSolutionError(f"request {request!r} had been removed when this solution was pickled")
-        lower = self.lower.get(request)
-        return np.zeros(self.size[request]) if lower is None else lower.copy()
-
-
-@dataclass(frozen=True, slots=True)
-class SparseValues:
-    """A model's working columns and prices when the solution was made; every other column was at its lower bound.
-
-    Attributes
-    ----------
-    key : ndarray (k,) int64
-        slot << 32 | column of every working column, ascending.
-    x : ndarray (k,)
-        Their values.
-    y : ndarray (rows,)
-        Prices by row slot, in the signs of the model's sense.
-    slot_of, row_of : dict
-        Slot of every request and row of every resource then.
-    lower_of : callable
-        Lower bounds of a request's columns, a new array; StaleSolutionError if it has been removed since.
-    dense : callable
-        (x, y, reduced costs) in the order of ``Model.to_linear_program``; StaleSolutionError after any edit.
-    """
-
-    key: NDArray[np.int64]
-    x: Floats
-    y: Floats
-    slot_of: dict[Hashable, int]
-    row_of: dict[Hashable, int]
-    lower_of: Callable[[Hashable], Floats]
-    dense: Callable[[], Arrays]
-
-    def detached(self) -> SparseValues:
-        """The same values without the model behind them."""
-        size, lower = {}, {}
-        for request in self.slot_of:
-            with suppress(StaleSolutionError):
-                bounds = self.lower_of(request)
-                size[request] = len(bounds)
-                if bounds.any():
-                    lower[request] = bounds
-        return replace(self, lower_of=GivenLower(size, lower), dense=Given(None))
 
 
 @dataclass(frozen=True)
@@ -145,7 +80,8 @@ class Solution:
     working_columns: int = 0
     _sparse: SparseValues | None = field(default=None, repr=False)
     _ray: Callable[[], Floats] | None = field(default=None, repr=False)
-    _cache: dict[str, Arrays] = field(default_factory=dict, repr=False)
+    _conflict: Callable[[], Named] | None = field(default=None, repr=False)
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of_program(
@@ -190,6 +126,7 @@ class Solution:
         residuals: Residuals,
         values: SparseValues,
         ray: Callable[[], Floats] | None = None,
+        conflict: Callable[[], Named] | None = None,
         *,
         solve_time_s: float,
         model_version: int,
@@ -212,9 +149,10 @@ class Solution:
             model_version=model_version,
             restart_reason=restart_reason,
             working_columns=len(values.key),
-            _dense=values.dense,
+            _dense=lambda: (values.behind.x(), *values.behind.dense()),
             _sparse=values,
             _ray=ray,
+            _conflict=conflict,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -223,16 +161,17 @@ class Solution:
         A session's solution whose model has been edited since keeps what was asked of it before, and the values by
         request.
         """
-        arrays, ray = None, None
+        arrays, ray, named = None, None, None
         with suppress(StaleSolutionError):
             arrays = self._arrays()
         with suppress(StaleSolutionError):
-            ray = self.ray
+            ray, named = self.ray, None if self._conflict is None else self._conflict()
         return {
             **self.__dict__,
             "_dense": Given(arrays),
             "_cache": {},
             "_ray": None if self._ray is None else Given(ray),
+            "_conflict": None if self._conflict is None else Given(named),
             "_sparse": None if self._sparse is None else self._sparse.detached(),
         }
 
@@ -244,11 +183,13 @@ class Solution:
     @property
     def x(self) -> Floats:
         """Primal values, (n,), in the model's column order (requests in the order they were added)."""
-        return self._arrays()[0]
+        if self._sparse is None or "dense" in self._cache:
+            return self._arrays()[0]
+        return self._kept("x", self._sparse.behind.x)
 
     @property
     def y(self) -> Floats:
-        """Row duals, (m,): resources in the order they were added, then the requests' limits."""
+        """Row duals, (m,), in the order of ``Model.to_linear_program``: resources, then the requests' own rows."""
         return self._arrays()[1]
 
     @property
@@ -262,16 +203,69 @@ class Solution:
         return None if self._ray is None else self._ray()
 
     def _arrays(self) -> Arrays:
-        if "dense" not in self._cache:
-            self._cache["dense"] = self._dense()
-        return self._cache["dense"]
+        return self._kept("dense", self._dense)
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """What was worked out before, or now."""
+        if name not in self._cache:
+            self._cache[name] = make()
+        return self._cache[name]
+
+    @property
+    def conflict(self) -> Named:
+        """(resources, requests) whose rows take part in the ray of PRIMAL_INFEASIBLE; none of any other solution.
+
+        A request alone: its own rows, limit and bounds contradict each other.
+        """
+        return ((), ()) if self._conflict is None else self._kept("conflict", self._conflict)
+
+    # By request, one or many --------------------------------------------------------------------------------------
 
     def of(self, request: Hashable) -> Floats:
         """Values of one request's columns, (n,)."""
-        columns, values = self.columns_of(request)
-        dense = self._require_sparse().lower_of(request)
-        dense[columns] = values
-        return dense
+        return self._require_sparse().values_of([request])[1]
+
+    def values_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
+        """Values of many requests' columns: (offsets, values).
+
+        Those of ``requests[i]`` are ``values[offsets[i]:offsets[i + 1]]``.
+
+        Raises
+        ------
+        UnknownHandleError, StaleSolutionError
+            For a request that was not in the model, or has been removed since.
+        """
+        return self._require_sparse().values_of(list(requests))
+
+    def reduced_costs_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
+        """Reduced costs of many requests' columns, c - A'y - B'v: (offsets, values) as :meth:`values_of`.
+
+        Raises
+        ------
+        UnknownHandleError, StaleSolutionError
+            Also where the model has been edited since.
+        """
+        return self._require_sparse().reduced_costs_of(list(requests))
+
+    def limit_duals(self, requests: Sequence[Hashable]) -> Floats:
+        """Duals of the sums of many requests' columns, (k,): of limit and least sum; zero where there is neither."""
+        sparse = self._require_sparse()
+        slot = sparse.slots(requests)
+        offsets, dual = sparse.behind.own().between(slot << 32, (slot << 32) + 1)
+        found = np.zeros(len(slot))
+        found[np.diff(offsets) > 0] = dual
+        return found
+
+    def private_duals(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
+        """Duals of many requests' private rows: (offsets, values) as :meth:`values_of`."""
+        sparse = self._require_sparse()
+        slot = sparse.slots(requests)
+        return sparse.behind.own().between((slot << 32) + 1, (slot + 1) << 32)
+
+    def prices(self, resources: Sequence[Hashable] | None = None) -> Floats:
+        """Duals of many resources' rows, (k,); of all of them, in the order they were added, without an argument."""
+        sparse = self._require_sparse()
+        return sparse.y[sparse.rows(list(sparse.row_of) if resources is None else resources)]
 
     def columns_of(self, request: Hashable) -> tuple[NDArray[np.int64], Floats]:
         """Columns of a request that may be off their lower bound, and their values; cheap whatever the model's size."""
@@ -280,7 +274,7 @@ class Solution:
             raise UnknownHandleError(f"request {request!r} was not in the model that this solution is of")
         slot = sparse.slot_of[request]
         first, last = np.searchsorted(sparse.key, [slot << 32, (slot + 1) << 32])
-        return sparse.key[first:last] & 0xFFFFFFFF, sparse.x[first:last].copy()
+        return sparse.key[first:last] & 0xFFFFFFFF, sparse.values[first:last].copy()
 
     def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], Floats]]:
         """Every request with its columns that may be off their lower bound, and their values (views)."""
@@ -290,12 +284,12 @@ class Solution:
         last = np.searchsorted(sparse.key, (slots + 1) << 32).tolist()
         columns = sparse.key & 0xFFFFFFFF
         for request, begin, end in zip(sparse.slot_of, first, last, strict=True):
-            yield request, columns[begin:end], sparse.x[begin:end]
+            yield request, columns[begin:end], sparse.values[begin:end]
 
     def working_columns_by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """(slot, column, x) of the columns that may be off their lower bound, for shims that work on whole arrays."""
         sparse = self._require_sparse()
-        return (sparse.key >> 32).astype(np.int32), (sparse.key & 0xFFFFFFFF).astype(np.int32), sparse.x
+        return (sparse.key >> 32).astype(np.int32), (sparse.key & 0xFFFFFFFF).astype(np.int32), sparse.values
 
     def price(self, resource: Hashable) -> float:
         """Dual of a resource's row: the objective's change per extra unit."""

@@ -15,7 +15,16 @@ Floats = NDArray[np.float64]
 
 
 class Iterate:
-    """Row prices y, the working set with its x, and the proximal parameter; follows every edit of the matrix."""
+    """Row prices y, the working set with its x, and the proximal parameter; follows every edit of the matrix.
+
+    Attributes
+    ----------
+    own_key, own_dual, own_generation : ndarray (k,)
+        Duals (as minimised) of the rows that are of one request alone, of models that have such rows beyond limits:
+        slot << 32 | row, ascending, row 0 the sum of the columns, row 1 + i private row i; slots' generations.
+    version : int
+        Of the model that the point was found optimal for by its blocks; -1 for none.
+    """
 
     def __init__(self, sigma: float) -> None:
         self.ws = WorkingSet()
@@ -23,6 +32,10 @@ class Iterate:
         self.row_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.sigma = sigma
         self.cold = True
+        self.own_key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.own_dual: Floats = np.zeros(0)
+        self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.version = -1
 
     def refresh(self, matrix: BlockMatrix) -> None:
         """Take the edits in: duals of surviving rows and values of surviving columns stay.
@@ -35,7 +48,31 @@ class Iterate:
         same = self.row_generation == generation[:known]
         y[:known][same] = self.y[same]
         self.y, self.row_generation = y, generation
+        if len(self.own_key):
+            slot = self.own_key >> 32
+            alive = (slot < matrix.n_slots) & (self.own_generation == matrix.generation[slot])
+            self.own_key, self.own_dual = self.own_key[alive], self.own_dual[alive]
+            self.own_generation = self.own_generation[alive]
         self.ws.refresh(matrix, None if self.cold else y)
+
+    def hold_own(self, matrix: BlockMatrix, key: NDArray[np.int64], dual: Floats) -> None:
+        """Keep the duals of own rows, by key, ascending."""
+        self.own_key, self.own_dual, self.own_generation = key, dual, matrix.generation[key >> 32]
+
+    def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
+        """Keep the duals of own rows of slabs that were moved; `before` are the slots' generations until then."""
+        slot = self.own_key >> 32
+        known = slot < len(moved)
+        known[known] = (before[slot[known]] == self.own_generation[known]) & (moved[slot[known]] >= 0)
+        target = moved[slot[known]] << 32 | (self.own_key[known] & 0xFFFFFFFF)
+        self.hold_own(matrix, target, self.own_dual[known])
+
+    def own_at(self, key: NDArray[np.int64]) -> Floats:
+        """Duals of own rows by key; zero where none is kept."""
+        place = np.minimum(np.searchsorted(self.own_key, key), max(len(self.own_key) - 1, 0))
+        if not len(self.own_key):
+            return np.zeros(len(key))
+        return np.where(self.own_key[place] == key, self.own_dual[place], 0.0)
 
     @staticmethod
     def rows(matrix: BlockMatrix) -> Rows:

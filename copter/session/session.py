@@ -171,6 +171,7 @@ class Session:
             ws.key, ws.x = target << 32 | ws.column[known], ws.x[known]
             ws.generation = model.ledger.matrix.generation[target]
             ws.gather(model.ledger.matrix)
+            self._iterate.follow(moved, before, model.ledger.matrix)
             self._plan = None if self._plan is None else self._plan_moved(self._plan, before, moved)
 
     def _plan_moved(self, plan: IntegerPlan, before: Ages, moved: Ages) -> IntegerPlan:

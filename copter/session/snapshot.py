@@ -21,7 +21,7 @@ from copter.storage.journal import MAGIC as JOURNAL_MAGIC
 from copter.storage.journal import Contents, History, Journal, Sync, operations_of
 
 MAGIC = b"\x89COPTERS"
-FORMAT = 1
+FORMAT = 2  # 1: without rows of requests' own beyond limits
 HEADER = struct.Struct("<8sHHQ")  # magic, format, zero, length of the payload; then its digest
 DIGEST = 32
 

@@ -27,6 +27,7 @@ def model_state(model: Model) -> Plain:
     templates = list(matrix.templates)
     number = {template: at for at, template in enumerate(templates)}
     slots = list(ledger.slot_of.values())
+    slot_array = np.array(slots, dtype=np.int32)
     slabs = [matrix.slabs[slot] for slot in slots]
     exceptions = [matrix.exceptions_of(slot) for slot in slots]
     return {
@@ -40,14 +41,17 @@ def model_state(model: Model) -> Plain:
         "row_ages": [matrix.row_generation[:rows], matrix.row_serial[:rows]],
         "free_rows": np.array(matrix.free_rows, dtype=np.int32),
         "next": [matrix.next_row, matrix.next_serial],
-        "templates": [list(template.contents()) for template in templates],
+        "templates": [list(template.contents()[:3]) for template in templates],
+        "private_rows": {at: template.private for at, template in enumerate(templates) if template.private is not None},
         "serials": [template.serial for template in templates],
         "shared": [bool(template.shared) for template in templates],
         "requests": list(ledger.slot_of),
         "added_at": list(ledger.added_at.values()),
-        "slot": np.array(slots, dtype=np.int32),
+        "slot": slot_array,
         "template": np.array([number[slab.template] for slab in slabs], dtype=np.int32),
-        "limit": np.array([matrix.limit_of(slot) for slot in slots]),
+        "limit": matrix.sums_of(slot_array)[0],
+        "at_least": matrix.sums_of(slot_array)[1],
+        "private_bounds": list(matrix.private_bounds_of(slot_array)),
         "upper": np.array([matrix.upper_of(slot) for slot in slots]),
         "scale": np.array([matrix.scale_of(slot) for slot in slots]).reshape(len(slots), 2),
         "fixed": np.array([matrix.fixed_of(slot) for slot in slots], dtype=np.int32),
@@ -74,8 +78,11 @@ def model_from(state: Plain) -> Model:
     ledger.row_of.update(zip(state["resources"], state["row"].tolist(), strict=True))
     require_all_slots([*ledger.row_of.values(), *matrix.free_rows], matrix.n_rows, "rows")
     templates = []
-    for contents, serial, shared in zip(state["templates"], state["serials"], state["shared"], strict=True):
-        template = Template(contents[0], contents[1], contents[2], shared)
+    private_rows = state.get("private_rows", {})
+    for at, (contents, serial, shared) in enumerate(
+        zip(state["templates"], state["serials"], state["shared"], strict=True)
+    ):
+        template = Template(contents[0], contents[1], contents[2], shared, private_rows.get(at))
         matrix.require_rows(template.rows)
         template.serial = serial
         matrix.hang_template(template)
@@ -93,16 +100,41 @@ def _hang(ledger: Ledger, state: Plain, templates: list[Template]) -> None:
     """Hang all slabs into their slots."""
     matrix = ledger.matrix
     columns = [state[name].tolist() for name in ("slot", "template", "limit", "upper", "scale", "fixed", "integer")]
-    rows = zip(state["requests"], state["cost"], state["rounding"].tolist(), *columns, strict=True)
-    for at, (request, cost, rounding, slot, number, limit, upper, scale, fixed, integer) in enumerate(rows):
+    count = len(state["requests"])
+    least = np.asarray(state.get("at_least", np.full(count, -np.inf)), dtype=np.float64).tolist()
+    private = tables_of([templates[number] for number in columns[1]], state.get("private_bounds", [[], []]))
+    rows = zip(state["requests"], state["cost"], state["rounding"].tolist(), *columns, least, private, strict=True)
+    for at, (request, cost, rounding, slot, number, limit, upper, scale, fixed, integer, low, own) in enumerate(rows):
         lower, own_upper = state["lower_each"].get(at, 0.0), state["upper_each"].get(at, upper)
         factor, offset = scale
         template = templates[number]
-        matrix.place_slab(slot, template, cost, limit, lower, own_upper, factor, offset, integer, rounding)
+        matrix.place_slab(slot, template, cost, limit, lower, own_upper, factor, offset, integer, rounding, low, *own)
         if at in state["exceptions"]:
             matrix.set_exceptions(slot, *state["exceptions"][at])
         matrix.set_fixed(slot, fixed)
         ledger.slot_of[request] = slot
+
+
+def tables_of(templates: list[Template], bounds: Any) -> list[tuple[NDArray[np.float64] | None, int]]:
+    """(table, row) of every request's private bounds, given request by request; one table for each template."""
+    counts = [template.n_private for template in templates]
+    start = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    lower, upper = (np.asarray(each, dtype=np.float64) for each in bounds)
+    if lower.shape != (start[-1],) or upper.shape != (start[-1],):
+        raise SnapshotError(f"there are bounds of {lower.size} and {upper.size} private rows, not {start[-1]}")
+    if bool((~(lower <= upper)).any()):
+        raise SnapshotError("bounds of private rows are crossed")
+    found: list[tuple[NDArray[np.float64] | None, int]] = [(None, 0)] * len(templates)
+    users: dict[Template, list[int]] = {}
+    for at, template in enumerate(templates):
+        if template.n_private:
+            users.setdefault(template, []).append(at)
+    for template, places in users.items():
+        at = start[places][:, None] + np.arange(template.n_private)
+        table = np.ascontiguousarray(np.hstack((lower[at], upper[at])))
+        for row, place in enumerate(places):
+            found[place] = (table, row)
+    return found
 
 
 def require_all_slots(slots: list[int], count: int, what: str) -> None:
@@ -130,6 +162,8 @@ def iterate_state(iterate: Iterate) -> Plain:
         "row_generation": iterate.row_generation,
         "sigma": float(iterate.sigma),
         "cold": bool(iterate.cold),
+        "own": [iterate.own_key, iterate.own_dual, iterate.own_generation],
+        "version": iterate.version,
     }
 
 
@@ -147,6 +181,10 @@ def iterate_from(state: Plain, model: Model) -> Iterate:
     ws.allocate()
     iterate.y, iterate.row_generation = np.array(state["y"]), np.array(state["row_generation"])
     iterate.cold = bool(state["cold"])
+    if "own" in state:
+        iterate.own_key, iterate.own_dual, iterate.own_generation = (np.array(each) for each in state["own"])
+        require_columns(iterate.own_key, len(matrix.generation), iterate.own_dual, iterate.own_generation)
+        iterate.version = int(state["version"])
     if iterate.y.shape != iterate.row_generation.shape or len(iterate.y) > matrix.n_rows:
         raise SnapshotError("there are more prices than rows")
     return iterate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.errors import InvalidDataError
+from copter.model.assembly import slots_in_order
 from copter.model.model import Model
 from copter.shims.feasibility import exceeded
 from copter.shims.plan import IDLE, IntegerPlan
@@ -53,6 +54,33 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     if len(short):
         resource = next(name for name, at in model.ledger.row_of.items() if at == short[0])
         raise InvalidDataError(f"the shim's plan uses more of resource {resource!r} than there is")
+    few = exceeded(-matrix.row_lower[:m], row, -coefficient, weights)
+    if len(few):
+        resource = next(name for name, at in model.ledger.row_of.items() if at == few[0])
+        raise InvalidDataError(f"the shim's plan uses less of resource {resource!r} than its lower bound")
+    if matrix.n_with_rows:
+        require_own_rows(model, key, value)
+
+
+def require_own_rows(
+    model: Model, key: np.ndarray[tuple[int], np.dtype[np.int64]], value: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> None:
+    """InvalidDataError unless a plan keeps to least sums and private rows."""
+    matrix, slots = model.ledger.matrix, slots_in_order(model.ledger)
+    first = matrix.starts_of(slots)
+    n = int(first[-1])
+    place = np.zeros(matrix.n_slots, dtype=np.int64)
+    place[slots] = first[:-1]
+    x = np.zeros(n)
+    x[place[key >> 32] + (key & 0xFFFFFFFF)] = value
+    own_first, start, own_row, own_value, lower, upper = matrix.own_rows(slots, n)
+    row = np.repeat(np.repeat(own_first[:-1], np.diff(first)), np.diff(start)) + own_row
+    weights = np.repeat(x, np.diff(start))
+    for bound, sign in ((upper, 1.0), (-lower, -1.0)):
+        wrong = exceeded(bound, row, sign * own_value, weights)
+        if len(wrong):
+            request = model.requests[int(np.searchsorted(own_first, wrong[0], side="right")) - 1]
+            raise InvalidDataError(f"the shim's plan breaks the limit or a private row of request {request!r}")
 
 
 def required(

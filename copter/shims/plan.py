@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from copter.errors import EditNotAllowedError, UnknownHandleError
 from copter.integer.solution import IntegerStatus
 from copter.model.model import Model
 from copter.problem.solution import Solution
+from copter.problem.values import ranges, sums_before
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -108,12 +109,38 @@ class IntegerPlan:
         columns, values = (self.share_key[first:last] & 0xFFFFFFFF).tolist(), self.share[first:last].tolist()
         return {int(each): value for each, value in zip(columns, values, strict=True) if value != 0.0}
 
+    def columns_of(self, requests: Sequence[Hashable]) -> Ints:
+        """:meth:`column` of many integer requests, (k,) int32; -1 where one gets nothing, and for continuous ones."""
+        return np.asarray(self.column_of_slot[self._slots(requests)])
+
+    def shares_of(self, requests: Sequence[Hashable]) -> tuple[Keys, Ints, Floats]:
+        """:meth:`shares` of many requests: (offsets, columns, values).
+
+        Those of ``requests[i]`` are in ``columns[offsets[i]:offsets[i + 1]]``, at the same places of `values`.
+        """
+        slot = self._slots(requests)
+        begin, end = np.searchsorted(self.share_key, slot << 32), np.searchsorted(self.share_key, (slot + 1) << 32)
+        whole = self.column_of_slot[slot] != IDLE
+        count = np.where(whole, 1, end - begin)
+        offsets = sums_before(count)
+        columns, values = np.zeros(offsets[-1], dtype=np.int32), np.ones(offsets[-1])
+        columns[offsets[:-1][whole]] = self.column_of_slot[slot[whole]]
+        place, source = ranges(offsets[:-1][~whole], offsets[1:][~whole]), ranges(begin[~whole], end[~whole])
+        columns[place], values[place] = self.share_key[source] & 0xFFFFFFFF, self.share[source]
+        return offsets, columns, values
+
     def shares_of_slots(self, same: NDArray[np.bool_]) -> tuple[Keys, Floats]:
         """(key, value) of the shares in slots that hold the same requests still."""
         slot = self.share_key >> 32
         kept = slot < len(same)
         kept[kept] = same[slot[kept]]
         return self.share_key[kept], self.share[kept]
+
+    def _slots(self, requests: Sequence[Hashable]) -> Keys:
+        try:
+            return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int64, count=len(requests))
+        except (KeyError, TypeError):
+            return np.array([self._slot(request) for request in requests], dtype=np.int64)
 
     def _slot(self, request: Hashable) -> int:
         try:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from sys import float_info
 
-from copter.model.assembly import dense_ray, sparse_values
+from copter.model.assembly import named_by
 from copter.model.model import Model
+from copter.model.values import dense_ray, sparse_values
 from copter.problem.residuals import Residuals, relative_gap
-from copter.problem.solution import Solution
+from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
 from copter.proximal.solve import Outcome, Solve
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.by_blocks import BlockSolve
 from copter.solving.interior_start import InteriorStart
 
 Callback = Callable[[int, float, float], bool | None]
@@ -47,6 +50,8 @@ def warm_solve(
     -------
     Solution
     """
+    if model.ledger.matrix.n_with_rows:
+        return BlockSolve.of(model, iterate, settings, watch).run(callback, restart_reason)
     start = InteriorStart(model, iterate, settings, watch)
     outcome = Solve(
         model.ledger.matrix, iterate, settings, callback, model.ledger.sign * model.offset, watch, start
@@ -69,6 +74,11 @@ def solution_of(
     bound = sign * lowest + model.offset
     values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
     version, status, ray = model.version, outcome.status, outcome.ray
+    whole_ray = None
+    if ray is not None:
+        improving = status is Status.DUAL_INFEASIBLE
+        whole_ray = partial(dense_ray, model.ledger, values.key, improving, ray, version)
+    infeasible = status is Status.PRIMAL_INFEASIBLE and whole_ray is not None
     return Solution.of_model(
         status,
         objective,
@@ -83,7 +93,8 @@ def solution_of(
             abs(objective - bound),
         ),
         values,
-        None if ray is None else (lambda: dense_ray(model.ledger, values, status, ray, version)),
+        whole_ray,
+        (lambda: named_by(model.ledger, whole_ray(), version)) if infeasible and whole_ray is not None else None,
         solve_time_s=seconds,
         model_version=version,
         iterations=outcome.newton_steps,

@@ -24,7 +24,7 @@ except ImportError:  # not on this system: two processes that write one journal 
 Sync = Literal["always", "batch", "never"]
 
 MAGIC = b"\x89COPTERJ"
-FORMAT = 1
+FORMAT = 2  # 1: without rows of requests' own beyond limits
 HEADER = struct.Struct("<8sHHQ16s16s")  # magic, format, whether a base follows, first edit, lineage, chain before it
 RECORD = struct.Struct("<4sQQ")  # mark, number of the edit, length; then a CRC-32 of these and the chain
 MARK = b"EDIT"

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter import Model
+from copter.matrix import Template
 
 Floats = NDArray[np.float64]
 Usage = dict[Hashable, Floats]
@@ -56,9 +57,13 @@ class Player:
     """Does the same random edits to a model and to a plain one; every step is one edit or one batch."""
 
     def __init__(self, model: Model | None = None, plain: Plain | None = None) -> None:
-        self.model, self.plain = model or Model(offset=0.25), plain or Plain()
+        self.model, self.plain = model or Model(offset=0.25), plain or self.nothing()
         self.made: dict[int, Any] = {}  # number of a template: its handle
         self.next = 0
+
+    def nothing(self) -> Plain:
+        """The plain side of an empty model."""
+        return Plain()
 
     # Drawing --------------------------------------------------------------------------------------------------------
 
@@ -175,7 +180,7 @@ class Player:
         self.model.add_requests(names, costs, template=self.made[number], scale=scale, offset=0.1)
         for name, cost, factor in zip(names, costs, scale, strict=True):
             self.plain.requests[name] = self.note(rng, 1) | {
-                "cost": cost, "scale": float(factor), "offset": 0.1, "limit": 1.0, "lower": 0.0, "upper": 1.0,
+                "cost": cost, "scale": float(factor), "offset": 0.1, "limit": 1.0, "lower": 0.0, "upper": np.inf,
                 "integer": False, "template": number,
             }  # fmt: skip
 
@@ -259,7 +264,8 @@ class Player:
             note = self.plain.requests[name]
             if note["fixed"] is None:
                 least = max(float(np.broadcast_to(note["lower"], len(note["cost"])).sum()), 0.0)
-                note["limit"] = float(rng.choice([least + 0.5, least + 1.0, np.inf]))
+                most = np.inf if np.isfinite(note["upper"]).all() else least + 2.0  # so that there is an optimum
+                note["limit"] = float(rng.choice([least + 0.5, least + 1.0, most]))
                 self.model.update_limit(name, note["limit"])
 
     def bounds(self, rng: np.random.Generator) -> None:
@@ -298,11 +304,21 @@ class Player:
         """A few edits as one batch."""
         with self.model.batch():
             for _ in range(int(rng.integers(2, 6))):
-                self.pick(rng, SINGLE)(self, rng)
+                self.pick(rng, self.single)(self, rng)
 
     def step(self, rng: np.random.Generator) -> None:
         """One edit of a kind drawn at random, or one batch."""
-        self.pick(rng, EDITS)(self, rng)
+        self.pick(rng, self.edits)(self, rng)
+
+    @property
+    def single(self) -> tuple[Edit, ...]:
+        """What it does, but for batches."""
+        return SINGLE
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """What it does."""
+        return EDITS
 
 
 Edit = Callable[[Player, np.random.Generator], None]
@@ -335,14 +351,19 @@ def innards(model: Model) -> tuple[Any, ...]:
         bits(model), model.version, dict(model.ledger.slot_of), dict(model.ledger.row_of), dict(model.ledger.added_at),
         tuple(age.tobytes() for age in ages), matrix.row_scale[live].tobytes(), matrix.n_slots, matrix.n_columns,
         list(matrix.free_slots), list(matrix.free_rows), sorted(matrix.fixed_slots), matrix.next_serial,
-        matrix.next_row, [(t.serial, t.shared, t.users) for t in matrix.templates],
+        matrix.next_row, [(t.serial, t.shared, t.users, private_bits(t)) for t in matrix.templates],
         [sorted(t.serial for t in users) for users in matrix.row_templates],
     )  # fmt: skip
 
 
-def played(seed: int, steps: int) -> Player:
+def private_bits(template: Template) -> tuple[bytes, ...]:
+    """A template's private rows, to the last bit."""
+    return tuple(part.tobytes() for part in template.private or ())
+
+
+def played(seed: int, steps: int, kind: type[Player] | None = None) -> Player:
     """A model after so many steps of a seed."""
-    player, rng = Player(), np.random.default_rng(seed)
+    player, rng = (kind or Player)(), np.random.default_rng(seed)
     for _ in range(steps):
         player.step(rng)
     return player

@@ -1,4 +1,4 @@
-"""A process that edits, solves and saves until it is killed: python -m tests.copter.worker FOLDER SEED.
+"""A process that edits, solves and saves until it is killed: python -m tests.copter.worker FOLDER SEED KIND.
 
 Every acknowledged step is told by one byte on stdout.
 """
@@ -11,15 +11,16 @@ import sys
 import numpy as np
 
 from copter import Session
+from tests.copter.block_player import BlockPlayer
 from tests.copter.plain import Player
 
 SAVES = 23  # steps between two snapshots
 SOLVES = 7
 
 
-def main(folder: str, seed: int) -> None:
+def main(folder: str, seed: int, kind: str) -> None:
     """Play for ever."""
-    player, rng = Player(), np.random.default_rng(seed)
+    player, rng = (BlockPlayer if kind == "BlockPlayer" else Player)(), np.random.default_rng(seed)
     session = Session(player.model, journal=os.path.join(folder, "journal"))
     session.save(os.path.join(folder, "snapshot"))
     os.write(1, b"!")
@@ -35,4 +36,4 @@ def main(folder: str, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -197,7 +197,7 @@ def test_limits_bounds_and_integrality() -> None:
     lp = model.to_linear_program()
     np.testing.assert_array_equal(lp.row_upper, [8, 4, 0.5, 1, 1])
     np.testing.assert_array_equal(lp.col_lower, [0, 0, 0, 0, 0.1, 0, 0, 0])
-    np.testing.assert_array_equal(lp.col_upper, [1, 1, 1, 0.6, 0.6, 0.6, 1, 1])
+    np.testing.assert_array_equal(lp.col_upper, [0.5, 0.5, 0.5, 0.6, 0.6, 0.6, 1, 1])
     np.testing.assert_array_equal(lp.integrality, [False] * 6 + [True] * 2)
     assert (model.limit("p"), model.is_integer("own"), model.is_integer("p")) == (0.5, True, False)
 

@@ -275,9 +275,9 @@ def test_an_edit_whose_record_cannot_be_written_is_not_done(
 # Being killed -----------------------------------------------------------------------------------------------------
 
 
-def killed(folder: Path, seed: int, after_s: float) -> None:
+def killed(folder: Path, seed: int, after_s: float, kind: type[Player] = Player) -> None:
     """Kill a working process, and require that what it acknowledged is there, exactly."""
-    command = [sys.executable, "-m", "tests.copter.worker", str(folder), str(seed)]
+    command = [sys.executable, "-m", "tests.copter.worker", str(folder), str(seed), kind.__name__]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "frontends")])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment) as process:
         assert process.stdout is not None
@@ -287,7 +287,7 @@ def killed(folder: Path, seed: int, after_s: float) -> None:
         acknowledged = len(process.stdout.read())
     session = Session.load(folder / "snapshot")
     # A step may be on the disk whose acknowledgement was not told any more.
-    states = [innards(played(seed, steps).model) for steps in (acknowledged, acknowledged + 1)]
+    states = [innards(played(seed, steps, kind).model) for steps in (acknowledged, acknowledged + 1)]
     assert innards(session.model) in states
     assert session.solve().status in (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE)
     close(session)

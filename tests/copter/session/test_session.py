@@ -36,7 +36,7 @@ def rounds(threads: int) -> list[Solution]:
         for request in model.requests:
             model.rescale_cost(request, 1.0 + 0.005 * rng.standard_normal())
         solutions.append(session.solve())
-        solutions[-1].x  # noqa: B018 (dense values are read before the next edit)
+        solutions[-1].y  # noqa: B018 (dense values are read before the next edit)
     return solutions
 
 

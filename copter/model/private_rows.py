@@ -1,0 +1,89 @@
+"""Rows over one request's own columns, as the caller gives them, brought into columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import DimensionError, InvalidDataError
+from copter.matrix.patterns import all_finite, from_entries
+from copter.matrix.contents import Private
+from copter.problem.linear_program import as_floats, checked_vector, require_ordered
+from copter.problem.sparse_input import checked_sparse
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateRows:
+    """Private rows of a request: lower <= matrix @ x <= upper over its own columns x (equation F1).
+
+    Checked when they are given to a model. Rows may be more than the columns, and may depend on each other.
+
+    Parameters
+    ----------
+    matrix : array_like or sparse matrix (rows, n)
+        Coefficients; n is the request's number of columns.
+    lower, upper : float or array_like (rows,)
+        -inf and inf for no bound; a row is an equation where they are equal.
+    """
+
+    matrix: ArrayLike | Any
+    lower: ArrayLike = -np.inf
+    upper: ArrayLike = np.inf
+
+
+def private_pattern(what: str, rows: PrivateRows | None, n: int) -> Private | None:
+    """The rows by column, with their bounds; None for no rows.
+
+    Raises
+    ------
+    DimensionError, InvalidDataError
+        They begin with `what`.
+    """
+    if rows is None:
+        return None
+    if not isinstance(rows, PrivateRows):
+        raise InvalidDataError(
+            f"{what}: private_rows is a {type(rows).__name__}: give PrivateRows(matrix, lower, upper)"
+        )
+    name = f"{what}: the private rows' matrix"
+    if sp.issparse(rows.matrix):
+        matrix = checked_sparse(name, rows.matrix)
+    else:
+        dense = as_floats(name, rows.matrix)
+        if dense.ndim != 2:
+            raise DimensionError(f"{name} has shape {dense.shape}, must be (rows, {n})")
+        matrix = sp.csr_array(dense)
+    height, width = matrix.shape if matrix.ndim == 2 else (-1, -1)
+    if width != n:
+        raise DimensionError(f"{name} has shape {matrix.shape}, must be (rows, {n}): as many columns as the request")
+    lower, upper = bounds_of_rows(what, rows.lower, rows.upper, height)
+    if height == 0:
+        return None
+    matrix = sp.csr_array(matrix)
+    starts, columns = (np.ascontiguousarray(each, dtype=np.int32) for each in (matrix.indptr, matrix.indices))
+    data = as_floats(name, matrix.data)
+    if not all_finite(data):
+        raise InvalidDataError(f"{name} has an entry that is NaN or infinite")
+    start, row, value = from_entries(starts, columns, data, np.arange(height, dtype=np.int32), n, "csr")
+    return start, row, value, lower, upper
+
+
+def bounds_of_rows(what: str, lower: ArrayLike | None, upper: ArrayLike | None, height: int) -> tuple[Floats, Floats]:
+    """Bounds of so many private rows; None for none. InvalidDataError where they are NaN, no bounds, or crossed."""
+    low = checked_vector(f"{what}: lower of the private rows", lower, height, -np.inf, -1)
+    high = checked_vector(f"{what}: upper of the private rows", upper, height, np.inf, 1)
+    require_ordered(f"{what}, private row", low, high)
+    return low, high
+
+
+def rows_of(private: Private, n: int, lower: Floats, upper: Floats) -> PrivateRows:
+    """Private rows as a caller gives them, with new arrays."""
+    start, row, value = private[:3]
+    matrix = sp.csc_array((value.copy(), row.copy(), start.copy()), shape=(len(lower), n))
+    return PrivateRows(matrix, lower, upper)

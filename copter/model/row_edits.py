@@ -1,0 +1,206 @@
+"""Edits of the rows that are of one request alone: limits and least sums, bounds of columns, private rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
+from copter.model.checks import (
+    Floats,
+    Ints,
+    checked_bounds,
+    checked_least,
+    checked_limit,
+    checked_sums,
+    different,
+    listed,
+)
+from copter.model.inventory import Inventory
+from copter.model.private_rows import PrivateRows, private_pattern
+from copter.problem.linear_program import as_floats
+
+
+class RowEdits(Inventory):
+    """The part of :class:`copter.Model` that changes what holds for one request alone."""
+
+    # Sums and bounds of columns -----------------------------------------------------------------------------------
+
+    def update_limit(self, request: Hashable, limit: float, at_least: float | None = None) -> None:
+        """Change the largest sum of a request's columns (inf for no limit), and the least one where it is given."""
+        lower, upper = self._plain_bounds(request)
+        self._update_limits(request, limit, lower, upper, self.at_least(request) if at_least is None else at_least)
+
+    def update_limits(self, requests: Sequence[Hashable], limits: ArrayLike, at_least: ArrayLike | None = None) -> None:
+        """Do :meth:`update_limit` for many requests in one call: all or none.
+
+        Parameters
+        ----------
+        requests : sequence of ids (k,)
+        limits : float or array_like (k,)
+        at_least : float or array_like (k,), optional
+            Least sums, -inf for none; None leaves them as they are.
+
+        Raises
+        ------
+        UnknownHandleError, DuplicateHandleError, DimensionError, InvalidDataError, EditNotAllowedError
+            The error names the first request whose figures are wrong.
+        """
+        ids = listed("requests", requests)
+        slots = self.ledger.slots(ids)
+        different(ids)
+        matrix = self.ledger.matrix
+        limit, least = checked_sums(ids, limits, matrix.sums_of(slots)[1] if at_least is None else at_least)
+        at, total, fixed = matrix.contradiction(slots, limit)
+        if at >= 0:  # the same edit of this request alone says what is wrong
+            self._check_sum(ids[at], float(limit[at]), total, fixed)
+        self.ledger.apply("sums", ids, limit, least)
+
+    @staticmethod
+    def _check_sum(request: Hashable, limit: float, total: float, fixed: bool) -> None:
+        """Raise for a limit that does not fit the rest of a request."""
+        if fixed:
+            raise EditNotAllowedError(
+                f"request {request!r} is fixed: the limit {limit:g} would not let it be (a finite limit up to its upper "
+                "bound would); unfix it first"
+            )
+        if not np.isfinite(total):
+            raise InvalidDataError(f"request {request!r}: a limit needs finite lower bounds; give limit=inf or bounds")
+        raise InvalidDataError(f"request {request!r}: lower bounds sum to {total:g}, above the limit {limit:g}")
+
+    def update_bounds(self, request: Hashable, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
+        """Change the bounds of a request's columns: float or array_like (n,); None leaves a side as it is."""
+        low, high = self._plain_bounds(request)
+        self._update_limits(
+            request,
+            self.limit(request),
+            low if lower is None else lower,
+            high if upper is None else upper,
+            self.at_least(request),
+        )
+
+    def _update_limits(
+        self, request: Hashable, limit: float, lower: ArrayLike, upper: ArrayLike, at_least: float
+    ) -> None:
+        number = checked_limit(request, limit)
+        least = checked_least(request, at_least, number)
+        low, high = checked_bounds(
+            request, lower, upper, number, self._template_at(self.ledger.slot(request)).n_columns
+        )
+        can_be_fixed = (
+            isinstance(low, float) and low == 0.0 and isinstance(high, float) and number <= high and np.isfinite(number)
+        )
+        if self.fixed(request) is not None and not can_be_fixed:
+            raise EditNotAllowedError(
+                f"request {request!r} is fixed: these bounds would not let it be (lower bounds of zero, one upper "
+                "bound, a finite limit up to it); unfix it first"
+            )
+        self.ledger.apply("limits", request, number, low, high, least)
+
+    # Private rows -------------------------------------------------------------------------------------------------
+
+    def update_row_bounds(
+        self,
+        requests: Sequence[Hashable],
+        lower: ArrayLike | Sequence[ArrayLike] | None = None,
+        upper: ArrayLike | Sequence[ArrayLike] | None = None,
+        *,
+        row: int | None = None,
+    ) -> None:
+        """Change the bounds of the private rows of many requests in one call: all or none.
+
+        Parameters
+        ----------
+        requests : sequence of ids (k,)
+        lower, upper : array_like, optional
+            (k, rows), or (rows,) for all alike, or a float; for requests of different numbers of rows a list with an
+            array for each, or one array with all of them, request by request. With `row`: float or (k,). None leaves a side as it is.
+        row : int, optional
+            The one private row of each request to change; the others keep their bounds.
+
+        Raises
+        ------
+        UnknownHandleError, DuplicateHandleError, DimensionError, InvalidDataError
+            The error names the first request whose figures are wrong.
+        """
+        ids = listed("requests", requests)
+        slots = self.ledger.slots(ids)
+        different(ids)
+        sizes = self.ledger.matrix.private_sizes(slots)
+        first = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        bounds = self.ledger.matrix.private_bounds_of(slots)
+        if row is None:
+            low, high = (
+                now if given is None else self._bounds_of_all(what, given, sizes)
+                for what, given, now in (("lower", lower, bounds[0]), ("upper", upper, bounds[1]))
+            )
+        else:
+            low, high = (each.copy() for each in bounds)
+            for what, given, target in (("lower", lower, low), ("upper", upper, high)):
+                if given is not None:
+                    target[self._places(ids, row, sizes, first)] = self._one_each(what, given, len(ids))
+        wrong = np.isnan(low) | np.isnan(high) | np.isposinf(low) | np.isneginf(high) | (low > high)
+        for at in np.flatnonzero(wrong)[:1].tolist():
+            which = int(np.searchsorted(first, at, side="right")) - 1
+            raise InvalidDataError(
+                f"request {ids[which]!r}, private row {at - first[which]}: lower bound {low[at]} and upper bound "
+                f"{high[at]} must be numbers (-inf and inf for none), the lower no more than the upper"
+            )
+        self.ledger.apply("private_bounds", ids, low, high)
+
+    @staticmethod
+    def _bounds_of_all(what: str, given: ArrayLike | Sequence[ArrayLike], sizes: Ints) -> Floats:
+        """Bounds of all private rows of all requests, request by request."""
+        total, width = int(sizes.sum()), int(sizes[0]) if len(sizes) else 0
+        if isinstance(given, (list, tuple)) and len(given) == len(sizes) and any(np.ndim(each) for each in given):
+            parts = [as_floats(what, each) for each in given]
+            if [part.size for part in parts] == sizes.tolist():
+                return np.concatenate([part.reshape(-1) for part in parts])
+        array = as_floats(what, given)  # type: ignore[arg-type]
+        if array.ndim == 0:
+            return np.full(total, float(array))
+        same = bool((sizes == width).all())
+        if array.shape == (total,) or (same and array.shape == (len(sizes), width)):
+            return array.reshape(-1)
+        if same and array.shape == (width,):
+            return np.tile(array, len(sizes))
+        rows = f"({len(sizes)}, {width})" if same else f"({total},)"
+        raise DimensionError(f"{what} has shape {array.shape}, the requests' private rows {rows}")
+
+    @staticmethod
+    def _places(ids: list[Hashable], row: Any, sizes: Ints, first: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Where the same private row of every request is among them all."""
+        if isinstance(row, bool) or not isinstance(row, (int, np.integer)):
+            raise InvalidDataError(f"row is {row!r}, must be a whole number")
+        for at in np.flatnonzero((row < 0) | (row >= sizes))[:1].tolist():
+            raise DimensionError(f"request {ids[at]!r} has {sizes[at]} private rows, no row {row}")
+        return np.asarray(first[:-1] + row)
+
+    @staticmethod
+    def _one_each(what: str, given: Any, k: int) -> Floats:
+        """A float for all, or one for each."""
+        array = as_floats(what, given)
+        if array.ndim and array.shape != (k,):
+            raise DimensionError(f"{what} has shape {array.shape}, must be ({k},): one for each request")
+        return np.broadcast_to(array, (k,))
+
+    def update_private_rows(self, request: Hashable, private_rows: PrivateRows) -> None:
+        """Replace coefficients and bounds of a request's private rows; their number stays.
+
+        A request that shares a template then has a pattern of its own.
+
+        Raises
+        ------
+        UnknownHandleError, DimensionError, InvalidDataError
+        """
+        template = self._template_at(self.ledger.slot(request))
+        private = private_pattern(f"request {request!r}", private_rows, template.n_columns)
+        self._require_rows(f"request {request!r}", private, template.n_private)
+        if private is None:
+            return
+        with self.ledger.batch():
+            self.ledger.apply("usage", request, (*template.contents()[:3], private))
+            self.ledger.apply("private_bounds", [request], private[3], private[4])

@@ -1,0 +1,166 @@
+"""What a solution asks the model for: values, duals and reduced costs in the order of the whole LP."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import StaleSolutionError
+from copter.model.assembly import first_columns, places, require_current, slots_in_order
+from copter.problem.values import OwnDuals, SparseValues, ranges
+
+if TYPE_CHECKING:
+    from copter.model.ledger import Ledger
+
+Floats = NDArray[np.float64]
+Keys = NDArray[np.int64]
+
+
+class ModelValues:
+    """The model behind a solution of it: a :class:`copter.problem.values.Behind`.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    key, x
+        Working columns, as :class:`SparseValues` has them.
+    y : ndarray (rows,)
+        Prices by row slot, in the signs of the model's sense.
+    own : OwnDuals, optional
+        Duals of sums and private rows; without them the limits' duals are found from the reduced costs.
+    """
+
+    def __init__(self, ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals | None) -> None:
+        self.ledger, self.key, self.working, self.y = ledger, key, x, y
+        self.version = ledger.version
+        self._own = own
+        self._pair: tuple[Floats, Floats] | None = None
+
+    def lowers(self, requests: Sequence[Hashable]) -> tuple[Keys, Floats]:
+        """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
+        ledger = self.ledger
+        added = ledger.added_at.get
+        if any(added(request, self.version + 1) > self.version for request in requests):
+            for request in requests:
+                ledger.require_unchanged(request, self.version)
+        slots = ledger.slots(list(requests))
+        start = ledger.matrix.starts_of(slots)
+        return start, ledger.matrix.flat_lower(slots, int(start[-1]))
+
+    def x(self) -> Floats:
+        """Values of all columns, in the order of ``Model.to_linear_program``."""
+        require_current(self.ledger, self.version)
+        slots = slots_in_order(self.ledger)
+        start = self.ledger.matrix.starts_of(slots)
+        x = self.ledger.matrix.flat_lower(slots, int(start[-1]))
+        place = np.zeros(self.ledger.matrix.n_slots, dtype=np.int64)
+        place[slots] = start[:-1]
+        x[place[self.key >> 32] + (self.key & 0xFFFFFFFF)] = self.working
+        return x
+
+    def own(self) -> OwnDuals:
+        """Duals of sums and private rows."""
+        if self._own is None:
+            self.dense()
+        if self._own is None:
+            raise StaleSolutionError("the model has been edited since this solution was found; solve again")
+        return self._own
+
+    def dense(self) -> tuple[Floats, Floats]:
+        """(y, reduced costs) in the order of ``Model.to_linear_program``."""
+        if self._pair is None:
+            require_current(self.ledger, self.version)
+            self._pair = self.duals()
+        return self._pair
+
+    def duals(self) -> tuple[Floats, Floats]:
+        """Prices, then duals of own rows; reduced costs (all in the signs of the sense)."""
+        ledger = self.ledger
+        matrix, slots = ledger.matrix, slots_in_order(ledger)
+        start = matrix.starts_of(slots)
+        n = int(start[-1])
+        reduced = matrix.flat_reduced_costs(slots, n, ledger.sign * self.y)
+        shared = self.y[list(ledger.row_of.values())]
+        if self._own is None:
+            limited, dual = limit_duals(ledger, slots, start, reduced)
+            order = np.argsort(slots[limited])
+            self._own = OwnDuals((slots[limited].astype(np.int64) << 32)[order], ledger.sign * dual[order])
+            return np.concatenate((shared, ledger.sign * dual)) + 0.0, ledger.sign * reduced + 0.0
+        first, own_start, own_row, own_value, _, _ = matrix.own_rows(slots, n)
+        place = np.searchsorted(self._own.key, slots.astype(np.int64) << 32)
+        own = self._own.dual[ranges(place, place + np.diff(first))]
+        owner = np.repeat(np.arange(n), np.diff(own_start))
+        row = np.repeat(np.repeat(first[:-1], np.diff(start)), np.diff(own_start)) + own_row
+        reduced -= np.bincount(owner, weights=own_value * (ledger.sign * own)[row], minlength=n)
+        return np.concatenate((shared, own)) + 0.0, ledger.sign * reduced + 0.0
+
+
+def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals | None = None) -> SparseValues:
+    """Values of a solution of the model as it now stands.
+
+    Parameters
+    ----------
+    key : ndarray (k,) int64
+        slot << 32 | column of the columns that may be off their lower bounds, ascending.
+    x : ndarray (k,)
+    y : ndarray (rows,)
+        Prices by row slot, in the signs of the model's sense.
+    own : OwnDuals, optional
+        Of sums and private rows; without them the limits' duals are found from the reduced costs, when asked for.
+    """
+    return SparseValues(key, x, y, dict(ledger.slot_of), dict(ledger.row_of), ModelValues(ledger, key, x, y, own))
+
+
+def limit_duals(
+    ledger: Ledger, slots: NDArray[np.int32], start: Keys, reduced: Floats
+) -> tuple[NDArray[np.intp], Floats]:
+    """Which requests have limits, and their duals (<= 0, minimisation), which are then taken off the reduced costs.
+
+    The dual of sum x <= limit is the reduced cost at which the cheapest columns have filled it.
+    """
+    matrix = ledger.matrix
+    limit, _ = matrix.sums_of(slots)
+    limited = np.flatnonzero(np.isfinite(limit))
+    if not len(limited):
+        return limited, np.zeros(0)
+    _, lower, upper = matrix.flat_columns(slots, int(start[-1]))
+    width = upper - lower
+    begin = start[:-1]
+    room = limit - np.add.reduceat(lower, begin)
+    least, most = np.minimum.reduceat(reduced, begin), np.maximum.reduceat(width, begin)
+    dual = np.where(most > 0.0, np.minimum(least, 0.0), 0.0)  # where the first column fills the limit
+    narrow = np.minimum.reduceat(width, begin) < room
+    for at in limited[narrow[limited] & (most[limited] > 0.0)].tolist():
+        block = slice(int(start[at]), int(start[at + 1]))
+        dual[at] = limit_dual(reduced[block], width[block], float(room[at]))
+    dual[~np.isfinite(limit)] = 0.0
+    reduced -= np.repeat(dual, np.diff(start))
+    return limited, dual[limited]
+
+
+def limit_dual(reduced: Floats, width: Floats, room: float) -> float:
+    """Reduced cost, zero at most, at which the cheapest columns, of these widths, have filled the room."""
+    order = np.argsort(reduced, kind="stable")
+    over = np.flatnonzero(np.cumsum(width[order]) >= room)
+    marginal = reduced[order[over[0]]] if len(over) else 0.0
+    return float(min(0.0, marginal))
+
+
+def dense_ray(ledger: Ledger, key: Keys, improving: bool, ray: Floats, version: int) -> Floats:
+    """A certificate of a model without own rows but limits, in the order of to_linear_program.
+
+    Row multipliers by row slot, or a direction in the working columns where it is an improving one.
+    """
+    require_current(ledger, version)
+    slots = slots_in_order(ledger)
+    start = ledger.matrix.starts_of(slots)
+    n = int(start[-1])
+    if improving:
+        direction = np.zeros(n)
+        direction[places(first_columns(ledger), key)] = ray
+        return direction
+    reduced = ledger.matrix.flat_reduced_costs(slots, n, ray, False)
+    return np.concatenate((ray[list(ledger.row_of.values())], limit_duals(ledger, slots, start, reduced)[1]))

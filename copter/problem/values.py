@@ -1,0 +1,199 @@
+"""A model's solution as it was found: working columns, prices, duals of the requests' own rows, by id and in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import StaleSolutionError, UnknownHandleError
+
+Floats = NDArray[np.float64]
+Keys = NDArray[np.int64]
+Offsets = NDArray[np.int64]
+Value = TypeVar("Value")
+
+SUM = 0  # row of a request's sum in keys of own rows; its private rows are 1, 2, ...
+
+
+@dataclass(frozen=True)
+class Given(Generic[Value]):
+    """What a pickled solution gives: it was worked out before, no model stands behind it."""
+
+    value: Value | None
+
+    def __call__(self) -> Value:
+        if self.value is None:
+            raise StaleSolutionError("the model had been edited when this solution was pickled: solve it again")
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDuals:
+    """Duals of the rows that are of one request alone.
+
+    Attributes
+    ----------
+    key : ndarray (k,) int64
+        slot << 32 | row, ascending: row 0 is the sum of the request's columns, row 1 + i its private row i.
+    dual : ndarray (k,)
+        In the signs of the model's sense.
+    """
+
+    key: Keys
+    dual: Floats
+
+    def between(self, first: Keys, last: Keys) -> tuple[Offsets, Floats]:
+        """(offsets, duals) of many ranges of keys, one after the other."""
+        begin, end = np.searchsorted(self.key, first), np.searchsorted(self.key, last)
+        return sums_before(end - begin), self.dual[ranges(begin, end)]
+
+
+class Behind(Protocol):
+    """What a solution asks the model for; StaleSolutionError where that has changed too much."""
+
+    def lowers(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
+        """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
+
+    def x(self) -> Floats:
+        """Values of all columns, in the order of ``Model.to_linear_program``."""
+
+    def dense(self) -> tuple[Floats, Floats]:
+        """(y, reduced costs) in the order of ``Model.to_linear_program``."""
+
+    def own(self) -> OwnDuals:
+        """Duals of sums and private rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """What a pickled solution has instead of a model.
+
+    Attributes
+    ----------
+    size : dict
+        Columns of every request that was still there.
+    lower : dict
+        Lower bounds that are not all zero.
+    values, pair, duals
+        What was worked out before; None for what could not be any more.
+    """
+
+    size: dict[Hashable, int]
+    lower: dict[Hashable, Floats]
+    values: Given[Floats]
+    pair: Given[tuple[Floats, Floats]]
+    duals: Given[OwnDuals]
+
+    def lowers(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
+        """As :meth:`Behind.lowers`."""
+        for request in requests:
+            if request not in self.size:
+                raise StaleSolutionError(f"request {request!r} had been removed when this solution was pickled")
+        parts = [self.lower.get(request, np.zeros(self.size[request])) for request in requests]
+        sizes = np.array([len(part) for part in parts], dtype=np.int64)
+        return sums_before(sizes), np.concatenate([np.zeros(0), *parts])
+
+    def x(self) -> Floats:
+        """As :meth:`Behind.x`."""
+        return self.values()
+
+    def dense(self) -> tuple[Floats, Floats]:
+        """As :meth:`Behind.dense`."""
+        return self.pair()
+
+    def own(self) -> OwnDuals:
+        """As :meth:`Behind.own`."""
+        return self.duals()
+
+
+@dataclass(frozen=True, slots=True)
+class SparseValues:
+    """A model's working columns and prices when the solution was made; every other column was at its lower bound.
+
+    Attributes
+    ----------
+    key : ndarray (k,) int64
+        slot << 32 | column of every working column, ascending.
+    values : ndarray (k,)
+    y : ndarray (rows,)
+        Prices by row slot, in the signs of the model's sense.
+    slot_of, row_of : dict
+        Slot of every request and row of every resource then.
+    behind : Behind
+    """
+
+    key: Keys
+    values: Floats
+    y: Floats
+    slot_of: dict[Hashable, int]
+    row_of: dict[Hashable, int]
+    behind: Behind
+    _starts: list[Offsets] = field(default_factory=list, repr=False)
+
+    def slots(self, requests: Sequence[Hashable]) -> Keys:
+        """Slots of requests; UnknownHandleError for one that was not in the model."""
+        try:
+            return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int64, count=len(requests))
+        except (KeyError, TypeError):
+            wrong = next(each for each in requests if each not in self.slot_of)
+            raise UnknownHandleError(f"request {wrong!r} was not in the model that this solution is of") from None
+
+    def rows(self, resources: Sequence[Hashable]) -> Keys:
+        """Rows of resources; UnknownHandleError for one that was not in the model."""
+        for resource in resources:
+            if resource not in self.row_of:
+                raise UnknownHandleError(f"resource {resource!r} was not in the model that this solution is of")
+        return np.array([self.row_of[resource] for resource in resources], dtype=np.int64)
+
+    def values_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
+        """(offsets, values) of the columns of requests, one after the other."""
+        slot = self.slots(requests)
+        start, x = self.behind.lowers(requests)
+        begin, end = np.searchsorted(self.key, slot << 32), np.searchsorted(self.key, (slot + 1) << 32)
+        chosen = ranges(begin, end)
+        x[np.repeat(start[:-1], end - begin) + (self.key[chosen] & 0xFFFFFFFF)] = self.values[chosen]
+        return start, x
+
+    def reduced_costs_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
+        """(offsets, reduced costs) of the columns of requests, one after the other."""
+        slot, reduced = self.slots(requests), self.behind.dense()[1]
+        if not self._starts:
+            start, _ = self.behind.lowers(list(self.slot_of))
+            every = np.fromiter(self.slot_of.values(), dtype=np.int64, count=len(self.slot_of))
+            place = np.zeros((int(every.max(initial=-1)) + 1, 2), dtype=np.int64)
+            place[every, 0], place[every, 1] = start[:-1], start[1:]
+            self._starts.append(place)
+        begin, end = self._starts[0][slot].T
+        return sums_before(end - begin), reduced[ranges(begin, end)]
+
+    def detached(self) -> SparseValues:
+        """The same values without the model behind them."""
+        size, lower = {}, {}
+        for request in self.slot_of:
+            with suppress(StaleSolutionError):
+                _, bounds = self.behind.lowers([request])
+                size[request] = len(bounds)
+                if bounds.any():
+                    lower[request] = bounds
+        x, pair, own = None, None, None
+        with suppress(StaleSolutionError):
+            own = self.behind.own()
+        with suppress(StaleSolutionError):
+            x, pair = self.behind.x(), self.behind.dense()
+        return replace(self, behind=Detached(size, lower, Given(x), Given(pair), Given(own)), _starts=[])
+
+
+def sums_before(counts: Keys) -> Offsets:
+    """0, c0, c0 + c1, ...: where each piece starts, and where the last one ends."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))
+
+
+def ranges(begin: Keys, end: Keys) -> Keys:
+    """begin[0], begin[0] + 1, ..., end[0] - 1, begin[1], ..."""
+    start = sums_before(end - begin)
+    return np.arange(start[-1]) + np.repeat(begin - start[:-1], end - begin)
