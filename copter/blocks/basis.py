@@ -39,8 +39,8 @@ class Kept:
 class WarmBasis:
     """Solves a block program from the basis at which the last one ended, by the dual simplex method.
 
-    Blocks are known by slot and generation. A block whose costs or coefficients have changed is taken for a new one: its
-    basic variables become artificial and leave, so that the basis stays dual feasible through every edit.
+    Blocks are known by slot and generation. A block whose costs or coefficients have changed is taken for a new one:
+    its basic variables become artificial and leave, so that the basis stays dual feasible through every edit.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,6 @@ class WarmBasis:
         ----------
         program : BlockProgram
         slots : ndarray (blocks,) int32
-            Ascending.
         generation : ndarray (blocks,) int64
             With the slot, the name of a block.
         prices : ndarray (rows,)
@@ -76,7 +75,8 @@ class WarmBasis:
         self.kept = now
         n, dual = program.n_columns, now.dual
         x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
-        return BlockAnswer(x, dual.prices * now.scale / now.factor, dual.pivots, vertex=True)
+        prices = dual.prices * now.scale / now.factor
+        return BlockAnswer(x, prices, dual.pivots, own_prices(program, dual.keys, prices), vertex=True)
 
 
 def applies_to(program: BlockProgram) -> bool:
@@ -132,12 +132,30 @@ def finished(dual: BlockDual, watch: Watch) -> bool:
     return False
 
 
+def own_prices(program: BlockProgram, keys: Ints, prices: Floats) -> Floats:
+    """Prices of the private rows: the reduced cost of a block's key, zero where the key is the sum (K9)."""
+    limited = np.flatnonzero(np.diff(program.private_start))
+    key, found = keys[limited], np.zeros(len(limited))
+    column = key < program.n_columns
+    key = key[column]
+    counts = np.diff(program.start)[key]
+    entry = spread(program.start[key], counts)
+    usage = np.bincount(
+        np.repeat(np.arange(len(key)), counts),
+        weights=program.value[entry] * prices[program.row[entry]],
+        minlength=len(key),
+    )
+    found[column] = program.cost[key] - usage
+    return found
+
+
 # The two starts -------------------------------------------------------------------------------------------------------
 
 
 def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) -> Kept | None:
     """A start from prices alone."""
-    _, scale, factor = program.equilibrated()
+    _, every, factor = program.equilibrated()
+    scale = every[: program.n_rows]
     dual = dual_of(program, scale, factor)
     if not dual.begin(prices * factor / scale):
         return None
@@ -186,12 +204,13 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
 
 
 def same_blocks(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Ints:
-    """Where each old block with basic variables now stands, if nothing but bounds has changed in it; -1 for all others."""
+    """Where each old block with basic variables now stands, if only bounds have changed in it; -1 for all others."""
     old, basic = kept.program, np.flatnonzero(kept.dual.counts)
     place = np.full(len(kept.slots), -1, dtype=np.int32)
     if len(slots) == 0 or len(basic) == 0:
         return place
-    at = np.minimum(np.searchsorted(slots, kept.slots[basic]), len(slots) - 1)
+    order = np.argsort(slots, kind="stable")
+    at = order[np.minimum(np.searchsorted(slots, kept.slots[basic], sorter=order), len(slots) - 1)]
     same = (slots[at] == kept.slots[basic]) & (generation[at] == kept.generation[basic])
     counts = np.diff(old.column_start)[basic]
     same &= counts == np.diff(program.column_start)[at]
