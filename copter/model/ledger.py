@@ -218,7 +218,7 @@ class Ledger:
         """The sums of usage of these resources lie between bounds; rows are made for those that are new."""
         matrix, known = self.matrix, [self.row_of.get(resource, -1) for resource in resources]
         if -1 not in known:
-            rows = np.array(known, dtype=np.intp)
+            rows = np.array(known, dtype=np.int32)
             self._note(matrix.set_rows_bounds, rows, matrix.row_lower[rows], matrix.row_upper[rows])
             matrix.set_rows_bounds(rows, lower, upper)
             return
@@ -394,9 +394,7 @@ class Ledger:
         if not template.shared:
             self._op_drop_template(template)
 
-    def _op_limits(
-        self, request: Hashable, limit: float, lower: Bound, upper: Bound, least: float = -np.inf
-    ) -> None:
+    def _op_limits(self, request: Hashable, limit: float, lower: Bound, upper: Bound, least: float = -np.inf) -> None:
         self.matrix.set_limits(self._kept(request), limit, lower, upper, least)
 
     def _op_sums(self, requests: list[Hashable], limit: Floats, least: Floats) -> None:

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import DimensionError, InvalidDataError
-from copter.matrix.patterns import all_finite, from_entries
 from copter.matrix.contents import Private
+from copter.matrix.patterns import all_finite, from_entries
 from copter.problem.linear_program import as_floats, checked_vector, require_ordered
 from copter.problem.sparse_input import checked_sparse
 
@@ -48,7 +48,9 @@ def private_pattern(what: str, rows: PrivateRows | None, n: int) -> Private | No
     if rows is None:
         return None
     if not isinstance(rows, PrivateRows):
-        raise InvalidDataError(f"{what}: private_rows is a {type(rows).__name__}: give PrivateRows(matrix, lower, upper)")
+        raise InvalidDataError(
+            f"{what}: private_rows is a {type(rows).__name__}: give PrivateRows(matrix, lower, upper)"
+        )
     name = f"{what}: the private rows' matrix"
     if sp.issparse(rows.matrix):
         matrix = checked_sparse(name, rows.matrix)
