@@ -423,12 +423,8 @@ class Ledger:
     def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
         """The costs of many requests, one after the other, or the rows of a matrix."""
         slots = self.slots(requests)
-        self._note(self._restore_slabs, self.matrix.save_slabs(slots))
+        self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
         self.matrix.set_costs(slots, costs, scale, offset)
-
-    def _restore_slabs(self, saved: list[SavedSlab]) -> None:
-        for each in reversed(saved):
-            self.matrix.restore_slab(each)
 
     def _op_scale(
         self, request: Hashable, scale: float, offset: float, columns: Ints | None, costs: Floats | None

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateRows:
-    """Private rows of a request: lower <= matrix @ x <= upper over its own columns x (equation F1).
+    """Private rows of a request: lower <= matrix @ x <= upper over its own columns x (equation F2).
 
     Checked when they are given to a model. Rows may be more than the columns, and may depend on each other.
 

@@ -201,13 +201,16 @@ WRONG: dict[str, tuple[Callable[[Model], Any], type[CopterError], str]] = {
         InvalidDataError, "'r'",
     ),
     "no PrivateRows": (
-        lambda m: m.add_request("r", [1], {"a": [1]}, private_rows=[[1]]), InvalidDataError, "'r': private_rows is a list",
+        lambda m: m.add_request("r", [1], {"a": [1]}, private_rows=[[1]]),
+        InvalidDataError, "'r': private_rows is a list",
     ),
     "bounds of other rows": (
-        lambda m: m.add_request("r", [1], {"a": [1]}, private_rows=PrivateRows([[1]], [0, 0])), DimensionError, "'r': lower",
+        lambda m: m.add_request("r", [1], {"a": [1]}, private_rows=PrivateRows([[1]], [0, 0])),
+        DimensionError, "'r': lower",
     ),
     "NaN bounds": (
-        lambda m: m.add_request("r", [1], {"a": [1]}, private_rows=PrivateRows([[1]], NAN)), InvalidDataError, "'r': lower",
+        lambda m: m.add_request("r", [1], {"a": [1]}, private_rows=PrivateRows([[1]], NAN)),
+        InvalidDataError, "'r': lower",
     ),
     "crossed bounds of rows": (
         lambda m: m.add_request("r", [1], {"a": [1]}, private_rows=PrivateRows([[1], [2]], [0, 3], [1, 2])),
@@ -227,14 +230,24 @@ WRONG: dict[str, tuple[Callable[[Model], Any], type[CopterError], str]] = {
         DimensionError, "row_lower",
     ),
     "least above the limit": (
-        lambda m: m.add_request("r", [1], {"a": [1]}, at_least=2.0), InvalidDataError, "'r': at_least is 2, above the limit 1",
+        lambda m: m.add_request("r", [1], {"a": [1]}, at_least=2.0),
+        InvalidDataError, "'r': at_least is 2, above the limit 1",
     ),
     "NaN least": (lambda m: m.update_limit("p", 1.0, NAN), InvalidDataError, "'p': at_least"),
     "infinite least": (lambda m: m.update_limits(["p", "q"], 3.0, [1.0, INF]), InvalidDataError, "'q': at_least"),
-    "one negative limit of many": (lambda m: m.update_limits(["p", "q"], [1.0, -1.0]), InvalidDataError, "'q': limit is -1"),
+    "one negative limit of many": (
+        lambda m: m.update_limits(["p", "q"], [1.0, -1.0]),
+        InvalidDataError, "'q': limit is -1",
+    ),
     "one NaN limit of many": (lambda m: m.update_limits(["p", "q"], [NAN, 1.0]), InvalidDataError, "'p': limit is nan"),
-    "limits of other requests": (lambda m: m.update_limits(["p", "q"], [1.0]), DimensionError, r"\(1,\), must be \(2,\)"),
-    "a limit below the least": (lambda m: m.update_limits(["p", "plain"], 0.5), InvalidDataError, "'plain': at_least is 1"),
+    "limits of other requests": (
+        lambda m: m.update_limits(["p", "q"], [1.0]),
+        DimensionError, r"\(1,\), must be \(2,\)",
+    ),
+    "a limit below the least": (
+        lambda m: m.update_limits(["p", "plain"], 0.5),
+        InvalidDataError, "'plain': at_least is 1",
+    ),
     "limits of a stranger": (lambda m: m.update_limits(["p", "?"], 1.0), UnknownHandleError, r"'\?'"),
     "limits of one twice": (lambda m: m.update_limits(["p", "p"], 1.0), DuplicateHandleError, "different"),
     "counts of a stranger": (lambda m: m.update_counts(["a", "?"], 1.0), UnknownHandleError, r"'\?'"),
@@ -248,11 +261,17 @@ WRONG: dict[str, tuple[Callable[[Model], Any], type[CopterError], str]] = {
         lambda m: m.update_row_bounds(["p", "own"], [[0, 0], [9]], [[1, 1], [8]]), InvalidDataError,
         "'own', private row 0: lower bound 9.0 and upper bound 8.0",
     ),
-    "one NaN row of many": (lambda m: m.update_row_bounds(["p", "q"], upper=[[1, 1], [1, NAN]]), InvalidDataError, "'q'"),
+    "one NaN row of many": (
+        lambda m: m.update_row_bounds(["p", "q"], upper=[[1, 1], [1, NAN]]),
+        InvalidDataError, "'q'",
+    ),
     "bounds of another shape": (
         lambda m: m.update_row_bounds(["p", "q"], upper=[1, 2, 3]), DimensionError, r"upper has shape \(3,\)",
     ),
-    "no such row": (lambda m: m.update_row_bounds(["p", "own"], 0.0, row=1), DimensionError, "'own' has 1 private rows"),
+    "no such row": (
+        lambda m: m.update_row_bounds(["p", "own"], 0.0, row=1),
+        DimensionError, "'own' has 1 private rows",
+    ),
     "half a row": (lambda m: m.update_row_bounds(["p"], 0.0, row=0.5), InvalidDataError, "row is 0.5"),
     "bounds for a row, of others": (
         lambda m: m.update_row_bounds(["p", "q"], [0.0] * 3, row=0), DimensionError, r"must be \(2,\)",

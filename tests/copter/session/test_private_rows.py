@@ -51,7 +51,7 @@ def test_a_known_answer_and_its_duals() -> None:
     assert solution.objective == pytest.approx(8.0)
     assert solution.bound == pytest.approx(8.0)
     assert solution.bound_is_certified
-    # An hour more on m1 saves 2. One more of duty costs 3. The pair's sum, its balance: d1 = 1 + 2 - s - v = 0 = 1 - s + v.
+    # An hour more on m1 saves 2, one more of duty costs 3. Of the pair, 1 + 2 - z - v = 0 = 1 - z + v.
     np.testing.assert_allclose(solution.prices(["m2", "m1"]), [0, -2], atol=1e-6)
     np.testing.assert_allclose(solution.limit_duals(["duty", "pair"]), [3, 2], atol=1e-6)
     offsets, duals = solution.private_duals(["duty", "pair"])
@@ -371,7 +371,7 @@ def test_the_highs_mirror_says_that_it_knows_limits_only() -> None:
 
 
 def test_the_largest_load_is_minimised() -> None:
-    """docs/formulation.md, F2: one variable t for all machines, load_r - t <= 0."""
+    """docs/formulation.md, F12: one variable t for all machines, load_r - t <= 0."""
     hours = {"long": 3.0, "short": 1.0, "other": 2.0}
     model = Model("min")
     for machine in range(2):
