@@ -11,18 +11,16 @@ import numpy as np
 from families import Family, Instance, make_family
 from families.program import Floats, Program
 from families.protocol import Outcome, SolverOptions
-from judge import Judged, integer_violation, judge
+from families.verdicts import judge_outcome
+from judge import Judged, judge
 from memory import fresh_peak_mb, peak_rss_mb
 from peers import Answer, Limits, RemotePeer
 
 WARM_UP = 3  # rounds after the cold one that are not counted; the peers' ways are tried in them
-AS_ARRAYS = (
-    15_000_000  # columns above which the program is not written out: no peers, and only the last round is judged
-)
+AS_ARRAYS = 15_000_000  # columns above which peers are not given the program, and only the last round is judged
 PEER_CHECKED = 3_000_000  # columns above which the peers' points are not judged
 COMPARABLE = 2.0  # tolerances by which a peer's points may be off
 NEARLY_BEST = 1.25  # the second-best way goes on too if it is within this of the best in the warm-up
-WHOLE = 1e-6  # how far a plan may be outside rows and from whole numbers, and its value from what it says, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,29 +211,24 @@ class Run:
             figures.cold_s = ended - started
         if index >= 0:
             figures.note((started, edited, ended), processor, outcome)
-        if family.counts["variables"] <= AS_ARRAYS:
+        few = family.counts["variables"] <= AS_ARRAYS
+        if self.peers and few:
             program = family.program()
-            self.judge(program, outcome)
+            self.note(judge_outcome(family, program, outcome))
             for peer in self.peers:
                 peer.round(index, family, program, outcome)
-        elif last:
-            figures.judged.append(family.judged_in_parts(outcome))
+        elif few or last:
+            self.note(family.judged_in_parts(outcome))
         if self.options.verbose:
             self.say(index, outcome, (started, edited, ended))
         if not last:
             family.adopt(outcome)
             family.prepare()
 
-    def judge(self, program: Program, outcome: Outcome) -> None:
-        """Have copter's answer judged."""
-        point, bound = self.family.point(outcome), outcome.bound
-        if point is not None:
-            judged = judge(program, *point)
+    def note(self, judged: Judged | None) -> None:
+        """Write down what the judge says of copter's point, where there is one."""
+        if judged is not None:
             self.figures.judged.append(judged)
-            bound = judged.bound
-            if abs(judged.objective - outcome.objective) > 1e-7 * (1.0 + abs(judged.objective)):
-                raise SystemExit(f"the solver says {outcome.objective}, its point is worth {judged.objective}")
-        judge_plan(self.family, program, outcome, bound)
 
     def say(self, index: int, outcome: Outcome, times: tuple[float, float, float]) -> None:
         """One line on stderr."""
@@ -257,24 +250,6 @@ def last_s(figures: WayFigures) -> float:
     if figures.solve_s:
         return figures.edit_s[-1] + figures.solve_s[-1]
     return figures.trial_s[-1] if figures.trial_s else figures.cold_s or 0.0
-
-
-def judge_plan(family: Family, program: Program, outcome: Outcome, bound: float) -> None:
-    """SystemExit unless the plan, if there is one, is whole, feasible, worth what it says and not above the bound."""
-    whole = family.whole(outcome)
-    if whole is None or outcome.plan is None:
-        return
-    places, values = whole
-    taken = program.taken(np.arange(program.shape[0]), places)
-    judged = judge(taken, values, np.zeros(program.shape[0]))
-    says, sign = outcome.plan.objective, 1.0 if program.sense == "max" else -1.0
-    size = 1.0 + abs(says)
-    outside = judged.primal_absolute > WHOLE or integer_violation(taken, values) > WHOLE
-    if outside or abs(judged.objective - says) > WHOLE * size or sign * (says - bound) > WHOLE * size:
-        raise SystemExit(
-            f"the whole plan says {says}, is worth {judged.objective}, is outside its rows by "
-            f"{judged.primal_absolute:.1e}; the bound is {bound}"
-        )
 
 
 # Summing up -----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from families.bursts import BurstyRounds
 from families.protocol import SolverOptions
-from harness import WARM_UP, judge_plan
+from families.verdicts import judge_plan
+from harness import WARM_UP
 from judge import judge
 
 HERE = Path(__file__).parent

@@ -26,6 +26,7 @@ from families.frontends import (
 )
 from families.program import Floats, Ints, Names, Program
 from families.protocol import Outcome, Plan, SolverOptions
+from families.verdicts import judge_outcome
 
 JOBS_PER_GPU = 0.5  # 5,000 SLO jobs on 10,000 GPUs
 LEASES, LEASE_S, NODE_GPUS = 24, 1200.0, 8
@@ -148,9 +149,9 @@ class ChronusRounds:
         places = np.concatenate(taken) if taken else np.zeros(0, dtype=np.int64)
         return places, np.ones(len(places))
 
-    def judged_in_parts(self, outcome: Outcome) -> Judged:
-        """The compact form is never that large."""
-        raise NotImplementedError("a compact form of so many columns is not judged")
+    def judged_in_parts(self, outcome: Outcome) -> Judged | None:
+        """Judge the program as it is written out: the judge itself goes through its columns in parts."""
+        return judge_outcome(self, self.program(), outcome)
 
 
 class CycleSolver:

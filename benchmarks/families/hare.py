@@ -25,6 +25,7 @@ from families.frontends import (
 )
 from families.program import Floats, Ints, Names, Program
 from families.protocol import Outcome, SolverOptions, chosen
+from families.verdicts import judge_outcome
 
 JOBS_PER_GPU = 0.2
 GROWTH = {"capped": 1.5, "full": 1.25}  # 23 and 40 intervals
@@ -156,9 +157,9 @@ class HareRounds:
         """None: the relaxation has no whole plan."""
         return None
 
-    def judged_in_parts(self, outcome: Outcome) -> Judged:
-        """The relaxation is never that large."""
-        raise NotImplementedError("a relaxation of so many columns is not judged")
+    def judged_in_parts(self, outcome: Outcome) -> Judged | None:
+        """Judge the program as it is written out: the judge itself goes through its columns in parts."""
+        return judge_outcome(self, self.program(), outcome)
 
 
 class HareSolver:

@@ -129,8 +129,11 @@ class Family(Protocol):
     def whole(self, outcome: Outcome) -> tuple[Ints, Floats] | None:
         """Columns that are not zero in an outcome's plan, and their values; None where there is no plan."""
 
-    def judged_in_parts(self, outcome: Outcome) -> Judged:
-        """As the judge finds an outcome of a program too large for one matrix (SystemExit for a wrong plan)."""
+    def judged_in_parts(self, outcome: Outcome) -> Judged | None:
+        """As the judge finds an outcome, part after part where the program is large; SystemExit for a wrong one.
+
+        None where no point of the LP is handed out: then the plan alone is judged.
+        """
 
 
 def chosen(count: int, rng: np.random.Generator, share: float) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +14,9 @@ from copter import Model, Session, Settings, Solution
 from copter.shims import IDLE, IntegerPlan
 from families.program import Program
 from families.protocol import At, Floats, Ints, Outcome, Plan, SolverOptions, spans
+from families.verdicts import require_same_value
 
-CHUNK = 1_000_000  # columns of a part
+CHUNK = 1 << 14  # columns of a part: as many as a processor keeps near it
 
 
 class SessionSolver:
@@ -129,18 +131,12 @@ class UniformFamily(ABC):
     # As arrays ----------------------------------------------------------------------------------------------------
 
     def matrix(self, at: slice) -> sp.csc_array:
-        """Columns of some requests: all resources' rows, then the limits of these requests."""
+        """Columns of some requests: all resources' rows, then the limits of these requests; not to be changed."""
         row, value = self.pattern(at)
-        m, k, rows = at.stop - at.start, self.columns, len(self.capacity)
-        shape = (m, k, row.shape[-1] + 1)
-        whole_row, whole_value = np.empty(shape, dtype=np.int32), np.empty(shape)
-        whole_row[..., :-1], whole_value[..., :-1] = row, value
-        whole_row[..., -1], whole_value[..., -1] = rows + np.arange(m)[:, None], 1.0
-        kept = whole_value != 0
-        start = np.concatenate(([0], np.cumsum(kept.sum(axis=2).ravel()))).astype(np.int32)
-        found = sp.csc_array((whole_value[kept], whole_row[kept], start), shape=(rows + m, m * k))
-        found.sort_indices()
-        return found
+        m, rows = at.stop - at.start, len(self.capacity)
+        if row.shape[0] == 1:
+            return repeated(row.shape, row.tobytes(), value.tobytes(), str(row.dtype), m, rows)
+        return columns_of(row, value, m, rows)
 
     def program(self) -> Program:
         """The round as arrays: resources' rows, then limits in the requests' order."""
@@ -182,31 +178,38 @@ class UniformFamily(ABC):
         """Judge the values that are not zero and the resources' prices, with the best dual of every limit for them."""
         solution, plan = outcome.answer
         n, k, rows = len(self.requests), self.columns, len(self.capacity)
-        place_of = {request: place for place, request in enumerate(self.requests.tolist())}
-        dense = np.zeros(n * k)
-        for request, column, x in solution.by_request():
-            dense[place_of[request] * k + column] = x
+        place, x = self.sparse_point(solution)
         price = np.array([solution.price(row) for row in range(rows)])
         found = Judge(np.full(rows, -np.inf), self.capacity, price, "max")
-        used, value = np.zeros(rows), 0.0
         column = np.full(n, IDLE) if plan is None else self.plan_columns(plan)
+        used, value = np.zeros(rows), 0.0
         for at in spans(n, max(1, CHUNK // k)):
-            A, cost, m = self.matrix(at), self.costs(at), at.stop - at.start
-            worth = (cost.ravel() - A[:rows].T @ price).reshape(m, k).max(axis=1)
+            cost, m, (row, coefficient) = self.costs(at), at.stop - at.start, self.pattern(at)
+            worth = (cost - (coefficient * price[row]).sum(axis=2)).max(axis=1)
+            dense, (first, last) = np.zeros(m * k), np.searchsorted(place, (at.start * k, at.stop * k))
+            dense[place[first:last] - at.start * k] = x[first:last]
             own = np.full(m, -np.inf), self.limits[at], np.maximum(worth, 0.0)
-            box = np.zeros(m * k), np.repeat(self.upper[at], k)
-            found.add(cost.ravel(), A, box, dense[at.start * k : at.stop * k], own)
+            found.add(cost.ravel(), self.matrix(at), (np.zeros(m * k), np.repeat(self.upper[at], k)), dense, own)
             taken = np.flatnonzero(column[at] != IDLE)
-            places = taken * k + column[at][taken]
-            used += np.asarray(A[:rows][:, places].sum(axis=1)).ravel()
-            value += float(cost.ravel()[places].sum())
+            which = (taken if len(row) == m else np.zeros_like(taken), column[at][taken])
+            np.add.at(used, row[which], coefficient[which])
+            value += float(cost[taken, column[at][taken]].sum())
         judged = found.verdict()
+        require_same_value(outcome, judged)
         if plan is not None:
             if (used > self.capacity * (1.0 + 1e-9) + 1e-9).any() or value > judged.safe_bound + 1e-6 * abs(value):
                 raise SystemExit("the whole plan over-commits a resource, or is worth more than the bound")
             if abs(value - plan.objective) > 1e-9 * (1.0 + abs(value)):
                 raise SystemExit(f"the whole plan says {plan.objective}, and is worth {value}")
         return judged
+
+    def sparse_point(self, solution: Solution) -> tuple[Ints, Floats]:
+        """Places of the columns that may not be zero, ascending, and their values."""
+        found = {request: (columns, x) for request, columns, x in solution.by_request() if len(columns)}
+        listed = [(at, *found[request]) for at, request in enumerate(self.requests.tolist()) if request in found]
+        places = [at * self.columns + columns for at, columns, _ in listed]
+        none = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return (np.concatenate(places), np.concatenate([x for _, _, x in listed])) if listed else none
 
     @abstractmethod
     def prepare(self) -> None:
@@ -225,3 +228,23 @@ class UniformFamily(ABC):
     def take(self, column: Ints) -> None:
         """Remember the column that every request has, (n,), IDLE for none."""
         self.held = column
+
+
+def columns_of(row: Ints, value: Floats, m: int, rows: int) -> sp.csc_array:
+    """Columns of m requests by their entries, (m or 1, k, h): the resources' rows, then a limit of each request."""
+    k = row.shape[1]
+    shape = (m, k, row.shape[-1] + 1)
+    whole_row, whole_value = np.empty(shape, dtype=np.int32), np.empty(shape)
+    whole_row[..., :-1], whole_value[..., :-1] = row, value
+    whole_row[..., -1], whole_value[..., -1] = rows + np.arange(m)[:, None], 1.0
+    kept = whole_value != 0
+    start = np.concatenate(([0], np.cumsum(kept.sum(axis=2).ravel()))).astype(np.int32)
+    found = sp.csc_array((whole_value[kept], whole_row[kept], start), shape=(rows + m, m * k))
+    found.sort_indices()
+    return found
+
+
+@lru_cache(maxsize=4)
+def repeated(shape: tuple[int, ...], row: bytes, value: bytes, kind: str, m: int, rows: int) -> sp.csc_array:
+    """As :func:`columns_of` of one pattern that all requests share, made once for as many requests."""
+    return columns_of(np.frombuffer(row, kind).reshape(shape), np.frombuffer(value).reshape(shape), m, rows)

@@ -17,8 +17,9 @@ WAY = "glop_warm"
 class GlopPeer:
     """One solver kept alive, with incrementality on: what did not change is not told again.
 
-    The interface cannot delete: a column that went is held at zero, a row that went is freed, and both stay. Seconds of
-    an update are those of the interface's calls, one an object, as there are no others.
+    The interface cannot delete: a column that went is held at zero, a row that went is freed, and both stay; changed
+    coefficients are set one by one. Seconds of an update are those of the interface's calls, one an object, as there
+    are no others.
     """
 
     ways = (WAY,)
@@ -69,8 +70,7 @@ class GlopPeer:
             return self.add(program, np.arange(program.shape[0]), np.arange(program.shape[1]))
         columns = Kept.of(before.column_key, program.column_key)
         rows = Kept.of(before.row_key, program.row_key)
-        if (before.taken(rows.before, columns.before).A != program.taken(rows.after, columns.after).A).nnz:
-            raise NotImplementedError("the GLOP peer changes no coefficients: leave it out of --peers")
+        coefficients = changed_coefficients(before, program, rows, columns)
         old_columns, old_rows = self.columns, self.rows
         self.columns, self.rows = [None] * program.shape[1], [None] * program.shape[0]
         started = time.perf_counter()
@@ -84,7 +84,11 @@ class GlopPeer:
         for here, there in zip(rows.before.tolist(), rows.after.tolist(), strict=True):
             self.rows[there] = old_rows[here]
         self.change(before, program, rows, columns)
-        return time.perf_counter() - started + self.add(program, rows.fresh, columns.fresh)
+        told_s = time.perf_counter() - started + self.add(program, rows.fresh, columns.fresh)
+        started = time.perf_counter()
+        for row, column, value in coefficients:
+            self.rows[row].SetCoefficient(self.columns[column], value)
+        return told_s + time.perf_counter() - started
 
     def change(self, before: Program, now: Program, rows: Kept, columns: Kept) -> None:
         """Change costs, bounds and sides of what stayed, where they are not what they were."""
@@ -117,3 +121,16 @@ class GlopPeer:
                 self.rows[A.indices[entry]].SetCoefficient(variable, float(A.data[entry]))
         self.objective.SetOffset(float(program.offset))
         return time.perf_counter() - started
+
+
+def changed_coefficients(before: Program, now: Program, rows: Kept, columns: Kept) -> list[tuple[int, int, float]]:
+    """(row, column, value) of the columns that stayed: entries that changed, and those in rows that came."""
+    stayed = now.taken(rows.after, columns.after).A.tocsr()
+    changed = (before.taken(rows.before, columns.before).A.tocsr() != stayed).tocoo()
+    values = np.asarray(stayed[changed.row, changed.col]).ravel() if changed.nnz else np.zeros(0)
+    fresh = now.taken(rows.fresh, columns.after).A.tocoo()
+    old, new = rows.after[changed.row].tolist(), rows.fresh[fresh.row].tolist()
+    return [
+        *zip(old, columns.after[changed.col].tolist(), values.tolist(), strict=True),
+        *zip(new, columns.after[fresh.col].tolist(), fresh.data.tolist(), strict=True),
+    ]

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from runs import RunStore, Setting, data_directory, figures_of, mean, relative, run_name, show
 
+from copter_frontends.sia.workload import reference_workload
+
 FIGURES = {
     "avg_jct_h": "avg_jct_h",
     "p99_jct_h": "p99_jct_h",
@@ -81,7 +83,7 @@ def references(table: ReferenceTable, data: Path) -> dict[str, dict[str, Any]]:
                 jct_s = np.array([float(job["jct"]) for job in csv.DictReader(jobs)])
             found[name] = {
                 "cluster": table.clusters[row["setting"]],
-                "workload": data / "traces" / "sia" / row["trace"] / f"workload-{row['n']}.csv",
+                "workload": reference_workload(name).path(data),
                 "jct_s": jct_s,
                 **{figure: float(row[column]) for figure, column in FIGURES.items()},
             }

@@ -25,12 +25,22 @@ SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is
 
 @dataclass(frozen=True, slots=True)
 class BlockAnswer:
-    """Values of the columns, (n,), prices of the coupling rows, (m,), as minimised; iterations; private rows' duals."""
+    """One optimum, as minimised.
+
+    Attributes
+    ----------
+    x : ndarray (columns,)
+    y, private : ndarray (coupling rows,), (private rows,)
+        Prices.
+    iterations : int
+    vertex : bool
+    """
 
     x: Floats
     y: Floats
     iterations: int
     private: Floats
+    vertex: bool = False
 
 
 def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex: bool) -> BlockAnswer | None:

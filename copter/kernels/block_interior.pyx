@@ -1,7 +1,8 @@
 """The passes of the interior-point method over a block program (docs/blocks.md).
 
 The variables are the columns in the layout's order, then one slack a row (coupling rows first, then private ones by
-block), with A x - s = 0. Every pass walks once over its vectors; what is summed over coupling rows is summed a piece.
+block), with A x - s = 0. The entries are walked over in `usage` and `product` alone; every other pass walks over
+vectors. What is summed is summed a piece.
 """
 
 import numpy as np
@@ -32,6 +33,7 @@ cdef class BlockInterior(Elimination):
     cdef readonly int size, n_all_rows
     cdef const double[::1] cost, lower, upper
     cdef double[::1] x_, z_, v_, y_, dx_, dz_, dv_, dy_, weight_, low_, high_, primal_, right_, wrong_, private_weight
+    cdef double[::1] of_columns
     cdef double[:, ::1] activity, sums_
     cdef public double proximal
 
@@ -40,44 +42,28 @@ cdef class BlockInterior(Elimination):
         cdef int n = self.n_columns, rows = self.n_rows + self.n_private
         self.size, self.n_all_rows = n + rows, rows
         self.cost, self.lower, self.upper = cost, lower, upper
-        for name in ("x", "z", "v", "dx", "dz", "dv", "weight", "target_lower", "target_upper"):
-            self._allot(name, np.zeros(self.size))
-        for name in ("y", "dy", "primal", "right"):
-            self._allot(name, np.zeros(rows))
-        self.wrong_ = np.zeros(self.size)
+        self.x = self.x_ = np.zeros(self.size)
+        self.z = self.z_ = np.zeros(self.size)
+        self.v = self.v_ = np.zeros(self.size)
+        self.dx = self.dx_ = np.zeros(self.size)
+        self.dz = self.dz_ = np.zeros(self.size)
+        self.dv = self.dv_ = np.zeros(self.size)
+        self.weight = self.weight_ = np.zeros(self.size)
+        self.target_lower = self.low_ = np.zeros(self.size)
+        self.target_upper = self.high_ = np.zeros(self.size)
+        self.y = self.y_ = np.zeros(rows)
+        self.dy = self.dy_ = np.zeros(rows)
+        self.primal = self.primal_ = np.zeros(rows)
+        self.right = self.right_ = np.zeros(rows)
+        self.wrong_, self.of_columns = np.zeros(self.size), np.zeros(n)
         self.activity = np.zeros((self.n_pieces, max(self.n_rows, 1)))
-        self.sums_ = np.zeros((self.n_pieces + 1, SUMS))
+        self.sums_ = np.zeros((self.n_pieces, SUMS))
         self.private_weight = np.zeros(max(self.n_private, 1))
         self.proximal = 1e-13
 
-    def _allot(self, name, values):
-        """Give one of the vectors its memory."""
-        if name == "x":
-            self.x, self.x_ = values, values
-        elif name == "z":
-            self.z, self.z_ = values, values
-        elif name == "v":
-            self.v, self.v_ = values, values
-        elif name == "dx":
-            self.dx, self.dx_ = values, values
-        elif name == "dz":
-            self.dz, self.dz_ = values, values
-        elif name == "dv":
-            self.dv, self.dv_ = values, values
-        elif name == "weight":
-            self.weight, self.weight_ = values, values
-        elif name == "target_lower":
-            self.target_lower, self.low_ = values, values
-        elif name == "target_upper":
-            self.target_upper, self.high_ = values, values
-        elif name == "y":
-            self.y, self.y_ = values, values
-        elif name == "dy":
-            self.dy, self.dy_ = values, values
-        elif name == "primal":
-            self.primal, self.primal_ = values, values
-        else:
-            self.right, self.right_ = values, values
+    cdef inline int part(self, int piece) noexcept nogil:
+        """First variable of a piece of a pass over vectors."""
+        return <int>((<long long>self.size * piece) // self.n_pieces)
 
     # Residuals ----------------------------------------------------------------------------------------------------
 
@@ -86,58 +72,31 @@ cdef class BlockInterior(Elimination):
 
         Fills `weight` (theta), `primal` (s - A x) and the reduced costs that are wrong by how much.
         """
-        cdef int piece, n = self.n_pieces, i, m = self.n_rows
-        cdef double total, squares = 0.0
+        cdef int piece, n = self.n_pieces, i
+        cdef double squares = 0.0
+        self.usage(self.y_, self.of_columns)
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.measure_piece(piece)
-        self.measure_slacks()
+        self.product(self.x_, self.primal_)
         with nogil:
-            for i in range(m):
-                total = 0.0
-                for piece in range(n):
-                    total = total + self.activity[piece, i]
-                self.primal_[i] = self.x_[self.n_columns + i] - total
+            for i in range(self.n_private):
+                self.private_weight[i] = self.weight_[self.n_columns + self.n_rows + i]
             for i in range(self.n_all_rows):
+                self.primal_[i] = self.x_[self.n_columns + i] - self.primal_[i]
                 squares += self.primal_[i] * self.primal_[i]
         found = np.asarray(self.sums_).sum(axis=0)
         return float(found[0]), float(found[1]), float(found[2]), float(found[3]), squares
 
     cdef void measure_piece(self, int piece) noexcept nogil:
-        cdef int g, j, e, base, first, last, end
-        cdef double reduced, value
-        cdef double* activity = &self.activity[piece, 0]
+        cdef int j, n = self.n_columns
         cdef double* sums = &self.sums_[piece, 0]
-        memset(activity, 0, self.n_rows * sizeof(double))
         memset(sums, 0, SUMS * sizeof(double))
-        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
-        for g in range(self.cuts[piece], end):
-            first = self.column_start[g]
-            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
-            base = self.n_rows
-            if g < self.n_blocks:
-                base += self.private_start[g]
-                for e in range(base, self.n_rows + self.private_start[g + 1]):
-                    self.primal_[e] = self.x_[self.n_columns + e]
-            for j in range(first, last):
-                reduced, value = self.cost[j], self.x_[j]
-                for e in range(self.start[j], self.start[j + 1]):
-                    reduced = reduced - self.value[e] * self.y_[self.row[e]]
-                    activity[self.row[e]] += self.value[e] * value
-                for e in range(self.own_start[j], self.own_start[j + 1]):
-                    reduced = reduced - self.own_value[e] * self.y_[base + self.own_row[e]]
-                    self.primal_[base + self.own_row[e]] -= self.own_value[e] * value
-                sums[2] += self.cost[j] * value
-                self.measure_one(j, reduced, sums)
-
-    cdef void measure_slacks(self):
-        cdef int i
-        cdef double* sums = &self.sums_[self.n_pieces, 0]
-        with nogil:
-            memset(sums, 0, SUMS * sizeof(double))
-            for i in range(self.n_all_rows):
-                self.measure_one(self.n_columns + i, self.y_[i], sums)
-            for i in range(self.n_private):
-                self.private_weight[i] = self.weight_[self.n_columns + self.n_rows + i]
+        for j in range(self.part(piece), self.part(piece + 1)):
+            if j < n:
+                sums[2] += self.cost[j] * self.x_[j]
+                self.measure_one(j, self.cost[j] - self.of_columns[j], sums)
+            else:
+                self.measure_one(j, self.y_[j - n], sums)
 
     cdef inline void measure_one(self, int j, double reduced, double* sums) noexcept nogil:
         """Weight, wrong reduced cost and sums of one variable."""
@@ -204,76 +163,32 @@ cdef class BlockInterior(Elimination):
 
     def right_side(self):
         """Fill `right` = primal + A theta h - theta_s h_s of the normal equations."""
-        cdef int piece, n = self.n_pieces, i, j
-        cdef double total
-        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
-            self.right_piece(piece)
+        cdef int n = self.n_pieces, i, j
+        for j in prange(self.n_columns, nogil=True, num_threads=n, schedule="static"):
+            self.of_columns[j] = self.weight_[j] * self.known(j) if self.weight_[j] != 0.0 else 0.0
+        self.product(self.of_columns, self.right_)
         with nogil:
             for i in range(self.n_all_rows):
                 j = self.n_columns + i
-                total = 0.0 if i < self.n_rows else self.right_[i]
-                if i < self.n_rows:
-                    for piece in range(n):
-                        total = total + self.activity[piece, i]
-                total = total + self.primal_[i]
+                self.right_[i] += self.primal_[i]
                 if self.weight_[j] != 0.0:
-                    total = total - self.weight_[j] * self.known(j)
-                self.right_[i] = total
-
-    cdef void right_piece(self, int piece) noexcept nogil:
-        cdef int g, j, e, base, first, last, end
-        cdef double value
-        cdef double* activity = &self.activity[piece, 0]
-        memset(activity, 0, self.n_rows * sizeof(double))
-        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
-        for g in range(self.cuts[piece], end):
-            first = self.column_start[g]
-            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
-            base = self.n_rows
-            if g < self.n_blocks:
-                base += self.private_start[g]
-                for e in range(base, self.n_rows + self.private_start[g + 1]):
-                    self.right_[e] = 0.0
-            for j in range(first, last):
-                if self.weight_[j] == 0.0:
-                    continue
-                value = self.weight_[j] * self.known(j)
-                for e in range(self.start[j], self.start[j + 1]):
-                    activity[self.row[e]] += self.value[e] * value
-                for e in range(self.own_start[j], self.own_start[j + 1]):
-                    self.right_[base + self.own_row[e]] += self.own_value[e] * value
+                    self.right_[i] -= self.weight_[j] * self.known(j)
 
     def direction(self):
         """Fill dx, dz, dv from dy; the longest primal and dual steps, at most 1, that stay inside."""
-        cdef int piece, n = self.n_pieces, j
-        cdef double* sums
+        cdef int piece, n = self.n_pieces
+        self.usage(self.dy_, self.of_columns)
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.direction_piece(piece)
-        with nogil:
-            sums = &self.sums_[n, 0]
-            sums[4] = sums[5] = 0.0
-            for j in range(self.n_columns, self.size):
-                self.direction_one(j, -self.dy_[j - self.n_columns], sums)
         steepest = np.asarray(self.sums_).max(axis=0)
         return min(1.0, 1.0 / max(steepest[4], 1e-300)), min(1.0, 1.0 / max(steepest[5], 1e-300))
 
     cdef void direction_piece(self, int piece) noexcept nogil:
-        cdef int g, j, e, base, first, last, end
-        cdef double usage
+        cdef int j, n = self.n_columns
         cdef double* sums = &self.sums_[piece, 0]
         sums[4] = sums[5] = 0.0
-        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
-        for g in range(self.cuts[piece], end):
-            first = self.column_start[g]
-            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
-            base = self.n_rows + (self.private_start[g] if g < self.n_blocks else 0)
-            for j in range(first, last):
-                usage = 0.0
-                for e in range(self.start[j], self.start[j + 1]):
-                    usage = usage + self.value[e] * self.dy_[self.row[e]]
-                for e in range(self.own_start[j], self.own_start[j + 1]):
-                    usage = usage + self.own_value[e] * self.dy_[base + self.own_row[e]]
-                self.direction_one(j, usage, sums)
+        for j in range(self.part(piece), self.part(piece + 1)):
+            self.direction_one(j, self.of_columns[j] if j < n else -self.dy_[j - n], sums)
 
     cdef inline void direction_one(self, int j, double usage, double* sums) noexcept nogil:
         cdef double step, gap
@@ -351,7 +266,7 @@ cdef class BlockInterior(Elimination):
             self.private_weight[i] = weight[self.n_columns + self.n_rows + i]
 
     def usage(self, const double[::1] y, double[::1] out):
-        """out = A'y for all columns."""
+        """out (columns,) = A'y."""
         cdef int piece, n = self.n_pieces
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.usage_piece(piece, y, out)
@@ -373,7 +288,7 @@ cdef class BlockInterior(Elimination):
                 out[j] = usage
 
     def product(self, const double[::1] x, double[::1] out):
-        """out = A x for all rows."""
+        """out (rows,) = A x."""
         cdef int piece, n = self.n_pieces, i
         cdef double total
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):

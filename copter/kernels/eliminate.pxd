@@ -1,4 +1,4 @@
-cdef class BlockLayout:
+cdef class Elimination:
     cdef readonly int n_rows, n_blocks, n_columns, n_private, most_touched, most_private
     cdef readonly object touched_start, touched, factor_start
     cdef object local
@@ -6,9 +6,6 @@ cdef class BlockLayout:
     cdef const double[::1] value, own_value
     cdef const int[::1] touched_start_view, touched_view, local_view
     cdef const long long[::1] factor_start_view
-
-
-cdef class Elimination(BlockLayout):
     cdef readonly int n_pieces
     cdef readonly object reduced
     cdef const int[::1] cuts
@@ -18,8 +15,8 @@ cdef class Elimination(BlockLayout):
     cdef void piece(self, int piece, int first, int last) noexcept nogil
     cdef void outer(self, int j, double* total, double weight) noexcept nogil
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil
-    cdef void delta_part(self, int piece, int key, double* z, int r, const int* touched, double share, double* total,
-                         int g) noexcept nogil
+    cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,
+                    double* total) noexcept nogil
     cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil
     cdef void many_rows(self, int piece, int g, int p, double* total) noexcept nogil
     cdef void restore_block(self, int g, const double[::1] price, const double[::1] private,

@@ -4,32 +4,17 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int32]
 
-class BlockLayout:
+class Elimination:
     n_rows: int
     n_blocks: int
     n_columns: int
     n_private: int
+    n_pieces: int
     most_touched: int
     most_private: int
     touched_start: _Ints
     touched: _Ints
     factor_start: NDArray[np.int64]
-    def __init__(
-        self,
-        n_rows: int,
-        column_start: _Ints,
-        private_start: _Ints,
-        start: _Ints,
-        row: _Ints,
-        value: _Floats,
-        own_start: _Ints,
-        own_row: _Ints,
-        own_value: _Floats,
-    ) -> None: ...
-    def pieces(self, count: int) -> _Ints: ...
-
-class Elimination(BlockLayout):
-    n_pieces: int
     reduced: _Floats
     def __init__(
         self,

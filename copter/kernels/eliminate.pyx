@@ -20,8 +20,8 @@ cdef enum:
 cdef double LEAST_PIVOT = 1e-300
 
 
-cdef class BlockLayout:
-    """Where every entry of a block program stands; what :class:`Elimination` walks over.
+cdef class Elimination:
+    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (K1-K2).
 
     Parameters
     ----------
@@ -35,19 +35,34 @@ cdef class BlockLayout:
         Entries in coupling rows; rows ascend within a column.
     own_start, own_row, own_value : CSC arrays
         Entries in private rows, counted within the block.
+    n_pieces : int
+        Runs of blocks, one a thread.
     """
 
-    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value):
+    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
+                 int n_pieces):
+        cdef int m = n_rows, r, p
+        rows = np.diff(private_start).astype(np.int64)
         self.n_rows, self.n_blocks = n_rows, len(column_start) - 1
-        self.n_columns, self.n_private = len(start) - 1, private_start[-1]
+        self.n_columns, self.n_private = len(start) - 1, int(rows.sum())
         self.column_start, self.private_start = column_start, private_start
         self.start, self.row, self.value = start, row, value
         self.own_start, self.own_row, self.own_value = own_start, own_row, own_value
         self._find_touched()
-        rows = np.diff(private_start).astype(np.int64)
         self.most_private = int(rows.max(initial=0))
         self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
         self.factor_start_view = self.factor_start
+        r, p = max(self.most_touched, 1), max(self.most_private, 1)
+        self.n_pieces = n_pieces
+        self.cuts = self._pieces(n_pieces)
+        self.sums = np.zeros((n_pieces, m, m))
+        self.reduced = np.asarray(self.sums)[0]
+        self.panel = np.zeros((n_pieces, PANEL, m))
+        self.dense = np.zeros((n_pieces, r))
+        if self.most_private <= 1:
+            r = p = 1
+        self.square, self.wide = np.zeros((n_pieces, r, r)), np.zeros((n_pieces, r * p))
+        self.factor = np.zeros(max(int((rows * rows).sum()), 1))
 
     def _find_touched(self):
         """Coupling rows that every block touches, ascending, and the place among them of every entry."""
@@ -77,31 +92,11 @@ cdef class BlockLayout:
         self.touched_view, self.touched_start_view, self.local_view = self.touched, first, local
         self.most_touched = int(np.diff(first).max(initial=0))
 
-    def pieces(self, int count):
+    def _pieces(self, int count):
         """First blocks of `count` runs of blocks with about as many entries each, (count + 1,) int32."""
         weight = np.asarray(self.start)[np.asarray(self.column_start)].astype(np.float64)
-        cuts = np.searchsorted(weight, np.linspace(0.0, weight[-1], count + 1)[1:-1])
+        cuts = np.searchsorted(weight, np.linspace(0.0, weight.max(initial=0.0), count + 1)[1:count])
         return np.concatenate(([0], cuts, [self.n_blocks])).astype(np.int32)
-
-
-cdef class Elimination(BlockLayout):
-    """The reduced matrix S = A (T - T B' K^-1 B T) A', K = B T B' + delta, for weights T on the columns (K1-K2)."""
-
-    def __init__(self, int n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value,
-                 int n_pieces):
-        BlockLayout.__init__(self, n_rows, column_start, private_start, start, row, value, own_start, own_row,
-                             own_value)
-        cdef int m = self.n_rows, r = max(self.most_touched, 1), p = max(self.most_private, 1)
-        self.n_pieces = n_pieces
-        self.cuts = self.pieces(n_pieces)
-        self.sums = np.zeros((n_pieces, m, m))
-        self.reduced = np.asarray(self.sums)[0]
-        self.panel = np.zeros((n_pieces, PANEL, m))
-        self.dense = np.zeros((n_pieces, r))
-        if self.most_private <= 1:
-            r = p = 1
-        self.square, self.wide = np.zeros((n_pieces, r, r)), np.zeros((n_pieces, r * p))
-        self.factor = np.zeros(max(self.factor_start[-1], 1))
 
     def form(self, double[::1] theta, double[::1] private):
         """Fill :attr:`reduced` (lower triangle) for these weights of the columns and of the private rows' slacks."""
@@ -140,9 +135,8 @@ cdef class Elimination(BlockLayout):
 
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil:
         """A block with one private row, by its column of most weight as key: no large terms are subtracted (K2)."""
-        cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, f, m = self.n_rows, r, i
-        cdef int lo, hi
-        cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled
+        cdef int first = self.column_start[g], last = self.column_start[g + 1], j, key = -1, e, m = self.n_rows, r, i
+        cdef double most = -1.0, weight, b, ratio, kappa = 0.0, key_weight, divisor, scaled, share
         cdef double* z = &self.dense[piece, 0]
         cdef const int* touched = &self.touched_view[0] + self.touched_start_view[g]
         r = self.touched_start_view[g + 1] - self.touched_start_view[g]
@@ -179,25 +173,14 @@ cdef class Elimination(BlockLayout):
         if divisor <= LEAST_PIVOT:
             self.factor[self.factor_start_view[g]] = 1.0
             return filled
-        # With q = sum of weight * ratio * a over the others and z = q - kappa a_key:
-        # -z a_key' - a_key z' - kappa a_key a_key' - z z' / divisor; delta's part keeps it positive semidefinite.
+        # With q = sum of weight * ratio * a over the others, z = q - kappa a, a the key column, w its weight, d = delta
+        # / b^2 and s = w + kappa + d, the exact matrix w a a' + Q - (w a + q)(w a + q)' / s is
+        # Q + ((w + kappa) d / s - kappa) a a' - (1 - d / s)(z a' + a z') - z z' / s.
         for e in range(self.start[key], self.start[key + 1]):
             z[self.local_view[e]] -= kappa * self.value[e]
-        for e in range(self.start[key], self.start[key + 1]):
-            scaled = self.value[e]
-            for f in range(self.start[key], e + 1):
-                total[<size_t>self.row[e] * m + self.row[f]] -= kappa * scaled * self.value[f]
-            for i in range(r):
-                lo, hi = self.row[e], touched[i]
-                if lo == hi:
-                    total[<size_t>lo * m + lo] -= 2.0 * scaled * z[i]
-                elif lo < hi:
-                    total[<size_t>hi * m + lo] -= scaled * z[i]
-                else:
-                    total[<size_t>lo * m + hi] -= scaled * z[i]
-        # The key's own weight against delta: theta_k a_k a_k' (delta / b^2) / divisor.
-        if delta > 0.0:
-            self.delta_part(piece, key, z, r, touched, delta / (b * b) / divisor, total, g)
+        share = delta / (b * b) / divisor
+        self.outer(key, total, share * (key_weight + kappa) - kappa)
+        self.cross(key, z, r, touched, share - 1.0, total)
         scaled = 1.0 / divisor
         if 8 * r > m:
             weight = sqrt(scaled)
@@ -215,27 +198,21 @@ cdef class Elimination(BlockLayout):
                 total[<size_t>touched[i] * m + touched[e]] -= weight * z[e]
         return filled
 
-    cdef void delta_part(self, int piece, int key, double* z, int r, const int* touched, double share, double* total,
-                         int g) noexcept nogil:
-        """What delta leaves of the key column: u u' / k differs from the exact elimination by share * these terms."""
-        # With d = delta / b^2, w = theta_k, s = w + kappa + d, and q = z + kappa a: the exact matrix is
-        # w a a' + Q - (w a + q)(w a + q)' / s, and what was added is Q - z a' - a z' - kappa a a' - z z' / s.
-        # The difference is ((w + kappa) a a' + z a' + a z') d / s.
-        cdef int e, f, i, lo, hi, m = self.n_rows
-        cdef double weight, kappa_part
-        kappa_part = self.factor[self.factor_start_view[g]]
-        weight = kappa_part / (self.own_value[self.own_start[key]] ** 2) * (1.0 - share)
-        for e in range(self.start[key], self.start[key + 1]):
-            for f in range(self.start[key], e + 1):
-                total[<size_t>self.row[e] * m + self.row[f]] += share * weight * self.value[e] * self.value[f]
+    cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,
+                    double* total) noexcept nogil:
+        """total += weight (a_j z' + z a_j'), lower triangle; z over the r touched rows, ascending."""
+        cdef int e, i, lo, hi, m = self.n_rows
+        cdef double scaled
+        for e in range(self.start[j], self.start[j + 1]):
+            scaled = weight * self.value[e]
             for i in range(r):
                 lo, hi = self.row[e], touched[i]
                 if lo == hi:
-                    total[<size_t>lo * m + lo] += 2.0 * share * self.value[e] * z[i]
+                    total[<size_t>lo * m + lo] += 2.0 * scaled * z[i]
                 elif lo < hi:
-                    total[<size_t>hi * m + lo] += share * self.value[e] * z[i]
+                    total[<size_t>hi * m + lo] += scaled * z[i]
                 else:
-                    total[<size_t>lo * m + hi] += share * self.value[e] * z[i]
+                    total[<size_t>lo * m + hi] += scaled * z[i]
 
     cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil:
         """total -= P'P for the first rows of the panel, lower triangle."""

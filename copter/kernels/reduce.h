@@ -1,32 +1,64 @@
-/* The loops that have to run at memory speed: smallest reduced cost of a run of columns, by width of the costs. */
+/* The loops that have to run at memory speed: smallest reduced cost of a run of columns, by width of the costs.
+ *
+ * Costs are read once a pass, from many arrays of a few kilobytes: too short for the processor to read ahead by itself.
+ * They are asked for two kilobytes ahead, and two chains of minima hide each other's latency. An address past the end
+ * of the array is only a hint; nothing is read there. */
 #ifndef COPTER_REDUCE_H
 #define COPTER_REDUCE_H
 #include <math.h>
 #include <stddef.h>
 
+enum {
+    COPTER_RUN = 64,     /* columns between two looks ahead */
+    COPTER_LINE = 64,    /* bytes of a cache line */
+    COPTER_AHEAD = 2048, /* bytes that costs are asked for ahead */
+};
+
 static inline double copter_smallest(const double *restrict cost, const double *restrict priced_usage,
                                      double scale, double offset, ptrdiff_t begin, ptrdiff_t end)
 {
-    double best = INFINITY;
-#pragma omp simd reduction(min : best)
-    for (ptrdiff_t j = begin; j < end; ++j) {
+    double best = INFINITY, other = INFINITY;
+    ptrdiff_t j = begin;
+    for (; j + COPTER_RUN <= end; j += COPTER_RUN) {
+        for (ptrdiff_t line = 0; line < COPTER_RUN; line += COPTER_LINE / (ptrdiff_t)sizeof(*cost))
+            __builtin_prefetch(cost + j + line + COPTER_AHEAD / (ptrdiff_t)sizeof(*cost));
+#pragma omp simd reduction(min : best, other)
+        for (ptrdiff_t k = j; k < j + COPTER_RUN / 2; ++k) {
+            double one = scale * cost[k] + offset - priced_usage[k];
+            double two = scale * cost[k + COPTER_RUN / 2] + offset - priced_usage[k + COPTER_RUN / 2];
+            best = one < best ? one : best;
+            other = two < other ? two : other;
+        }
+    }
+    for (; j < end; ++j) {
         double reduced = scale * cost[j] + offset - priced_usage[j];
         best = reduced < best ? reduced : best;
     }
-    return best;
+    return other < best ? other : best;
 }
 
 /* Costs are widened before they are scaled, so that nothing but their storage is of single precision. */
 static inline double copter_smallest_single(const float *restrict cost, const double *restrict priced_usage,
                                             double scale, double offset, ptrdiff_t begin, ptrdiff_t end)
 {
-    double best = INFINITY;
-#pragma omp simd reduction(min : best)
-    for (ptrdiff_t j = begin; j < end; ++j) {
+    double best = INFINITY, other = INFINITY;
+    ptrdiff_t j = begin;
+    for (; j + COPTER_RUN <= end; j += COPTER_RUN) {
+        for (ptrdiff_t line = 0; line < COPTER_RUN; line += COPTER_LINE / (ptrdiff_t)sizeof(*cost))
+            __builtin_prefetch(cost + j + line + COPTER_AHEAD / (ptrdiff_t)sizeof(*cost));
+#pragma omp simd reduction(min : best, other)
+        for (ptrdiff_t k = j; k < j + COPTER_RUN / 2; ++k) {
+            double one = scale * (double)cost[k] + offset - priced_usage[k];
+            double two = scale * (double)cost[k + COPTER_RUN / 2] + offset - priced_usage[k + COPTER_RUN / 2];
+            best = one < best ? one : best;
+            other = two < other ? two : other;
+        }
+    }
+    for (; j < end; ++j) {
         double reduced = scale * (double)cost[j] + offset - priced_usage[j];
         best = reduced < best ? reduced : best;
     }
-    return best;
+    return other < best ? other : best;
 }
 
 #endif

@@ -131,7 +131,7 @@ def solve_dense(matrix: Floats, residual: Floats) -> Floats:
     size = matrix.diagonal()
     extra = 0.0
     for _ in range(8):
-        _, solution, breakdown = dposv(matrix + np.diag(extra * size), residual, lower=1)
+        _, solution, breakdown = dposv(matrix + np.diag(extra * size) if extra else matrix, residual, lower=1)
         if breakdown == 0:
             return np.asarray(solution)
         extra = max(10.0 * extra, 1e-10)

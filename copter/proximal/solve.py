@@ -53,11 +53,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FallbackResult:
-    """What another method made of a solve: a status with its ray, or whether it has moved the iterate."""
+    """What another method made of a solve: a status with its ray, or whether it has moved the iterate, to a vertex."""
 
     status: Status | None = None
     ray: Floats | None = None
     moved: bool = False
+    vertex: bool = False
 
 
 class Fallback(Protocol):
@@ -93,6 +94,7 @@ class Solve:
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
+        self.is_vertex = False  # as another method left the point
 
     def run(self) -> Outcome:
         """Solve, and leave the iterate ready for the next round."""
@@ -213,7 +215,7 @@ class Solve:
         self.fallback = None
         result = fallback()
         if result.moved:
-            self.best = None
+            self.best, self.is_vertex = None, result.vertex
         self.ray = result.ray
         return result.status
 
@@ -222,7 +224,7 @@ class Solve:
     def finish(self, residuals: Residuals, best: Priced) -> Residuals:
         """Move to a vertex if that keeps the point optimal; let idle columns go."""
         iterate = self.iterate
-        if self.settings.purify:
+        if self.settings.purify and not self.is_vertex:
             before = iterate.ws.x.copy()
             purify(iterate.ws, self.rows, self.settings.purify_rows, self.must_stop)
             after = self.residuals(best)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,30 @@ def sums_before(counts: Ints) -> Ints:
     result = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=result[1:])
     return result
+
+
+class Splice:
+    """New entries put in front of places of an array, as by np.insert; the same for many arrays.
+
+    Parameters
+    ----------
+    size : int
+        Of the arrays.
+    at : ndarray (k,)
+        Places in them, ascending.
+    """
+
+    def __init__(self, size: int, at: NDArray[np.integer[Any]]) -> None:
+        self.fresh = at + np.arange(len(at))
+        stays = np.ones(size + len(at), dtype=bool)
+        stays[self.fresh] = False
+        self.kept = np.flatnonzero(stays)
+
+    def __call__(self, old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        """The array with the new entries in it."""
+        result = np.empty(len(self.kept) + len(self.fresh), dtype=old.dtype)
+        result[self.kept], result[self.fresh] = old, new
+        return result
 
 
 class WorkingSet:
@@ -74,9 +100,12 @@ class WorkingSet:
     def find_groups(self) -> None:
         """Recompute the groups from the keys; their limits are not valid yet."""
         slot = self.slot_of_column
-        first = np.flatnonzero(np.diff(slot, prepend=-1)) if len(slot) else np.zeros(0, dtype=np.int64)
+        begins = np.ones(len(slot), dtype=bool)
+        np.not_equal(slot[1:], slot[:-1], out=begins[1:])
+        first = np.flatnonzero(begins)
         self.slots: Ints = slot[first]
-        self.start: Ints = np.append(first, len(slot)).astype(np.int32)
+        self.start: Ints = np.full(len(first) + 1, len(slot), dtype=np.int32)
+        self.start[:-1] = first
         self.limit: Floats = np.empty(len(self.slots))
         self.multiplier: Floats = np.zeros(len(self.slots))
 
@@ -89,8 +118,9 @@ class WorkingSet:
         alive = self.generation == matrix.generation[slot] if self.size else np.zeros(0, dtype=bool)
         self.key, self.x, self.generation = self.key[alive], self.x[alive], self.generation[alive]
         fresh, at = self.unknown(*matrix.required_columns())
-        self.key = np.insert(self.key, at, fresh)
-        self.x = np.insert(self.x, at, 0.0)
+        if len(fresh):
+            splice = Splice(self.size, at)
+            self.key, self.x = splice(self.key, fresh), splice(self.x, np.zeros(len(fresh)))
         self.generation = matrix.generation[self.slot_of_column]
         self.gather(matrix)
         if y is not None and len(fresh):
@@ -125,12 +155,12 @@ class WorkingSet:
         new.generation = matrix.generation[new.slot_of_column]
         new.gather(matrix)
         entries, count = self.entry_start[at], np.diff(new.entry_start)
-        counts = np.insert(np.diff(self.entry_start), at, count)
+        columns, usage = Splice(self.size, at), Splice(len(self.row), np.repeat(entries, count))
         for name in ("row", "coefficient"):
-            setattr(self, name, np.insert(getattr(self, name), np.repeat(entries, count), getattr(new, name)))
-        self.entry_start = sums_before(counts)
+            setattr(self, name, usage(getattr(self, name), getattr(new, name)))
+        self.entry_start = sums_before(columns(np.diff(self.entry_start), count))
         for name in COLUMN_DATA:
-            setattr(self, name, np.insert(getattr(self, name), at, getattr(new, name)))
+            setattr(self, name, columns(getattr(self, name), getattr(new, name)))
         self.find_groups()
         for known in (new.groups_by_slot(), old):
             self.take_groups(known)

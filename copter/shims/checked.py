@@ -23,8 +23,9 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     slot = np.flatnonzero(plan.column_of_slot != IDLE).astype(np.int32)
     key = np.concatenate((slot.astype(np.int64) << 32 | plan.column_of_slot[slot], plan.share_key))
     value = np.concatenate((np.ones(len(slot)), plan.share))
-    order = np.argsort(key, kind="stable")
-    key, value = key[order], value[order]
+    if len(plan.share_key):
+        order = np.argsort(key, kind="stable")
+        key, value = key[order], value[order]
     slot, column = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
     inside = (key >= 0) & (key >> 32 < n)
     inside[inside] = column[inside] < matrix.sizes_of(slot[inside])
@@ -43,10 +44,10 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     wrong = ~((value >= lower) & (value <= upper))
     missing = required(model, key)
     over = exceeded(limit, np.repeat(np.arange(len(slots), dtype=np.int32), np.diff(start)), np.ones(len(key)), value)
-    names = {at: request for request, at in model.ledger.slot_of.items()}
     for which in (slot[wrong], missing, slots[over]):
         if len(which):
-            raise InvalidDataError(f"the shim's plan breaks a bound or the limit of request {names[int(which[0])]!r}")
+            request = next(name for name, at in model.ledger.slot_of.items() if at == which[0])
+            raise InvalidDataError(f"the shim's plan breaks a bound or the limit of request {request!r}")
     m = matrix.n_rows
     weights = np.repeat(value, np.diff(entry_start))
     short = exceeded(matrix.row_upper[:m], row, coefficient, weights)
@@ -88,6 +89,8 @@ def required(
     """Slots of columns that must be above zero and are not in the plan."""
     matrix = model.ledger.matrix
     slots, columns = matrix.required_columns()
+    if not len(slots):
+        return slots
     first = np.flatnonzero(np.diff(slots, prepend=-1))
     start = np.append(first, len(slots)).astype(np.int32)
     entries = matrix.gather_sizes(slots[first], start, columns)

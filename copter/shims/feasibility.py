@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.shims.tally import tally
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Tally = tuple[Floats, Floats, NDArray[np.int64], NDArray[np.bool_]]
 
 HALF_ULP = 2.0**-53
 WHOLE_BELOW = 2.0**53  # whole numbers up to here, and their sums, are exact
@@ -40,20 +44,28 @@ def exceeded(upper: Floats, row: Ints, coefficient: Floats, value: Floats) -> ND
     row, coefficient, value : ndarray (k,)
         The terms, in any order.
     """
-    m = len(upper)
+    return exceeded_by(upper, tally(row, coefficient, value, len(upper)), lambda: (row, coefficient, value))
+
+
+def exceeded_by(upper: Floats, sums: Tally, terms: Callable[[], tuple[Ints, Floats, Floats]]) -> NDArray[np.intp]:
+    """As :func:`exceeded`, from the sums by row; the terms (row, coefficient, value) are asked for where these are
+    too near the limit to tell.
+    """
+    use, size, count, whole = sums
     with np.errstate(over="ignore", invalid="ignore"):
-        product = coefficient * value
-        use, size = (np.bincount(row, weights=each, minlength=m) for each in (product, np.abs(product)))
-        count = np.bincount(row, minlength=m)
-        odd = (coefficient != np.rint(coefficient)) | (value != np.rint(value))
-        whole = (np.bincount(row, weights=odd, minlength=m) == 0) & (size < WHOLE_BELOW)
-        allowed = np.where(whole, 0.0, HALF_ULP * (size + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
+        whole &= size < WHOLE_BELOW
         error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)
         holds = use <= upper - error
+        if holds.all():
+            return np.zeros(0, dtype=np.intp)
+        allowed = np.where(whole, 0.0, HALF_ULP * (size + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
         over = ~holds & ~(use <= upper + allowed + error)
-        for at in np.flatnonzero(~holds & ~over & ~whole):
-            terms = row == at
-            exact, rest = two_products(coefficient[terms], value[terms])
-            over[at] = not fsum([*exact.tolist(), *rest.tolist(), -upper[at]]) <= allowed[at]
+        doubtful = np.flatnonzero(~holds & ~over & ~whole)
+        if len(doubtful):
+            row, coefficient, value = terms()
+            for at in doubtful:
+                mine = row == at
+                exact, rest = two_products(coefficient[mine], value[mine])
+                over[at] = not fsum([*exact.tolist(), *rest.tolist(), -upper[at]]) <= allowed[at]
         over |= whole & ~holds
     return np.flatnonzero(over)

@@ -6,6 +6,7 @@ import numpy as np
 
 from copter.kernels.layout cimport Block, Pattern
 from copter.matrix.block_matrix cimport BlockMatrix
+from copter.matrix.list_of_lists cimport Slab
 
 cdef enum:
     ASKED_EVERY = 20_000  # columns looked at between two looks at the clock
@@ -38,6 +39,31 @@ cdef int checked(BlockMatrix matrix, int slot, int column) except -1:
     if slot < 0 or slot >= matrix.n_slots or column < 0 or column >= matrix.blocks[slot].n_columns:
         raise IndexError(f"slot {slot} has no column {column}")
     return 0
+
+
+def integer_slots(BlockMatrix matrix):
+    """Which slots hold a request whose columns must be whole, (n_slots,) bool."""
+    cdef Py_ssize_t slot
+    cdef Slab slab
+    found = np.zeros(matrix.n_slots, dtype=bool)
+    cdef unsigned char[::1] view = found.view(np.uint8)
+    for slot in range(matrix.n_slots):
+        slab = matrix.slabs[slot]
+        view[slot] = slab is not None and matrix.blocks[slot].n_columns > 0 and slab.integer
+    return found
+
+
+def bound_slots(BlockMatrix matrix):
+    """Slots whose columns have bounds of their own or are fixed, ascending, (n,) int32: only these can be forced."""
+    cdef Py_ssize_t slot
+    cdef const Block* block
+    found = np.zeros(matrix.n_slots, dtype=bool)
+    cdef unsigned char[::1] view = found.view(np.uint8)
+    for slot in range(matrix.n_slots):
+        block = &matrix.blocks[slot]
+        view[slot] = block.n_columns > 0 and (
+            block.fixed >= 0 or block.lower_each != NULL or block.upper_each != NULL)
+    return np.flatnonzero(found).astype(np.int32)
 
 
 def takeable(BlockMatrix matrix, const int[::1] slots, const int[::1] columns):

@@ -15,9 +15,11 @@ from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 from copter.settings import Settings
+from copter.shims.draft import Draft
+from copter.shims.finished import no_plan, planned
 from copter.shims.greedy import takeable
-from copter.shims.plan import IDLE, IntegerPlan, Shim, no_plan, planned
-from copter.shims.rounding import Draft, RoundingShim, rounded
+from copter.shims.plan import IDLE, IntegerPlan, Shim
+from copter.shims.rounding import RoundingShim, rounded
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

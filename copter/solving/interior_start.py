@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.basis import WarmBasis
 from copter.blocks.program import program_of, sums_before
 from copter.blocks.solve import BlockAnswer, solve_blocks
 from copter.interior.solve import solve_interior
@@ -55,7 +56,7 @@ class InteriorStart:
             answer = self.by_blocks()
             if answer is not None:
                 self.move_to(answer)
-                return FallbackResult(moved=True)
+                return FallbackResult(moved=True, vertex=answer.vertex)
             if self.watch():
                 return FallbackResult()
         try:
@@ -72,9 +73,16 @@ class InteriorStart:
 
     def by_blocks(self) -> BlockAnswer | None:
         """The optimum by the structure of the model, or None."""
-        matrix = self.model.ledger.matrix
-        vertex = self.settings.purify and any(matrix.slabs[slot].integer for slot in self.slots().tolist())
-        return solve_blocks(program_of(matrix, self.slots()), self.settings, self.watch, vertex)
+        matrix, slots, iterate = self.model.ledger.matrix, self.slots(), self.iterate
+        program = program_of(matrix, slots)
+        basis = iterate.basis
+        if isinstance(basis, WarmBasis):
+            answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, self.watch)
+            if answer is not None or self.watch():
+                return answer
+        vertex = self.settings.purify and any(matrix.slabs[slot].integer for slot in slots.tolist())
+        iterate.basis = WarmBasis()
+        return solve_blocks(program, self.settings, self.watch, vertex)
 
     def slots(self) -> Ints:
         """Slots of the requests, ascending."""

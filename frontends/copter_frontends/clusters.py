@@ -34,7 +34,7 @@ NAMED_CLUSTERS: dict[str, dict[str, tuple[int, int]]] = {
     # throughput models apply.
     "chronus-96x8": {"v100": (96, 8)},
     "chronus-120x8": {"v100": (120, 8)},
-    # Hare 7.1: 15 GPUs on 4 cloud instances; four types on four instances make one instance a type.
+    # Hare 7.1: 15 GPUs on 4 cloud instances; four types on four instances make one instance per type.
     "hare-15": {"v100": (1, 8), "t4": (1, 4), "k80": (1, 1), "m60": (1, 2)},
 }
 """The papers' own clusters."""

@@ -45,7 +45,7 @@ class Arrivals:
 
 
 def run(gpus: int, cycles: int, seed: int) -> dict[str, Any]:
-    """Cycle after cycle: jobs get on, end, and are replaced; one job is admitted inside each lease."""
+    """Simulate cycles: jobs progress, end, and are replaced; one job is admitted within each lease."""
     cluster = Cluster.of({"a100": (gpus // 8, 8)})
     policy = ChronusPolicy(cluster, ThroughputTable({APPLICATION: {"a100": 1.0}}))
     arrivals, work = Arrivals(seed), {}
@@ -79,7 +79,7 @@ def run(gpus: int, cycles: int, seed: int) -> dict[str, Any]:
 
 
 def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float) -> float:
-    """Seconds in which one more job is promised leases in what the plan leaves, or not (median of three)."""
+    """Seconds to decide whether one more job is promised leases (median of three)."""
     times = []
     for _ in range(3):
         job, reward = arrivals.next(now_s)
@@ -91,7 +91,7 @@ def admit(policy: ChronusPolicy, arrivals: Arrivals, now_s: float) -> float:
 
 
 def get_on(policy: ChronusPolicy, work: dict[str, Any]) -> None:
-    """A lease passes: jobs with GPUs get on, those that are done leave, as do those without a promise."""
+    """End a lease: jobs with GPUs progress; those that are done, or have no promise, leave."""
     for job_id in list(policy.jobs):
         if job_id in policy.held:
             done = (LEASE_S - policy.grid.restart_s) / work[job_id] + policy.service[job_id].progress

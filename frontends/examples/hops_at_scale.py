@@ -43,7 +43,7 @@ class Speeds:
         self.traits[name] = (by_type, rng.uniform(0.0, 0.2), rng.choice([rng.uniform(0.05, 0.3), rng.uniform(0.6, 2)]))
 
     def key(self, job: Job) -> Hashable:
-        """Every job is its own."""
+        """No two jobs share their speeds."""
         return job.id
 
     def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
@@ -58,7 +58,7 @@ class Speeds:
         return job.work_samples
 
     def server_speed(self, gpu_type: str, server: str) -> float:
-        """One of three, by the server's number."""
+        """One of three speeds, by the server's number."""
         return SERVER_SPEEDS[(int(server.rsplit("-", 1)[1]) + self.seed) % 3]
 
 

@@ -1,4 +1,4 @@
-"""A policy of one's own in 80 lines: shortest remaining work first, by goodput, on copter's model.
+"""A policy of your own in 80 lines: shortest remaining work first, by goodput, on copter's model.
 
     python frontends/examples/shortest_first.py
 

@@ -9,7 +9,7 @@ from families.bursts import BurstyRounds
 from families.hare import HareRounds
 from families.protocol import SolverOptions
 from families.uniform import UniformFamily
-from harness import judge_plan
+from families.verdicts import judge_plan
 from judge import judge
 
 SCALE = {"sia": 112, "hadar": 200, "hops": 168, "chronus": 64, "hare": 112, "bursts": 560} | dict.fromkeys(

@@ -78,6 +78,14 @@ def test_or_tools_agrees() -> None:
     assert found["objective_rel_diff_max"] <= 1e-5
 
 
+def test_glop_is_told_of_coefficients_that_change_and_of_rows_that_come() -> None:
+    if importlib.util.find_spec("ortools") is None:
+        pytest.skip("OR-Tools is not installed (extra 'benchmark')")
+    found = run("hare", ("glop",), "time")
+    assert found["peers"]["glop_warm"]["gap_max"] <= 1e-9
+    assert found["objective_rel_diff_max"] <= 1e-4
+
+
 def way_figures(trial_s: list[float], ended: list[bool]) -> WayFigures:
     return WayFigures(cold_s=1.0, cold_ended=True, trial_s=trial_s, trial_ended=ended)
 

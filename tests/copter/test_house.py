@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 import runpy
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,42 @@ def test_extensions_import_rooms_below_them_only(source: Path) -> None:
     room = source.relative_to(ROOT / "copter").parts[0]
     imported = re.findall(r"^(?:from|c?import) copter\.(\w+)", source.read_text(), flags=re.MULTILINE)
     assert set(imported) <= BELOW.get(room, set())
+
+
+# Where each package lies; compiled modules count with what they cimport and with what their stubs import.
+ROOTS = {"copter": ROOT, "copter_frontends": ROOT / "frontends"}
+
+
+def imports_of(source: Path) -> set[str]:
+    """Dotted names that a file imports, at its top, in functions or for type checking only; `from a import b`: a.b."""
+    if source.suffix == ".pyx":
+        lines = re.findall(r"^(?:from ([\w.]+) c?import ([\w, ]+)|c?import ([\w.]+))", source.read_text(), re.MULTILINE)
+        names = {f"{room}.{name.strip().split()[0]}" for room, listed, _ in lines if room for name in listed.split(",")}
+        return names | {name for _, _, name in lines if name}
+    found = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("package", ROOTS)
+def test_no_circle_among_modules(package: str) -> None:
+    sources: dict[str, list[Path]] = {}
+    for source in (ROOTS[package] / package).rglob("*.py*"):
+        if source.suffix in (".py", ".pyx", ".pyi"):
+            parts = source.relative_to(ROOTS[package]).with_suffix("").parts
+            sources.setdefault(".".join(parts[:-1] if parts[-1] == "__init__" else parts), []).append(source)
+
+    def module(name: str) -> str:
+        return name if name in sources else name.rpartition(".")[0]
+
+    graph = {each: {module(name) for path in paths for name in imports_of(path)} for each, paths in sources.items()}
+    arrows = {each: (targets & set(sources)) - {each} for each, targets in graph.items()}
+    assert sum(map(len, arrows.values())) > len(arrows)
+    TopologicalSorter(arrows).prepare()  # CycleError names the modules of a circle
 
 
 def test_the_drawing_is_that_of_its_text() -> None:

@@ -14,6 +14,7 @@ import copy
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from math import inf, nan
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -33,6 +34,8 @@ from copter_frontends.vocabulary import (
     CapacityInUseError,
     Cluster,
     DuplicateJobError,
+    FrontendError,
+    InvalidClusterError,
     InvalidJobError,
     Job,
     Node,
@@ -64,6 +67,8 @@ class PolicyConformance(ABC):
     capacity_restores_objective = True
     # Whether the policy solves one LP of the engine's a round, kept from round to round.
     keeps_lp = False
+    # Whether the policy looks up a job's application.
+    knows_applications = True
     # Whether a job larger than the cluster is refused (adaptive policies shrink it instead).
     refuses_large_jobs = True
 
@@ -177,6 +182,51 @@ class PolicyConformance(ABC):
             with pytest.raises(InvalidJobError, match="large"):
                 policy.add_job(Job("large", self.applications[0], requested_gpus=1000))
         assert not self.plan(policy).allocations
+
+    def test_a_cluster_without_gpus_is_refused(self) -> None:
+        with pytest.raises(InvalidClusterError, match="no GPUs"):
+            self.make(_without_nodes(self.cluster()))
+
+    def test_impossible_times_are_refused_and_nothing_is_planned(self) -> None:
+        policy, twin = self.with_jobs(2), self.with_jobs(2)
+        before = self.state(policy)
+        for now_s, deadline_s, name in ((nan, 60.0, "now_s"), (inf, 60.0, "now_s"), (0.0, 0.0, "deadline_s")):
+            with pytest.raises(InvalidDataError, match=f"{name} is"):
+                policy.plan(now_s, deadline_s)
+        with pytest.raises(InvalidDataError, match="deadline_s is nan"):
+            policy.plan(0.0, nan)
+        assert self.state(policy) == before
+        _same(self.plan(policy), self.plan(twin))
+
+    def test_an_application_that_no_model_is_of_is_named(self) -> None:
+        if not self.knows_applications:
+            pytest.skip("the policy does not ask what a job runs")
+        policy = self.with_jobs(1)
+        before = self.state(policy)
+        with pytest.raises(FrontendError, match="nosuchmodel"):
+            policy.add_job(Job("odd", "nosuchmodel"))
+        assert self.state(policy) == before
+
+    def test_it_needs_no_data_from_elsewhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COPTER_DATA", "/nowhere")
+        assert list(self.plan(self.with_jobs(1)).allocations) == ["job-0"]
+
+    def test_an_interrupted_plan_can_be_made_again(self) -> None:
+        policy, twin = self.with_jobs(6), self.with_jobs(6)
+        observers = getattr(policy, "observers", None)
+        if observers is None:
+            pytest.skip("nothing can be called within a plan of this policy")
+        self.plan(policy)
+        self.plan(twin)
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        observers.append(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            self.plan(policy, 3600.0)
+        observers.clear()
+        _same(self.plan(policy, 3600.0), self.plan(twin, 3600.0))
 
     # Edits
 
@@ -370,6 +420,26 @@ class PolicyConformance(ABC):
         policy.pin("job-0", wanted)
         assert self.plan(policy).allocations["job-0"] == wanted
 
+    def test_a_pin_to_nodes_that_are_not_there_is_refused(self) -> None:
+        policy = self.with_jobs(2)
+        before = self.state(policy)
+        for node in ("t4-9", "a100-0"):  # no such node, and one of another type
+            with pytest.raises(InvalidClusterError, match=node):
+                policy.pin("job-0", Allocation("t4", 2, ((node, 2),)))
+        with pytest.raises(InvalidJobError, match="add up"):
+            policy.pin("job-0", Allocation("t4", 2, (("t4-0", 1),)))
+        assert self.state(policy) == before
+        check_plan(self.plan(policy), self.cluster())
+
+    def test_two_pins_cannot_have_the_same_gpus(self) -> None:
+        policy = self.with_jobs(2)
+        policy.pin("job-0", Allocation("t4", 4, (("t4-1", 4),)))
+        before = self.state(policy)
+        with pytest.raises(CapacityInUseError, match="t4-1"):
+            policy.pin("job-1", Allocation("t4", 2, (("t4-1", 2),)))
+        assert self.state(policy) == before
+        check_plan(self.plan(policy), self.cluster())
+
     def test_nodes_under_pinned_jobs_cannot_be_removed(self) -> None:
         policy = self.with_jobs(1)
         wanted = Allocation("t4", 2, (("t4-1", 2),))
@@ -453,6 +523,11 @@ def check_lists(plan: Plan, before: dict[str, Allocation]) -> None:
 def _same(one: Plan, two: Plan) -> None:
     assert dict(one.allocations) == dict(two.allocations)
     assert one.objective == two.objective
+
+
+def _without_nodes(cluster: Cluster) -> Cluster:
+    cluster.remove_nodes(list(cluster.nodes))
+    return cluster
 
 
 def _add_node(cluster: Cluster, node: str, gpu_type: str, gpus: int) -> None:

@@ -78,7 +78,7 @@ def _sia(policy: SiaPolicy) -> Hashable:
         known.append(
             (state.job, state.progress, state.restarts, state.column, state.pinned, state.most_gpus, str(state.hints))
         )
-    return tuple(known), _sorted(policy.previous), _sorted(policy.pinned), _cluster(policy.cluster)
+    return tuple(known), _sorted(policy.held), _sorted(policy.pins), _cluster(policy.cluster)
 
 
 def _hadar(policy: HadarPolicy) -> Hashable:

@@ -8,7 +8,7 @@ from copter_frontends.vocabulary import Job
 
 
 class DeadlineJobs(RoundPolicy):
-    """Jobs with a reward are SLO jobs, the others best effort; a part of policies, before :class:`.RoundPolicy`.
+    """Mixin, named before :class:`.RoundPolicy`: jobs with a reward are SLO jobs, the others best effort.
 
     Attributes
     ----------

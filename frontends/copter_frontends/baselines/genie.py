@@ -58,7 +58,7 @@ class GeniePolicy(DeadlineJobs, SpeedAwarePolicy):
         )
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Running SLO jobs, feasible ones by laxity, hopeless ones, best effort."""
+        """Running SLO jobs, those that can end in time by laxity, those that cannot, best effort."""
         left, chosen = self.room(), {}
         for job_id, held in self.held.items():
             if not self.preempts and job_id in self.rewards and job_id not in self.pins:

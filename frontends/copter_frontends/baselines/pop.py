@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.policy_kit import plan_changes, relative_gap
+from copter_frontends.policy_kit import plan_between, require_gpus
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
@@ -30,7 +31,7 @@ MakePart = Callable[[Cluster], SchedulingPolicy]
 class PopPolicy:
     """Any policy, run on parts of the cluster, each with its own jobs (docs/baselines.md, B28-B30).
 
-    Whole nodes are dealt out in turn, type by type, the deal going on where the last type ended, so that remainders
+    Whole nodes are dealt out round robin, type by type. Each type starts where the last one ended, so that remainders
     spread over the parts and no GPU is left out. A job goes to a part by a seeded hash of its id, and to the next one
     in its own seeded order where it fits in none of that part's types. There are never more parts than nodes.
 
@@ -52,8 +53,7 @@ class PopPolicy:
     def __init__(self, cluster: Cluster, make: MakePart, parts: int = 16, seed: int = 0) -> None:
         if parts < 1:
             raise SettingsError(f"parts is {parts}, must be >= 1")
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
+        require_gpus(cluster)
         self.cluster, self.seed = cluster.copy(), seed
         shares = deal(cluster, min(parts, len(cluster.nodes)))
         self.parts = [make(_part_of(cluster, names)) for names in shares]
@@ -88,7 +88,7 @@ class PopPolicy:
             return
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Tell the job's part."""
+        """Pass what changed to the policy of the job's part."""
         self.parts[self._part(job_id)].update_job(job_id, **what_changed)
         self._facts[job_id].update(what_changed)
 
@@ -141,15 +141,15 @@ class PopPolicy:
             self._pins.pop(job_id, None)
             return
         owners = {self._part_of_node.get(node) for node, _ in allocation.nodes}
-        if len(owners) != 1 or None in owners:
+        owner = owners.pop() if len(owners) == 1 else None
+        if owner is None:
             raise InvalidClusterError(
                 f"cannot pin job {job_id!r}: no part of the cluster has all nodes of {allocation}"
             )
-        owner = owners.pop()
-        assert owner is not None
         if owner != at:
-            self._hand_over(job_id, at, owner)
-        self.parts[owner].pin(job_id, allocation)
+            self._hand_over(job_id, at, owner, allocation)
+        else:
+            self.parts[owner].pin(job_id, allocation)
         self._pins[job_id] = allocation
 
     # The round ----------------------------------------------------------------------------------------------------
@@ -163,17 +163,11 @@ class PopPolicy:
         plans = [part.plan(now_s, deadline_s) for part in self.parts]
         objective, bound = sum(plan.objective for plan in plans), sum(plan.bound for plan in plans)
         now = {job_id: held for plan in plans for job_id, held in plan.allocations.items()}
-        changes, self._planned = plan_changes(self._planned, now), now
+        before, self._planned = self._planned, now
         stages = dict.fromkeys(stage for plan in plans for stage in plan.timings)
         optimal = all(plan.status is PlanStatus.OPTIMAL for plan in plans) and len(plans) == 1
-        return Plan(
-            allocations=now,
-            start=changes.start,
-            stop=changes.stop,
-            move=changes.move,
-            objective=objective,
-            bound=bound,
-            gap=relative_gap(objective, bound),
+        return replace(
+            plan_between(before, now, objective, bound),
             prices=self._prices(plans),
             fractional_jobs=sum(plan.fractional_jobs for plan in plans),
             skipped={job_id: why for plan in plans for job_id, why in plan.skipped.items()},
@@ -189,13 +183,18 @@ class PopPolicy:
         except KeyError:
             raise UnknownJobError(f"unknown job {job_id!r}: never added, or already removed") from None
 
-    def _hand_over(self, job_id: str, before: int, after: int) -> None:
-        """Move a job to another part, with what is known of it."""
+    def _hand_over(self, job_id: str, before: int, after: int, allocation: Allocation) -> None:
+        """Move a job to another part, with what is known of it, and pin it there; all of that or nothing."""
         self.parts[after].add_job(self._jobs[job_id])
+        try:
+            if self._facts[job_id]:
+                self.parts[after].update_job(job_id, **self._facts[job_id])
+            self.parts[after].pin(job_id, allocation)
+        except Exception:
+            self.parts[after].remove_job(job_id)
+            raise
         self.parts[before].remove_job(job_id)
         self._part_of[job_id] = after
-        if self._facts[job_id]:
-            self.parts[after].update_job(job_id, **self._facts[job_id])
 
     def _prices(self, plans: list[Plan]) -> dict[str, float]:
         """Mean of the parts' prices, weighed by their GPUs of the type."""

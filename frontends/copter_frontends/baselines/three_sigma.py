@@ -18,7 +18,7 @@ from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
 NEVER_S = 1e12
-LATER = 0.005  # share of its worth that a job loses with each slot, so that of equals the earliest start is taken
+LATER = 0.005  # share of its value that a job loses per slot, so that the earliest of equal starts is taken
 BEST_EFFORT_VALUE = 1.0  # of a best-effort job that starts now; later it is worth proportionally less
 
 
@@ -115,7 +115,7 @@ class ThreeSigmaPolicy(DeadlineJobs, SpeedAwarePolicy):
         return np.asarray(np.maximum(value, BEST_EFFORT_VALUE / (1.0 + np.arange(len(ahead_s)))))
 
     def _still_runs(self, job_id: str, after_s: Floats) -> Floats:
-        """Chance that a job that starts, or goes on, now runs longer than this."""
+        """Probability that a job that starts or continues now runs longer than this."""
         job = self.jobs[job_id]
         rate = self.best_rate(job)
         mean_s = self.work_left(job) / rate if rate > 0 else NEVER_S

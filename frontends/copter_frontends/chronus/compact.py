@@ -1,4 +1,4 @@
-"""The lease programs written out: the compact cumulative form, and one block a deadline (docs/chronus.md, C5).
+"""The lease programs written out: the compact cumulative form, and one block per deadline (docs/chronus.md, C5).
 
 They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them as one program.
 """
@@ -15,7 +15,7 @@ Entries = tuple[list[int], list[int], list[float]]
 
 
 def per_deadline_form(options: Options, capacity: Ints, whole: bool = True) -> LinearProgram:
-    """One block of leases a (job, mode, deadline), as in the paper's artifact: x_ipk = 1 uses lease k for deadline p.
+    """One block of leases per (job, mode, deadline), as in the paper's artifact: x_ipk = 1 uses lease k for deadline p.
 
     max sum V s; sum_k x_ipk = RL s_ip; x_ipk <= s_ip; sum_p s_ip <= 1 (= 1 with a promise); sum G x <= M.
     """
@@ -23,7 +23,7 @@ def per_deadline_form(options: Options, capacity: Ints, whole: bool = True) -> L
 
 
 def compact_form(options: Options, capacity: Ints, whole: bool = True, vub: bool = True) -> LinearProgram:
-    """One block of leases a (job, mode), with a cumulative row a deadline, and optional variable upper bounds (C5).
+    """One block of leases per (job, mode), with a cumulative row per deadline, and optional variable upper bounds (C5).
 
     max sum V s; sum_k x_ik = RL sum_p s_ip; sum_{k <= DL_p} x_ik >= RL sum_{q <= p} s_iq;
     x_ik <= sum_{p: DL_p >= k} s_ip (`vub`); sum_p s_ip <= 1 (= 1 with a promise); sum G x <= M.

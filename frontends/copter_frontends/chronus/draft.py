@@ -1,4 +1,4 @@
-"""A whole lease plan in the making: which leases each job has, and what is free of each (docs/chronus.md, C13)."""
+"""An integer lease plan under construction: each job's leases, and the GPUs left in each (docs/chronus.md, C13)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from copter_frontends.chronus.options import Bools, Ints, Options
 
-AT_ONCE = 64  # jobs, or fewer, that are given leases one by one where not all of them fit
-MOST_MOVED = 24  # leases of others that are moved to make room for one job
-MOST_LOOKED_AT = 128  # jobs, the smallest, whose lease might make room for another's
+AT_ONCE = 64  # where not all jobs of a group fit, groups of at most so many are placed one by one
+MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
+MOST_LOOKED_AT = 128  # most jobs (the smallest) considered for a move that makes room
 
 
 class Draft:

@@ -17,12 +17,12 @@ from copter_frontends.chronus.smoothing import SmoothedDual
 
 SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases, cold and warm, in units of the mean worth of a GPU-lease
 SOFT_WORTH = 0.03  # softness of the choice of options, in units of the largest reward
-TOLERANCES = (1e-7, 1e-4)  # least and largest of the master's; between them a twentieth of the gap
+TOLERANCES = (1e-7, 1e-4)  # least and largest tolerance of the master; between them a twentieth of the gap
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseSolution:
-    """An answer of the LP.
+    """A solution of the LP.
 
     Attributes
     ----------
@@ -62,8 +62,8 @@ class LeaseFormulation:
     """Descent on the smoothed dual, then Dantzig-Wolfe decomposition with exact pricing in closed form.
 
     Jobs are dealt to groups. A column is what all jobs of a group do: dealt from the smoothed optimum, or the options
-    of most worth, on the cheapest leases, at some prices. The master mixes columns: one share a group, one row a (GPU
-    type, lease).
+    of most worth, on the cheapest leases, at some prices. The master mixes columns: one share per group, one row per
+    (GPU type, lease).
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class LeaseFormulation:
     evaluations : int
         Of the smoothed dual, at most.
     deals : int
-        Columns a group that are dealt from its optimum.
+        Columns per group that are drawn from its optimum.
     settings : copter.Settings, optional
         Of the master's solver.
     """
@@ -107,8 +107,8 @@ class LeaseFormulation:
         start : float64 array (types, leases), optional
             Prices to begin with: the last cycle's, moved on by the leases gone.
         origin : Draft, optional
-            A plan of the same options. The promises that it keeps are kept in every mixture; of other promised jobs it
-            is not known whether they can be had at all, so that they count as any job here.
+            A plan of the same options. The promises that it keeps are kept in every mixture. Other promised jobs are
+            treated as jobs without a promise: it is not known whether theirs can still be kept.
         time_limit_s : float
             Checked between passes; the bound holds whenever it ends.
         """

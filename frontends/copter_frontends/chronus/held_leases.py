@@ -36,7 +36,7 @@ class HeldLeases:
 
     @classmethod
     def of(cls, book: SloBook, first: int) -> HeldLeases:
-        """Read all of them."""
+        """Read the leases of all promised jobs from the book."""
         records = [r for r in book.records.values() if r.promised >= 0 and len(r.leases) and r.leases[-1] >= first]
         table = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 7)
         horizon = max(int(book.grid.ended_by_all(table[:, 5]).max(initial=first)) - first, 1)
@@ -51,7 +51,7 @@ class HeldLeases:
         return self.version == book.version and self.first == first
 
     def with_one_more(self, record: SloRecord, book: SloBook) -> tuple[Options, Bools]:
-        """One option a promised job, rows numbered as the jobs are, then all options of one more; leases taken."""
+        """One option per promised job, in the order of the jobs, then all options of one more job; leases taken."""
         ends = int(book.grid.ended_by_all(record.table[:, 5]).max(initial=self.first)) - self.first
         horizon = max(self.taken.shape[1], ends)
         taken = np.pad(self.taken, ((0, 0), (0, horizon - self.taken.shape[1])))
@@ -69,7 +69,7 @@ class HeldLeases:
         ), taken
 
     def admitted(self, record: SloRecord, draft: Draft, version: int) -> HeldLeases:
-        """With one job more, whose leases and others' that were moved for it a draft has."""
+        """The same with one more job; the draft has its leases, and those of others that were moved for it."""
         row: Ints = record.table[record.mode * len(record.reward.steps) + record.step]
         return HeldLeases(
             version, self.first, [*self.records, record], np.concatenate((self.table, row[None, :])), draft.taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,7 +13,7 @@ from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.deadlines import StepReward
-from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary import InvalidJobError, Job
 
 NO_LEASES: Ints = np.zeros(0, dtype=np.int64)
 
@@ -92,9 +93,19 @@ class SloRecord:
         return self.reward.steps[self.step][1] - self.reward.floor if self.step >= 0 else 0.0
 
     def has_lease(self, lease: int) -> bool:
-        """Whether a lease, by its absolute number, is its."""
+        """Whether the job has a lease, by its absolute number."""
         at = self.leases.searchsorted(lease)
         return bool(at < len(self.leases) and self.leases[at] == lease)
+
+
+def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
+    """InvalidJobError for a job whose last deadline is over."""
+    ends_s = job.submit_s + reward.last_s
+    if ends_s <= now_s:
+        raise InvalidJobError(
+            f"job {job.id!r}: its last deadline, at {ends_s:g} s, is over at {now_s:g} s; give a later one, "
+            "or no reward"
+        )
 
 
 class SloBook:
@@ -117,6 +128,10 @@ class SloBook:
         self.records: dict[str, SloRecord] = {}
         self.version = 0
 
+    def consider(self, job: Job, reward: StepReward, modes: tuple[Mode, ...], progress: float) -> None:
+        """Take in a job, which the next cycle decides."""
+        self.records[job.id] = SloRecord(job, reward, modes, progress)
+
     def remove(self, job_id: str) -> None:
         """Forget a job, if it is known; its leases are free."""
         record = self.records.pop(job_id, None)
@@ -126,6 +141,14 @@ class SloBook:
     def holders(self, lease: int) -> list[SloRecord]:
         """Jobs that have a lease."""
         return [record for record in self.records.values() if record.has_lease(lease)]
+
+    def most_promised(self, kind: int, first: int) -> int:
+        """Most GPUs of a type that are promised in one lease from `first` on."""
+        promised: Counter[int] = Counter()
+        for record in self.records.values():
+            if record.mode >= 0 and record.modes[record.mode].kind == kind:
+                promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
+        return max((gpus for lease, gpus in promised.items() if lease >= first), default=0)
 
     def most_leases(self, first: int) -> int:
         """Leases from `first` to the last deadline of all."""
@@ -138,7 +161,7 @@ class SloBook:
         record.leases = record.leases[record.leases != lease]
 
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
-        """Jobs that leases from `first` on are to be found for: all but those that end with the lease before it."""
+        """Jobs that need leases from `first` on: all but those whose last lease is the one before it."""
         if begins:
             return list(self.records.values())
         return [
@@ -206,7 +229,7 @@ class SloBook:
                 record.mode, record.step = modes[rows[at]], steps[rows[at]]
 
     def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
-        """As :meth:`give`, of the job of one number; its leases before `first` stay."""
+        """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay."""
         self.version += 1
         row = int(draft.row[number])
         before = record.leases[record.leases < first]

@@ -35,7 +35,8 @@ class LocalSearch:
     ----------
     speed : Speed
     style : {"local_search", "quasi", "consolidate"}
-        Algorithm 1; every job on as few nodes as are free, in turn; or on the fewest that it needs, or not at all.
+        Algorithm 1; every job in turn on the fewest nodes that are free; every job on the fewest that it needs, or
+        not at all.
     space : int
         |S|: most combinations searched (100,000 in the paper; every one places all jobs of the batch).
     """

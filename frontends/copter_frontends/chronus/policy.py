@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from copter.errors import SettingsError
-from copter_frontends.chronus.job_book import Mode, Notice, SloRecord
+from copter_frontends.chronus.job_book import Mode, Notice, require_ahead
 from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
-from copter_frontends.chronus.packing import Parcel
 from copter_frontends.chronus.placing import LeasePlacer
+from copter_frontends.chronus.present_lease import PresentLease
 from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
+from copter_frontends.chronus.spot import SpotCluster
 from copter_frontends.deadlines import Rewards, StepReward, reward_for
 from copter_frontends.policy_kit import (
     Choice,
     RoundPolicy,
     RunsWith,
     Throughputs,
+    Wanted,
+    check_times,
     representative_throughputs,
     requested_gpus,
 )
@@ -96,12 +98,11 @@ class ChronusPolicy(RoundPolicy):
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
         self.profiler = profiler
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(SpreadCosts({})))
+        self.spot = SpotCluster(self.throughputs, self.modes, RunsWith(self.throughputs))
+        self.lease = PresentLease(self.grid, self.book, list(self.nodes.types))
         self.last_cycle: Cycle | None = None
         self._now_s = 0.0
-        self._cycled = -1  # the last lease at whose beginning all was planned again
         self._changed = False  # GPUs have come or gone since the last plan
-        self._guaranteed: dict[str, SloRecord] = {}  # jobs that have the present lease
-        self._heard: set[str] = set()  # jobs whose progress was told since the lease began
 
     @property
     def round_s(self) -> float:
@@ -141,7 +142,7 @@ class ChronusPolicy(RoundPolicy):
         if drawn and self._drawn is not None:
             reward = reward_for(self._drawn, job)
         if reward is not None:
-            self._require_ahead(job, reward)
+            require_ahead(job, reward, self._now_s)
         super().add_job(job)
         if drawn and reward is not None:
             self.rewards[job.id] = reward
@@ -156,7 +157,7 @@ class ChronusPolicy(RoundPolicy):
         if job_id in self.book.records:
             raise InvalidJobError(f"job {job_id!r} has a reward already; remove the job to give it another")
         if job_id in self.jobs:
-            self._require_ahead(self.jobs[job_id], reward)
+            require_ahead(self.jobs[job_id], reward, self._now_s)
         if job_id in self.jobs and (self.profiler is None or job_id not in self.profiler):
             self._consider(self.jobs[job_id], reward)
         self.rewards[job_id] = reward
@@ -166,7 +167,8 @@ class ChronusPolicy(RoundPolicy):
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
             self.book.records[job_id].progress = self.service[job_id].progress
-            self._heard.update([job_id] if "progress" in what_changed else ())
+            if "progress" in what_changed:
+                self.lease.progress_told(job_id)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job, finished or cancelled, and free its leases; promises to others stand."""
@@ -174,8 +176,7 @@ class ChronusPolicy(RoundPolicy):
         self.book.remove(job_id)
         if self.profiler is not None:
             self.profiler.withdraw(job_id)
-        self._guaranteed.pop(job_id, None)
-        self._heard.discard(job_id)
+        self.lease.remove(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """As :meth:`.RoundPolicy.add_resources`."""
@@ -189,43 +190,40 @@ class ChronusPolicy(RoundPolicy):
         """
         super().remove_resources(gpu_type, count, nodes)
         self._changed = True
-        for job_id in [job_id for job_id in self._guaranteed if job_id not in self.held]:
-            record = self._guaranteed.pop(job_id)
-            self.book.lose(record, self._cycled)
+        self.lease.drop_without_gpus(self.held)
 
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the best-effort lease that starts at `now_s`, and at the start of an SLO lease that one too."""
+        check_times(now_s, deadline_s)
         self._now_s = max(now_s, self._now_s)
         return super().plan(now_s, deadline_s)
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
         """Leases first, then the shortest remaining time in what is left."""
         self._profile(now_s)
-        lease = self.grid.lease_at(now_s)
-        begins = lease > self._cycled
+        lease, last = self.grid.lease_at(now_s), self.lease.number
+        begins = lease > last
         if begins:
-            self._count_unheard()
+            self.lease.end(self.held)
         fresh = begins or self._changed
-        first = lease if begins and (self.grid.begins(now_s) or self._cycled >= 0) else lease + 1
+        first = lease if begins and (self.grid.begins(now_s) or last >= 0) else lease + 1
         running = set(self.held)
         queue = any(job_id not in self.book.records and job_id not in running for job_id in self.jobs)
-        fixed = self._fixed() if first == lease else np.zeros(len(self.nodes.types), dtype=np.int64)
+        fixed = self.lease.pinned_gpus(self.pins if first == lease else {}, self.jobs)
         cycle = self.selector.cycle(now_s, first, self.gpus(), fixed, running, queue, begins, fresh)
-        self._cycled, self._changed, self.last_cycle = max(self._cycled, lease), False, cycle
-        begun = time.perf_counter()
-        self._guaranteed = {r.job.id: r for r in self.book.holders(lease)}
-        wanted, left = self._guaranteed_jobs()
-        wanted.update(self._profiled_jobs(left))
-        wanted.update(self._spot_jobs(left, wanted))
-        spent = time.perf_counter() - begun
+        self._changed, self.last_cycle = False, cycle
+        begun = perf_counter()
+        self.lease.begin(lease)
+        wanted = self._wanted()
+        price = [] if cycle.solution is None else cycle.solution.prices.price[:, 0].tolist()
         return Choice(
             wanted,
             objective=cycle.reward,
             bound=cycle.bound,
-            prices=self._prices(cycle),
-            timings={"solve": cycle.solve_s, "shim": cycle.shim_s, "select": spent},
+            prices=dict(zip(self.nodes.types, price, strict=False)),  # none where no LP was needed
+            timings={"solve": cycle.solve_s, "shim": cycle.shim_s, "select": perf_counter() - begun},
         )
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
@@ -233,12 +231,7 @@ class ChronusPolicy(RoundPolicy):
         before = {job_id: held for job_id, held in self.held.items() if job_id not in self.pins}
         for job_id in before:
             self.release(job_id)
-        parcels = []
-        for job_id, record in self._guaranteed.items():
-            if job_id in wanted:
-                mode = record.modes[record.mode]
-                parcels.append(Parcel(job_id, self.nodes.types[mode.kind], mode.gpus, mode.taken, before.get(job_id)))
-        self.held.update(self.placer.place(parcels, wanted, before, self.jobs))
+        self.held.update(self.placer.place(self.lease.parcels(wanted, before), wanted, before, self.jobs))
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Ways to run a job (:class:`.JobModes`)."""
@@ -249,105 +242,33 @@ class ChronusPolicy(RoundPolicy):
         total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
         if self.profiler is not None:
             total[0] = max(total[0] - self.profiler.gpus, 0)
-        for job_id, held in self.held.items():
-            if not self.jobs[job_id].preemptible and job_id not in self._guaranteed:
-                total[self.nodes.types.index(held.gpu_type)] -= held.gpus
-        return total
+        return self.lease.gpus_for_leases(total, self.held, self.jobs)
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _guaranteed_jobs(self) -> tuple[dict[str, tuple[str, int]], dict[str, int]]:
-        """What jobs with the present lease run on, and GPUs of each type that are left."""
-        left = self.room()
-        wanted: dict[str, tuple[str, int]] = {}
-        for job_id, record in self._guaranteed.items():
-            mode = record.modes[record.mode]
-            kind = self.nodes.types[mode.kind]
-            if job_id not in self.pins and mode.gpus <= left[kind]:
-                wanted[job_id] = (kind, mode.gpus)
-                left[kind] -= mode.gpus
-        return wanted, left
+    def _consider(self, job: Job, reward: StepReward) -> None:
+        self.book.consider(job, reward, self.modes_of(job), self.service[job.id].progress)
 
     def _profile(self, now_s: float) -> None:
-        """A round of the profiler; what it has done is considered from now on."""
+        """A round of the profiler; jobs whose profile is done are considered from now on."""
         if self.profiler is None:
             return
         kind = self.nodes.types[0]
-        promised: Counter[int] = Counter()
-        for record in self.book.records.values():
-            if record.mode >= 0 and record.modes[record.mode].kind == 0:
-                promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
         size, most = self.nodes.node_gpus(kind), self.nodes.capacity(kind)
-        lease = self.grid.lease_at(now_s)
-        peak = max((gpus for at, gpus in promised.items() if at >= lease), default=0)
+        peak = self.book.most_promised(0, self.grid.lease_at(now_s))
         for job_id in self.profiler.step(now_s, size, (most - peak) // size * size):
             reward = self.rewards.get(job_id)
             if reward is not None and self.jobs[job_id].submit_s + reward.last_s > now_s:
                 self._consider(self.jobs[job_id], reward)
 
-    def _profiled_jobs(self, left: dict[str, int]) -> dict[str, tuple[str, int]]:
-        """Jobs in the profiling cluster, whose idle GPUs are held back."""
-        if self.profiler is None:
-            return {}
-        kind, chosen = self.nodes.types[0], {}
-        for job_id, (probe, _) in self.profiler.running.items():
-            if job_id not in self.pins and probe.gpus <= left[kind]:
-                chosen[job_id] = (kind, probe.gpus)
-                left[kind] -= probe.gpus
-        idle = self.profiler.gpus - sum(probe.gpus for probe, _ in self.profiler.running.values())
-        left[kind] = max(left[kind] - max(idle, 0), 0)
-        return chosen
-
-    def _spot_jobs(self, left: dict[str, int], wanted: Mapping[str, object]) -> dict[str, tuple[str, int]]:
-        """The spot cluster: best effort by remaining time, then guaranteed jobs that wait for their leases."""
-        if not any(left.values()):
-            return {}
-        probed = self.profiler or ()
-        waiting = [j for j in self.queue() if j not in wanted and j not in self.pins and j not in probed]
-        left_s = {j: self.modes.remaining_s(self.jobs[j], self.service[j].progress) for j in waiting}
-        promised = {r.job.id for r in self.book.records.values() if r.promised >= 0}
-        chosen: dict[str, tuple[str, int]] = {}
-        for job_id in sorted(waiting, key=lambda j: (j in promised, left_s[j])):
-            job, held = self.jobs[job_id], self.held.get(job_id)
-            gpus = requested_gpus(job)
-            kinds = [k for k in left if gpus <= left[k] and self.can_run(job, k, gpus)]
-            if kinds:
-                rate = {k: self.throughputs.rate(job, k, gpus) for k in kinds}
-                best = max(kinds, key=lambda k: (rate[k], held is not None and held.gpu_type == k))
-                chosen[job_id] = (best, gpus)
-                left[best] -= gpus
-        return chosen
-
-    def _require_ahead(self, job: Job, reward: StepReward) -> None:
-        ends_s = job.submit_s + reward.last_s
-        if ends_s <= self._now_s:
-            raise InvalidJobError(
-                f"job {job.id!r}: its last deadline, at {ends_s:g} s, is over at {self._now_s:g} s; give a later one, "
-                "or no reward"
-            )
-
-    def _consider(self, job: Job, reward: StepReward) -> None:
-        modes = self.modes_of(job)
-        self.book.records[job.id] = SloRecord(job, reward, modes, self.service[job.id].progress)
-
-    def _count_unheard(self) -> None:
-        """A lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3)."""
-        for job_id, record in self._guaranteed.items():
-            if job_id in self.held and job_id not in self._heard:
-                done = (self.grid.lease_s - self.grid.restart_s) / record.modes[record.mode].total_s
-                record.progress = min(record.progress + done, 1.0 - 1e-9)
-        self._heard.clear()
-
-    def _fixed(self) -> Ints:
-        """GPUs of each type that pinned jobs have in the lease that begins."""
-        total = np.zeros(len(self.nodes.types), dtype=np.int64)
-        for job_id, pin in self.pins.items():
-            if self.jobs[job_id].preemptible:
-                total[self.nodes.types.index(pin.gpu_type)] += pin.gpus
-        return total
-
-    def _prices(self, cycle: Cycle) -> dict[str, float]:
-        """Price of a GPU of each type for the first lease, where an LP was solved."""
-        if cycle.solution is None:
-            return {}
-        return dict(zip(self.nodes.types, cycle.solution.prices.price[:, 0].tolist(), strict=True))
+    def _wanted(self) -> Wanted:
+        """Jobs with the present lease, jobs that are profiled, and best effort in what these leave."""
+        left = self.room()
+        wanted = self.lease.wanted(left, self.pins)
+        if self.profiler is not None:
+            wanted.update(self.profiler.wanted(self.nodes.types[0], left, self.pins))
+        taken = {*wanted, *self.pins, *(job_id for job_id in self.jobs if job_id in (self.profiler or ()))}
+        waiting = [self.jobs[job_id] for job_id in self.queue() if job_id not in taken]
+        promised = {record.job.id for record in self.book.records.values() if record.promised >= 0}
+        wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service))
+        return wanted

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import ceil
 
 from copter.errors import SettingsError
+from copter_frontends.policy_kit import Wanted
 
 HOUR_S = 3600.0
 SAME_S = 1e-3
@@ -35,7 +36,7 @@ class Profiler:
     nodes : int, optional
         A fixed size; by default it follows the arrivals of the last hour: C >= lambda T.
     users : mapping of job id to str, optional
-        Jobs without a user are of one of their own each.
+        A job that is absent counts as a user by itself.
 
     Attributes
     ----------
@@ -111,6 +112,17 @@ class Profiler:
             self._starts.append((now_s, probe.user, probe.gpus))
             self.waits_s.append(max(now_s - probe.submit_s, 0.0))
         return done
+
+    def wanted(self, gpu_type: str, left: dict[str, int], pins: Collection[str]) -> Wanted:
+        """What jobs that are profiled run on; they, and the profiler's idle GPUs, are taken off those left."""
+        chosen: Wanted = {}
+        for job_id, (probe, _) in self.running.items():
+            if job_id not in pins and probe.gpus <= left[gpu_type]:
+                chosen[job_id] = (gpu_type, probe.gpus)
+                left[gpu_type] -= probe.gpus
+        idle = self.gpus - sum(probe.gpus for probe, _ in self.running.values())
+        left[gpu_type] = max(left[gpu_type] - max(idle, 0), 0)
+        return chosen
 
     def _may_start(self, probe: Probe) -> bool:
         """Submission control (3.2.1)."""

@@ -1,4 +1,4 @@
-"""A simulation whose policy is told of every running job's progress every round, as from the paper's watchers (5.5)."""
+"""A simulation whose policy is told of every running job's progress every round, as by the paper's watchers (5.5)."""
 
 from __future__ import annotations
 

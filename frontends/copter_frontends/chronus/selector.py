@@ -19,13 +19,13 @@ from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 
-HALF = 0.5  # of one job's reward: of few jobs, no whole plan could make use of a mixture that is nearer to the bound
+HALF = 0.5  # of one job's reward: with few jobs no integer plan can use a mixture that is closer to the bound than this
 FirstLease = Literal["adaptive", "now", "late"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What a cycle came to.
+    """Result of a cycle.
 
     Attributes
     ----------
@@ -96,13 +96,13 @@ class Selector:
         gpus : int64 array (types,)
             GPUs of each type.
         fixed : int64 array (types,)
-            Those of them that cannot be had in the first lease.
+            GPUs of each type that are taken in the first lease.
         running : set of str
             Jobs that have GPUs now.
         queue : bool
             Whether best-effort jobs wait.
         begins : bool
-            Whether a lease begins; otherwise the jobs that have the present one go on.
+            Whether a lease begins. If not, the jobs that have the present one go on.
         fresh : bool
             Whether all is planned again, as when a lease begins or GPUs have come or gone, and those that wait are
             decided. Otherwise those that wait get leases only in what the plan leaves.
@@ -144,7 +144,7 @@ class Selector:
         Returns
         -------
         Standing
-            GUARANTEED, or WAITING where only a new plan of all could tell.
+            GUARANTEED, or WAITING where only a new plan of all jobs can decide.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes))
         held = self._held
@@ -187,7 +187,7 @@ class Selector:
             draft.shift_left(np.flatnonzero(~runs))
 
     def _start(self, first: int, shape: tuple[int, ...]) -> Floats | None:
-        """The last prices, moved on by the leases that are over."""
+        """The last prices, without those of the leases that are over."""
         if self._prices is None:
             return None
         before, price = self._prices
@@ -199,7 +199,7 @@ class Selector:
         return start
 
     def _decide(self, records: list[SloRecord], draft: Draft, now_s: float, fresh: bool) -> None:
-        """Give and break promises, and say so."""
+        """Give and break promises, with a notice for each."""
         for number, record in enumerate(records):
             if draft.row[number] >= 0:
                 if record.promised < 0:

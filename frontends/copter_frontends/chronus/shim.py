@@ -49,9 +49,9 @@ class LeaseShim:
         return min(drafts, key=lambda draft: (draft.broken, -draft.reward))
 
     def fill(self, draft: Draft, solution: LeaseSolution) -> None:
-        """Promised jobs, large ones first, those that the LP chose by what they add, then all others so.
+        """Place promised jobs, large ones first; then the LP's choices, and all other jobs, each by reduced value.
 
-        Jobs between whose choices the LP is undecided add nothing at its prices; where not all fits, they go without.
+        A job that the LP splits has a reduced value of zero, so that it is last where not all jobs fit.
         """
         options, wishes = draft.options, solution.row
         worth, gain = options.best_of_jobs(solution.prices.worth(options), floor=-np.inf)
@@ -74,13 +74,13 @@ class LeaseShim:
 
     @staticmethod
     def _any(draft: Draft, job: int, squeeze: bool) -> bool:
-        """The best option that fits, by reward; squeezing is tried after none has fitted by itself."""
+        """Place the best option that fits, by reward; squeeze only where none fits by itself."""
         rows = draft.ranked(job)
         return any(draft.place(row) for row in rows) or (squeeze and any(draft.squeeze(row) for row in rows))
 
 
 def improve(draft: Draft, most_failures: int) -> None:
-    """Jobs that were given a later deadline than their best try for an earlier one."""
+    """Try an earlier deadline for the jobs that were given a later one than their best."""
     options = draft.options
     has = np.flatnonzero(draft.row >= 0)
     best = options.best_of_jobs(options.value, floor=-np.inf)[1]

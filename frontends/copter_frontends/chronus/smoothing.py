@@ -10,12 +10,12 @@ from scipy.special import expit
 
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
-GOLDEN = (5**0.5 - 1) / 2  # multiples of it, modulo 1, are spread evenly
-SILVER = 2**0.5 - 1  # and of this, independently of the former
+GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are spread evenly
+SILVER = 2**0.5 - 1  # likewise, and independently of those of GOLDEN
 
-THRESHOLD_STEPS = 25  # of the search for a threshold; a handful do
-NEAR = 1e-5  # leases, by which the number chosen may differ from the number needed
-ENDED = 1e-7  # relative fall of the dual below which the descent ends
+THRESHOLD_STEPS = 25  # most steps of the search for a threshold; about five are enough
+NEAR = 1e-5  # tolerance in the number of leases chosen
+ENDED = 1e-7  # relative decrease of the dual below which the descent ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,10 @@ class SmoothedDual:
         return Mixed(float(value), slope, share, leases)
 
     def deal(self, mixed: Mixed, order: Ints, offset: float) -> tuple[Ints, Bools]:
-        """One whole choice a job, in the mixture's shares: (options, -1 for none; leases).
+        """Draw one integer choice per job from the mixture's shares: (options, -1 for none; leases).
 
-        Jobs take places in the shares that are spread evenly in their order, and leases where a comb of step one meets
-        the running sum of the shape's (C9), so that together they use what the mixture uses, nearly.
+        Systematic sampling (C9): the jobs' places in the cumulative shares are spread evenly, and so are their leases
+        in the cumulative leases of the shape, so that all jobs together use nearly what the mixture uses.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class SmoothedDual:
         order : int64 array (jobs,)
             Places of the jobs in an order in which neighbours are alike.
         offset : float
-            From 0 to 1; another value gives another deal.
+            From 0 to 1; another value gives another draw.
         """
         options, horizon = self.options, self.capacity.shape[1]
         row = np.full(options.jobs, -1, dtype=np.int64)

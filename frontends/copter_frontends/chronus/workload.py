@@ -1,4 +1,4 @@
-"""The paper's workloads: a trace's jobs, dealt to strict, soft and best effort (section 4.1, Table 1; C19)."""
+"""The paper's workloads: a trace's jobs, assigned to strict, soft and best effort (section 4.1, Table 1; C19)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def table_source(cluster: Cluster, restart_s: float = 30.0) -> TableSource:
 def trace_workload(
     trace: Trace, mix: str = "mix2", own_deadlines: bool = False, seed: int = 0, most: int | None = None
 ) -> Workload:
-    """Deal a trace's jobs to a mix.
+    """Assign a trace's jobs to the classes of a mix.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from copter_frontends.simulator.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """What is kept with a saved run: how it was asked for, and its jobs."""
+    """What is kept with a saved run: its options and its jobs."""
 
     asked: SimulateOptions
     workload: Workload

@@ -77,8 +77,8 @@ def fit_throughput(
         for i, value in fixed.items():
             theta[i] = np.log(value)
         starts.append(_minimised(theta, free, points))
-    loss, found = min(starts, key=lambda start: start[0])
-    parameters = _parameters(found)
+    loss, theta = min(starts, key=lambda start: start[0])
+    parameters = _parameters(theta)
     rmsle_compute, rmsle_step = _errors(parameters, points)
     if 2 in fixed:
         parameters = parameters.with_multi_node_floor()
@@ -134,14 +134,14 @@ def _minimised(
 
     bounds = [(np.log(TINY_S), np.log(1e4)) if i < 6 else (0.0, np.log(10.0)) for i in free]
     result = minimize(loss_of, theta[free], method="L-BFGS-B", jac="3-point", bounds=bounds, options={"maxiter": 500})
-    found = theta.copy()
-    found[free] = result.x
-    return float(result.fun), found
+    fitted = theta.copy()
+    fitted[free] = result.x
+    return float(result.fun), fitted
 
 
 def _parameters(theta: NDArray[np.float64]) -> ThroughputParameters:
     values = np.exp(theta)
-    values[6] = np.clip(values[6], 1.0, 10.0)  # the logarithm's bound, rounded, may lie a hair outside
+    values[6] = np.clip(values[6], 1.0, 10.0)  # the logarithm's bound may be rounded to just outside
     return ThroughputParameters(*(float(value) for value in values))
 
 

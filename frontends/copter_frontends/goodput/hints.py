@@ -1,4 +1,4 @@
-"""What a running job tells its scheduler of itself (thesis 3.3.2)."""
+"""What a running job reports to its scheduler (thesis 3.3.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from copter_frontends.goodput.throughput import ThroughputParameters
 
 @dataclass(frozen=True, slots=True)
 class TrainingHints:
-    """A job's own throughput models and gradient noise, as it has seen them.
+    """Throughput models and gradient noise that a job has measured.
 
     Parameters
     ----------

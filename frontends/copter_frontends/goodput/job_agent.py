@@ -13,12 +13,12 @@ from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.goodput.refitting import Observation, refit
 from copter_frontends.goodput.throughput import ThroughputParameters
 
-ANY_TYPE = "any"  # what a type-blind agent keeps its points and its model under
+ANY_TYPE = "any"  # key of a type-blind agent's points and model
 MOST_NOISE = 1e18  # samples; stands for a gradient without signal
 
 
 class FitCache:
-    """Fits by what was seen: jobs of one application often see the same."""
+    """Fits by their observations, which jobs of one application often share."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Observation, ...], ThroughputParameters] = {}
@@ -33,12 +33,12 @@ class FitCache:
 
 
 class JobAgent:
-    """What a job has seen of itself, and the batch that it runs with.
+    """The steps that a job has observed, the model fitted to them, and its present batch.
 
     Parameters
     ----------
     application : ProfiledApplication
-        How it truly runs; the agent learns of it only what it observes.
+        How the job really runs; the agent knows of it only what it observes.
     fits : FitCache
     max_batch_size : int
         Largest total batch that it tunes to.

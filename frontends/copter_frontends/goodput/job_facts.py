@@ -11,7 +11,7 @@ from copter_frontends.vocabulary import FACTS
 
 
 def check_facts(job_id: str, told: Mapping[str, Any], own: frozenset[str] = frozenset()) -> None:
-    """Refuse what no policy could take in.
+    """Refuse facts that no policy can use.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Goodput by what a job has seen of itself: fitted throughput and measured noise scale."""
+"""Goodput from a job's own observations: fitted throughput and measured noise scale."""
 
 from __future__ import annotations
 

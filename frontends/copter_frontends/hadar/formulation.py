@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,8 @@ from copter.matrix import Template
 from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
 from copter_frontends.hadar.utility import Utility
+from copter_frontends.policy_kit import Throughputs, requested_gpus
+from copter_frontends.vocabulary import InvalidJobError, Job
 
 SMALLEST, LARGEST = 1 / 16, 16.0  # between these the scale stays, so that values that did not change are not sent
 IDLE = "idle GPUs"  # first part of the ids of the requests that hold GPUs back at posted prices
@@ -20,7 +22,7 @@ IDLE = "idle GPUs"  # first part of the ids of the requests that hold GPUs back 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The LP's answer, job by job.
+    """The LP's solution, job by job.
 
     Attributes
     ----------
@@ -82,6 +84,37 @@ class HadarFormulation:
         else:
             self.model.remove_resources(gpu_type, -count)
         self.capacity[at] += count
+
+    def add_job(self, job: Job, throughputs: Throughputs) -> None:
+        """Write a job down, which the next :meth:`refresh` adds to the model.
+
+        Raises
+        ------
+        DuplicateJobError, InvalidJobError
+            If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no
+            throughput on any, or no work.
+        """
+        gpus = requested_gpus(job)
+        work = throughputs.work(job)
+        if not 0 < work < np.inf:
+            raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
+        rates = np.array([throughputs.rate(job, name, gpus) for name in self.types])
+        may_run = np.isnan(rates) | (rates > 0)
+        there = int(self.capacity[may_run].sum())
+        if job.id not in self.book.index and may_run.any() and gpus > there:
+            raise InvalidJobError(
+                f"job {job.id!r} fits nowhere: it asks for {gpus} GPUs; there are {there} of the types it runs on "
+                f"({', '.join(name for name, runs in zip(self.types, may_run.tolist(), strict=True) if runs)})"
+            )
+        self.book.add(job, gpus, work, rates)
+
+    def update_job(self, job_id: str, progress: float | None = None, rates: Mapping[str, float] | None = None) -> None:
+        """Take in how far a job is, and rates that were measured ({type: units per second of the whole job})."""
+        row = self.book.row(job_id)
+        if rates is not None:
+            self.book.set_rates(job_id, dict(rates))
+        if progress is not None:
+            self.book.progress[row] = progress
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
@@ -169,7 +202,7 @@ class HadarFormulation:
         return np.array([solution.price(name) for name in self.types]) / self.scale
 
     def shares(self, solution: Solution) -> Shares:
-        """The answer as arrays over the book's rows."""
+        """The solution as arrays over the book's rows."""
         x, own = np.zeros((len(self.book), len(self.types))), np.zeros(len(self.book))
         index, kinds = self.book.index, len(self.types)
         for request, columns, values in solution.by_request():
@@ -254,7 +287,8 @@ class HadarFormulation:
 
     def objective_of(self, bundles: NDArray[np.int64]) -> float:
         """Value of whole bundles, (n, types), at this round's values, posted costs taken off."""
-        assert self.values is not None
+        if self.values is None:
+            raise RuntimeError("no plan has been valued yet: call refresh first")
         return float(bundle_values(self.book, self.values, bundles).sum()) - self.posted_cost(bundles.sum(axis=0))
 
 

@@ -12,13 +12,13 @@ from copter_frontends.vocabulary import Allocation, Plan
 class Measuring:
     """A Hadar policy that is told, before each plan, how fast its jobs ran since the last one (a SchedulingPolicy).
 
-    Only the type that limited a job's speed is measured by a round. What is not here is the policy's own.
+    A round measures only the type that limited a job's speed. All other attributes are the policy's.
 
     Parameters
     ----------
     policy : HadarPolicy
     truth : Throughputs
-        Stands for the clock: what jobs really do.
+        The true rates, which a real cluster would measure.
     """
 
     def __init__(self, policy: HadarPolicy, truth: Throughputs) -> None:

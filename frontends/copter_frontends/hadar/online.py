@@ -9,10 +9,10 @@ import numpy as np
 
 from copter.errors import SettingsError
 from copter_frontends.hadar.find_alloc import Offer, Wish, find_alloc
-from copter_frontends.hadar.job_book import Floats, Ints, JobBook
+from copter_frontends.hadar.holdings import Holdings
+from copter_frontends.hadar.job_book import Floats, Ints
 from copter_frontends.hadar.posted_prices import PriceFunction
 from copter_frontends.hadar.round_values import RoundTerms, RoundValues
-from copter_frontends.hadar.servers import Servers
 from copter_frontends.vocabulary import Allocation
 
 
@@ -74,15 +74,9 @@ class OnlineRule:
         if self.width < 1 or self.segments < 1:
             raise SettingsError(f"width is {self.width} and segments {self.segments}, both must be >= 1")
 
-    def plan(
-        self,
-        book: JobBook,
-        values: RoundValues,
-        terms: RoundTerms,
-        servers: Servers,
-        pins: Mapping[str, Allocation],
-    ) -> OnlinePlan:
-        """Run the algorithm over all jobs, those of most worth per GPU first, on a cluster with only pinned jobs."""
+    def plan(self, values: RoundValues, terms: RoundTerms, holdings: Holdings) -> OnlinePlan:
+        """Run the algorithm over all jobs, largest worth per GPU first, on a cluster with only the pinned jobs."""
+        book, servers, pins = holdings.formulation.book, holdings.servers, holdings.pins
         nodes = [(name, node) for name in servers.types for node in servers.nodes.node_ids(name)]
         number = {node: at for at, (_, node) in enumerate(nodes)}
         kind = np.array([servers.types.index(name) for name, _ in nodes], dtype=np.int64)
@@ -93,7 +87,7 @@ class OnlineRule:
             for node, gpus in pin.nodes:
                 free[number[node]] -= gpus
         start = _State(free, function.price(kind, (size - free) / size), 0.0, 0.0, None)
-        best = self._search(book, values, terms, servers, start, (kind, size, number), function)
+        best = self._search(values, terms, holdings, start, (kind, size, number), function)
         allocations = {book.row(job_id): pin for job_id, pin in pins.items()}
         link = best.chosen
         while link is not None:
@@ -113,21 +107,21 @@ class OnlineRule:
 
     def _search(
         self,
-        book: JobBook,
         values: RoundValues,
         terms: RoundTerms,
-        servers: Servers,
+        holdings: Holdings,
         start: _State,
         cluster: tuple[Ints, Ints, dict[str, int]],
         function: PriceFunction,
     ) -> _State:
         """DP_allocation over the queue, with only the best branches kept."""
         kind, size, number = cluster
+        book = holdings.formulation.book
         states = [start]
         worth = values.worth.max(axis=1, initial=-1.0) / np.maximum(book.gpus, 1)
         queue = np.flatnonzero((worth > 0) & ~book.pinned)
         for row in queue[np.argsort(-worth[queue], kind="stable")].tolist():
-            wish = self._wish(book, values, terms, servers, row, number)
+            wish = self._wish(values, terms, holdings, row, number)
             branches = list(states)  # line 15: pass the job over
             for state in states:
                 if int(state.free.sum()) < wish.gpus:
@@ -144,10 +138,9 @@ class OnlineRule:
         return states[0]
 
     @staticmethod
-    def _wish(
-        book: JobBook, values: RoundValues, terms: RoundTerms, servers: Servers, row: int, number: Mapping[str, int]
-    ) -> Wish:
-        held = servers.held_by.get(book.jobs[row].id)
+    def _wish(values: RoundValues, terms: RoundTerms, holdings: Holdings, row: int, number: Mapping[str, int]) -> Wish:
+        book = holdings.formulation.book
+        held = holdings.held.get(book.jobs[row].id)
         own = None
         if held is not None and values.own[row] > 0:
             at = np.array([number[node] for node, _ in held.nodes], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Carrying a draft out: who keeps its servers, who gets new ones, and what that makes the plan worth (H15)."""
+"""Carrying a draft out: who keeps its servers, who gets new ones, and what the plan is then worth (H15)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,46 @@ from copter_frontends.hadar.job_book import Ints
 from copter_frontends.hadar.servers import Servers
 from copter_frontends.hadar.shim import Draft
 from copter_frontends.vocabulary import Allocation
+
+
+def place(
+    draft: Draft,
+    servers: Servers,
+    held: Mapping[str, Allocation],
+    spread_cost: float,
+    wanted: Mapping[int, Allocation] | None = None,
+) -> tuple[dict[str, Allocation], float, bool]:
+    """Give a draft's jobs servers, or keep all as it is where that is worth more.
+
+    Parameters
+    ----------
+    draft : Draft
+    servers : Servers
+        Changed in place.
+    held : mapping of job id to Allocation
+        What jobs have now.
+    spread_cost : float
+    wanted : mapping of row to Allocation, optional
+        Servers that have been chosen already; then nothing is kept for being worth more.
+
+    Returns
+    -------
+    dict of job id to Allocation
+    float
+        Value of the plan.
+    bool
+        Whether it is the last plan again.
+    """
+    placement = Placement(servers, draft.formulation, held)
+    objective = placement.carry_out(draft, spread_cost, wanted)
+    if wanted is None:
+        stay = Draft(draft.formulation, draft.prices)
+        stay.keep()
+        if stay.value() > objective:
+            placement.undo()
+            objective = placement.carry_out(stay, spread_cost)
+            return placement.now, objective, True
+    return placement.now, objective, False
 
 
 class Placement:
@@ -36,7 +76,7 @@ class Placement:
         self.now = dict(held)
 
     def undo(self) -> None:
-        """Give everybody back what it had."""
+        """Give every job back what it had."""
         for job_id, allocation in self.now.items():
             if self.before.get(job_id) is not allocation:
                 self.servers.give(allocation)
@@ -73,7 +113,6 @@ class Placement:
             if not allocation.mixture and self.servers.is_spread(allocation):
                 kind = self.servers.types.index(allocation.gpu_type)
                 lost += spread_cost * float(values.pure[row, kind])
-        self.servers.held_by = self.now
         worth = float(bundle_values(book, values, draft.bundles).sum())
         return worth - lost - self.formulation.posted_cost(draft.bundles.sum(axis=0))
 

@@ -18,17 +18,11 @@ class Servers:
     ----------
     cluster : Cluster
         Read, never changed.
-
-    Attributes
-    ----------
-    held_by : mapping of job id to Allocation
-        What jobs have, as their policy says.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.nodes = NodeInventory(cluster)
         self.types = self.nodes.types
-        self.held_by: Mapping[str, Allocation] = {}
 
     def take(self, allocation: Allocation) -> None:
         """Take GPUs that are free."""
@@ -71,7 +65,8 @@ class Servers:
         used = np.flatnonzero(bundle).tolist()
         for q in used:
             result = self.nodes.find(self.types[q], int(bundle[q]), split=True)
-            assert result is not None, "a bundle was asked for that the free GPUs do not allow"
+            if result is None:
+                raise RuntimeError(f"a bundle of {bundle.tolist()} GPUs was asked for, more than are free")
             if len(used) == 1:
                 return Allocation(self.types[q], int(bundle[q]), result)
             shares.update(result)

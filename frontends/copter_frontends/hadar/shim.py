@@ -1,7 +1,8 @@
-"""From the LP's shares to whole bundles: round, fill, settle doubts, never worse than keeping (H11 to H14)."""
+"""From the LP's shares to whole bundles: round, fill, choose close jobs again, never do worse (H11 to H14)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +27,11 @@ class HadarShim:
     Parameters
     ----------
     core_gap : float
-        Relative gap to the bound above which the jobs in doubt are settled by a small MILP.
+        Relative gap to the bound above which a small MILP chooses again for the close jobs.
     core_jobs : int
         Most jobs in that MILP: those whose best option leads the next by least, at the LP's prices.
     mixing_jobs : int
-        With at most so many jobs in it all of them may get mixtures; otherwise those that the LP splits.
+        With at most so many jobs in it all of them may get mixtures; with more, only those that the LP splits.
     core_nodes : int
         Most nodes of its branch and bound; counted, not timed, so that plans are the same on every machine.
     core_gap_goal : float
@@ -46,14 +47,15 @@ class HadarShim:
     def __call__(
         self, formulation: HadarFormulation, shares: Shares, prices: Floats, bound: float, time_limit_s: float
     ) -> tuple[Draft, int]:
-        """Make whole bundles of the LP's answer.
+        """Round the LP's solution to whole bundles.
 
         Returns
         -------
         Draft
-            The best of the rounded answer, its settled form, and what all jobs have now, each filled up.
+            The best of the rounded solution, the same with the close jobs chosen again, and the present plan, each
+            filled up.
         int
-            Jobs that the LP's answer splits.
+            Jobs that the LP's solution splits.
         """
         draft = Draft(formulation, prices)
         fractional = draft.round(shares)
@@ -79,7 +81,7 @@ class HadarShim:
         best: Draft,
         time_limit_s: float,
     ) -> Draft:
-        """The LP's answer with the jobs in doubt chosen again, all at once (H13)."""
+        """The LP's solution with the close jobs chosen again by a MILP (H13)."""
         draft = Draft(formulation, prices)
         regret = draft.regret(shares, prices)
         movable = np.flatnonzero(~formulation.book.pinned)
@@ -110,10 +112,11 @@ class HadarShim:
 
 
 class Draft:
-    """A plan in the making: GPUs of each type for every job, and what is left."""
+    """A plan under construction: GPUs of each type for every job, and what is left."""
 
     def __init__(self, formulation: HadarFormulation, prices: Floats) -> None:
-        assert formulation.values is not None
+        if formulation.values is None:
+            raise RuntimeError("no plan has been valued yet: call HadarFormulation.refresh first")
         self.formulation = formulation
         self.book = formulation.book
         self.values: RoundValues = formulation.values
@@ -122,6 +125,14 @@ class Draft:
         self.bundles: Ints = np.zeros((len(self.book), len(formulation.types)), dtype=np.int64)
         self.idle: Bools = np.ones(len(self.book), dtype=bool)
         self.refused: set[tuple[int, bytes]] = set()
+
+    @classmethod
+    def of(cls, formulation: HadarFormulation, prices: Floats, bundles: Mapping[int, Ints]) -> Draft:
+        """A draft of bundles that have been chosen already, by row."""
+        draft = cls(formulation, prices)
+        for row, bundle in bundles.items():
+            draft.take(row, bundle)
+        return draft
 
     # Building blocks ----------------------------------------------------------------------------------------------
 
@@ -203,7 +214,7 @@ class Draft:
                 if book.gpus[row] > (self.left.sum() if q < 0 else self.left[q]):
                     continue
                 result = self._best_bundle(row)
-                # What has been taken since may have left it less than was offered: then it waits for the next sweep.
+                # Jobs served since the offer was made may have taken its GPUs: then it waits for the next pass.
                 if result is not None and not (progress and result[1] < offer[at] * (1 - 1e-12)):
                     progress |= self.take(row, result[0])
             rows = rows[self.idle[rows]]

@@ -1,4 +1,4 @@
-"""The threshold form of a round: a whole number for each (job, slowest type used), GPUs as they come (H8).
+"""The threshold form of a round: an integer for each (job, slowest type used), continuous GPUs (H8).
 
 It is what the compact LP of :mod:`copter_frontends.hadar.formulation` relaxes. The shim solves it over the few jobs
 that the LP leaves in doubt; tests solve it over all of them.

@@ -19,7 +19,7 @@ from copter.errors import SettingsError
 Floats = NDArray[np.float64]
 
 HORIZON_S = float("inf")  # completion times are taken to be small compared with it
-SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times at which a utility of one's own is looked at beforehand
+SAMPLED_S = np.geomspace(1.0, 1e8, 65)  # completion times at which a user's utility is checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class FinishTimeFairness:
 
 @dataclass(frozen=True, slots=True)
 class CompletionUtility:
-    """A utility of one's own: any function of the completion time, the same for all jobs.
+    """A user's own utility: any function of the completion time, the same for all jobs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Named groups of arrays that Hare's compiled passes over jobs take, instead of two dozen parameters."""
+"""Named groups of arrays, the parameters of Hare's compiled passes over jobs."""
 
 from __future__ import annotations
 

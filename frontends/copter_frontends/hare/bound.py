@@ -1,4 +1,4 @@
-"""The certified bound: what any prices of GPU seconds prove about the best schedule (docs/hare.md, HR11 and HR12)."""
+"""The certified bound that any prices of GPU seconds give for every schedule (docs/hare.md, HR11 and HR12)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numba import njit
 from copter_frontends.hare.array_groups import Floats, JobRows
 from copter_frontends.hare.formulation import Relaxation
 
-_LAM_STEPS, _NU_STEPS = 40, 24  # tangents at most, for a job's two prices
-_FLAT = 1e-11  # relative; what is left under the tangents at which the search for a price ends
+_LAM_STEPS, _NU_STEPS = 40, 24  # most tangents for each of a job's two prices
+_FLAT = 1e-11  # relative gap under the tangents at which the search for a price ends
 
-_FLAT_NU = 1e-7  # the same for the outer of the two, relative to the inner price
+_FLAT_NU = 1e-7  # the same for the outer price, relative to the inner one
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,9 +90,9 @@ def best_lam(
 
 @_compiled
 def job_bounds(low: int, high: int, jobs: JobRows, price: Floats, lam: Floats, nu: Floats, phi: Floats) -> None:
-    """phi_n of HR12, as large as is found from the guesses (lam, nu), which are replaced by where it is.
+    """phi_n of HR12, maximised from the guesses (lam, nu), which are replaced by the maximiser.
 
-    Over nu too the value is concave: where its slope at an end of the range points out of it, the end is the answer;
+    Over nu too the value is concave: where its slope at an end of the range points out of it, the end is the maximum;
     else the next is where the tangents at the two ends of the bracket meet.
     """
     first, start, alpha, parallel = jobs.first, jobs.start, jobs.alpha, jobs.parallel

@@ -19,7 +19,7 @@ SLOTS = 16  # models that one GPU can keep at once, at most
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """What became of a schedule on the GPUs.
+    """Outcome of a schedule on the GPUs.
 
     Attributes
     ----------

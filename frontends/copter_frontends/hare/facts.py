@@ -1,4 +1,4 @@
-"""Checks of what policies are told of jobs, so that what is wrong is said then and not in a later plan."""
+"""Checks of the facts that policies are given about jobs, so that errors are raised at once and not by a later plan."""
 
 from __future__ import annotations
 

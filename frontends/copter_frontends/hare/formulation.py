@@ -1,4 +1,4 @@
-"""The interval-indexed linear program whose value no schedule can beat (docs/hare.md, HR3 to HR9), as arrays."""
+"""The interval-indexed linear program, a lower bound for every schedule (docs/hare.md, HR3 to HR9), as arrays."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Relaxation:
 
     @property
     def rows(self) -> JobRows:
-        """What the jobs' own rows are made of, for the kernels; the very arrays."""
+        """What the jobs' own rows are made of, for the kernels: views, no copies."""
         return JobRows(self.first, self.start, self.parallel, self.alpha, self.weight, self.excess)
 
     @property

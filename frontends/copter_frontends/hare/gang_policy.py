@@ -1,4 +1,4 @@
-"""What Hare and its opponents share as round-based policies: rigid jobs, how long they take, and their weights."""
+"""Base of Hare and its opponents as round-based policies: rigid jobs, how long they take, and their weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter_frontends.hare.facts import checked_weights
 from copter_frontends.hare.job_book import JobBook
 from copter_frontends.hare.speeds import Speeds
 from copter_frontends.policy_kit import RoundPolicy
-from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job
+from copter_frontends.vocabulary import Cluster, Job
 
 ROUND_S = 300.0
 
@@ -26,7 +26,7 @@ class GangPolicy(RoundPolicy):
     round_s : float
         Seconds between plans.
     weights : mapping of job id to float, optional
-        w_n; one where it is silent.
+        w_n; 1 for jobs that are absent.
 
     Raises
     ------
@@ -39,8 +39,6 @@ class GangPolicy(RoundPolicy):
     def __init__(
         self, cluster: Cluster, goodput: GoodputModel | None, round_s: float, weights: Mapping[str, float] | None
     ) -> None:
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
         super().__init__(cluster, round_s, self._runs)
         self.book = JobBook(checked_weights(weights), Speeds(cluster, goodput.applications if goodput else None))
 

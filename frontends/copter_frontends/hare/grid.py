@@ -1,4 +1,4 @@
-"""The intervals of time that the relaxation is indexed by, and how they roll on."""
+"""The time intervals of the relaxation, and how they roll on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from copter_frontends.vocabulary import InvalidClusterError
 
 Floats = NDArray[np.float64]
 
-RATIO = 7500.0  # of the horizon to the first interval's length: 23 intervals at growth 1.5, 40 at 1.25
+RATIO = 7500.0  # horizon over the first interval's length: 23 intervals at growth 1.5, 40 at 1.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -167,7 +167,7 @@ def substitute(
     dinner: Floats,
     sums: Floats,
 ) -> None:
-    """Steps of all that is a job's own from the step of the prices, HR16.
+    """Steps of each job's own variables from the step of the prices, HR16.
 
     Written: `step`, and `dinner` (N, 2): of the duals of HR6 and HR8. Every pair goes into `sums` (:func:`tally`).
     """
@@ -232,7 +232,7 @@ def aim_central(
     step: JobPoint,
     want: WantedProducts,
 ) -> None:
-    """Gondzio's correction: products that a step of (primal, dual) would take far from `target` are wanted nearer."""
+    """Gondzio's correction: products that a step of (primal, dual) takes far from `target` are moved closer to it."""
     first, alpha = jobs.first, jobs.alpha
     v, z, slack = at.v, at.z, at.slack
     dv, dz, dslack = step.v, step.z, step.slack
@@ -261,7 +261,7 @@ def shift(low: int, high: int, first: Ints, primal: float, dual: float, at: JobP
 
 @_compiled
 def nearer(product: float, target: float) -> float:
-    """Change that brings a product within a factor of ten of the target; at most ten times the target."""
+    """Change that brings a product to within a factor of ten of the target; at most ten times the target."""
     if product < 0.1 * target:
         return 0.1 * target - product
     if product > 10.0 * target:

@@ -25,13 +25,13 @@ from copter_frontends.hare.interior_kernels import (
 
 Direction = tuple[float, float, Floats]  # largest primal and dual step, sums of x z, x dz, z dx, dx dz
 
-CHUNKS, CHUNK = 16, 32  # ranges of jobs at most, jobs of one at least; sums in their order: threads change no bits
-BACK = 0.9  # of the way to the boundary that a step goes: products stay alike
-SHIFT = 1e-13  # of the diagonal, added so that a factorisation does not fail near the end
-LARGEST_SIGMA = 0.6  # of the products at hand that a step aims at, at most
-CORRECTORS = 6  # of Gondzio's, while they lengthen the step
-LEAST_GAIN = 1.01  # by which one must
-MARGIN = 0.5  # of the largest dual of a job's work that a cold start takes
+CHUNKS, CHUNK = 16, 32  # most ranges of jobs, least jobs in one; sums go in their order, so that threads change no bits
+BACK = 0.9  # share of the way to the boundary that a step goes, so that products stay alike
+SHIFT = 1e-13  # share of the diagonal that is added to it, so that no factorisation fails near the end
+LARGEST_SIGMA = 0.6  # a step aims at no more than this share of the present products
+CORRECTORS = 6  # most of Gondzio's correctors; they end where one lengthens the step too little
+LEAST_GAIN = 1.01  # least factor by which a corrector must lengthen the step
+MARGIN = 0.5  # share of the largest dual of a job's work at which a cold start begins
 
 
 @dataclass(slots=True)
@@ -61,20 +61,20 @@ class Iterate:
 
     @property
     def of_jobs(self) -> JobPoint:
-        """The jobs' own part, for the kernels; the very arrays."""
+        """The jobs' own part, for the kernels: views, no copies."""
         return JobPoint(self.v, self.z, self.slack, self.excess)
 
     @property
     def products(self) -> WantedProducts:
-        """Where this holds wanted products: the jobs' own part, for the kernels; views."""
+        """The jobs' own part of wanted products, for the kernels: views, no copies."""
         return WantedProducts(self.v, self.slack[0], self.excess[0::2])
 
     def copy(self) -> Iterate:
-        """A copy that shares nothing."""
+        """A deep copy."""
         return Iterate(*(getattr(self, name).copy() for name in self.__slots__))
 
     def zeros(self) -> Iterate:
-        """As many zeros: room for a step."""
+        """Zeros of the same shapes, for a step."""
         return Iterate(*(np.zeros_like(getattr(self, name)) for name in self.__slots__))
 
 
@@ -141,7 +141,7 @@ class InteriorPoint:
         return result
 
     def _swap(self) -> None:
-        """Put the step aside, and take the one put aside before."""
+        """Exchange the step and the stored one."""
         self.step, self.spare = self.spare, self.step
         self.dinner, self.spare_dinner = self.spare_dinner, self.dinner
 
@@ -265,7 +265,7 @@ class InteriorPoint:
 
 
 def pairs(data: Relaxation) -> int:
-    """How many products of a column or a slack with its dual there are."""
+    """Number of complementarity products: columns and slacks with their duals."""
     jobs, intervals, types = data.shape
     return int(data.usable.sum() + (intervals - data.first).sum()) + 2 * jobs + intervals * types
 
@@ -276,7 +276,7 @@ def _longest(x: Floats, step: Floats) -> float:
 
 
 def cold_start(data: Relaxation) -> Iterate:
-    """A point in the middle: every job spread thin over all it may use, prices to match."""
+    """An interior starting point: every job spread evenly over all columns that it may use, and prices that fit."""
     types = data.shape[2]
     usable, live = data.usable, data.parallel > 0
     fastest = 1.0 / np.maximum(data.alpha.max(axis=1), 1e-300)

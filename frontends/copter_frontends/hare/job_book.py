@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from copter_frontends.hare.speeds import Speeds
 from copter_frontends.vocabulary import Job
 
-LEAST_LEFT = 1e-4  # of a job, below which its remaining work is not taken
+LEAST_LEFT = 1e-4  # least share of a job that counts as its remaining work
 
 
 @dataclass(frozen=True, slots=True)
 class JobBook:
-    """Facts of jobs, asked for by job.
+    """Weights and speeds of the jobs.
 
     Parameters
     ----------
     weights : mapping of job id to float
-        w_n; one where it is silent.
+        w_n; 1 for jobs that are absent.
     speeds : Speeds
     """
 

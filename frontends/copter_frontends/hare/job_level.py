@@ -1,4 +1,4 @@
-"""Schedules that start a job on GPUs of its own and keep it there: what the paper's opponents make."""
+"""Schedules in which a job keeps its GPUs from start to end, as the paper's opponents make them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from copter_frontends.hare.completions import Completions
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.schedule import gpu_type_of
 from copter_frontends.vocabulary import InvalidJobError
@@ -19,7 +20,7 @@ Choose = Callable[[list[int], Floats], Choice | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JobLevelSchedule:
+class JobLevelSchedule(Completions):
     """Start, completion and GPUs of every job.
 
     Attributes
@@ -35,16 +36,6 @@ class JobLevelSchedule:
     start_s: Floats
     completion_s: Floats
 
-    @property
-    def objective(self) -> float:
-        """Sum of w_n C_n."""
-        return self.instance.objective(self.completion_s)
-
-    @property
-    def makespan_s(self) -> float:
-        """When the last job completes."""
-        return float(self.completion_s.max(initial=0.0))
-
 
 def gang_seconds(instance: HareInstance, job: int, kinds: Ints) -> float:
     """Seconds of a job on GPUs of these types, one task each a round; fewer GPUs share the tasks evenly (HR23)."""
@@ -59,7 +50,7 @@ def run_jobs(instance: HareInstance, choose: Choose) -> JobLevelSchedule:
     Parameters
     ----------
     choose : callable
-        A :data:`Choose`, asked until it starts nothing more.
+        A :data:`Choose`, called until it starts no further job.
 
     Raises
     ------

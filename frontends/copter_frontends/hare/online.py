@@ -19,7 +19,7 @@ from copter_frontends.hare.solver import RelaxationSolver
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One re-planning: when, for how many jobs, how the relaxation was solved."""
+    """One replanning: its time, its jobs, and how the relaxation was solved."""
 
     now_s: float
     jobs: int
@@ -39,7 +39,7 @@ class _Tasks:
 
 
 class OnlineHare:
-    """Plans with what has arrived, and no more.
+    """Plans with the jobs that have arrived, knowing nothing of later ones.
 
     The grid is absolute and rolls (:meth:`.TimeGrid.rolled`): at an event only the interval that now lies in is cut, so
     that the relaxation is solved from the last prices. A chunk of which a task has started is carried out as it was
@@ -102,7 +102,7 @@ class OnlineHare:
         self, whole: HareInstance, chunks: Chunks, here: Ints, done: Ints, ready: Floats, free: Floats, now: float,
         grid: TimeGrid | None,
     ) -> tuple[HareInstance, HareSchedule, TimeGrid]:  # fmt: skip
-        """Instance, schedule and grid of what has not started of the jobs that are here."""
+        """Instance, schedule and grid of the chunks, of jobs that have arrived, that have not started."""
         size = chunks.rounds[chunks.first[here]]
         left = whole.rounds[here] - done[here] * size
         jobs = [

@@ -35,7 +35,7 @@ class OpponentPolicy(GangPolicy):
     round_s : float
         Seconds between plans.
     weights : mapping of job id to float, optional
-        w_n, which Sched_Homo looks at; one where it is silent.
+        w_n, used by Sched_Homo; 1 for jobs that are absent.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class OpponentPolicy(GangPolicy):
         self.scheme = scheme
 
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Ask the scheduler until it starts nothing more."""
+        """Call the scheduler until it starts no further job."""
         wanted: Wanted = {j: (held.gpu_type, held.gpus) for j, held in self.held.items() if j not in self.pins}
         jobs = [job for job_id in self.queue() if job_id not in self.held and (job := self._left(job_id))]
         if not jobs:
@@ -86,7 +86,7 @@ class OpponentPolicy(GangPolicy):
     def _busy_s(self) -> Floats:
         """Seconds until each GPU is idle, by type; zero where it is.
 
-        A pin can have put a job where its speed is not known: it is then taken as on its fastest type.
+        A pin can put a job on a type on which its speed is not known: then that on its fastest type counts.
         """
         busy = {kind: np.zeros(gpus) for kind, gpus in self.capacity().items()}
         first = dict.fromkeys(busy, 0)

@@ -11,7 +11,7 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job_level import Choice, Choose, JobLevelSchedule, run_jobs
 from copter_frontends.hare.schedule import gpu_type_of
 
-DEEPEST = 3  # times the mean length of a queue that a matching looks ahead
+DEEPEST = 3  # most places of a queue in a matching, in units of the mean length of a queue
 
 
 def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
@@ -130,7 +130,7 @@ def _idle(busy_s: Floats) -> Ints:
 
 
 def _with_room(idle: Ints, kind: Ints, count: int) -> Ints:
-    """Those of the types of which so many are idle."""
+    """Idle GPUs of the types that have at least `count` idle ones."""
     return idle[np.bincount(kind[idle], minlength=1)[kind[idle]] >= count]
 
 
@@ -147,12 +147,12 @@ def _fastest(instance: HareInstance, job: int, idle: Ints, kind: Ints, one_type:
 
 
 def _blind(job: int, among: int, count: int) -> Ints:
-    """Places of `count` GPUs of so many, chosen without a look at them: a draw that depends on the job alone."""
+    """A random choice of `count` of `among` GPUs, the same for a job whatever their types."""
     return np.sort(np.random.default_rng(job).permutation(among)[:count])
 
 
 def _every(width: int, kind: Ints, busy_s: Floats) -> Ints:
-    """Of each type's GPUs, in order of when they are idle, every `width`-th: with it so many are (the last of few)."""
+    """Every `width`-th GPU of each type by idle time: once it is idle, `width` GPUs are. The last if too few."""
     result = []
     for each in range(int(kind[-1]) + 1):
         here = np.flatnonzero(kind == each)
@@ -162,7 +162,7 @@ def _every(width: int, kind: Ints, busy_s: Floats) -> Ints:
 
 
 def _match(seconds: Floats, waiting: list[int], busy_s: Floats) -> list[tuple[int, int]]:
-    """(job, queue) in turn: AlloX's matching of jobs to k-th places from the end, cost busy + k times seconds."""
+    """(job, queue) in order of start: AlloX's matching of jobs to places k from the end, cost busy + k seconds."""
     queues = seconds.shape[1]
     depth = min(len(waiting), DEEPEST * -(-len(waiting) // queues) + 1)
     places = np.arange(1, depth + 1)

@@ -24,7 +24,7 @@ class HarePolicy(GangPolicy):
 
     A job is one chunk of as many tasks as its user asked for GPUs, all on one type in a round. The relaxation over the
     work that is left gives the order; in that order each job goes where it would finish first, and those that start now
-    run. What no job waits for is given, in the same order, to jobs that can use it now.
+    run. GPUs that no job waits for are given, in the same order, to jobs that can use them now.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class HarePolicy(GangPolicy):
     growth, threads
         As for :class:`.HareScheduler`.
     weights : mapping of job id to float, optional
-        w_n; one where it is silent.
+        w_n; 1 for jobs that are absent.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from numba import njit
 from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.instance import Floats, Ints
 
-LEAST = 1e-14  # of a row's right-hand side, below which room is none
+LEAST = 1e-14  # share of a row's right-hand side below which it counts as full
 
 
 def repaired(data: Relaxation, near: Floats, urgency: Floats, least_share: float = 0.0) -> Floats | None:
@@ -79,7 +79,7 @@ def shrink(
 
 @_compiled
 def fill(order: Ints, first: Ints, alpha: Floats, parallel: Floats, v: Floats, room: Floats) -> float:
-    """Give the jobs in `order` what their work lacks, earliest first; what the worst job still lacks.
+    """Give the jobs in `order` the work that they lack, earliest intervals first; return the most still lacking.
 
     Changed: `v` (N, L, G) and `room` (L, G).
     """

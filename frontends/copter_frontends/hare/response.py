@@ -1,4 +1,4 @@
-"""One job's central answer to prices: where an interior point should put a job that it has not seen (HR17)."""
+"""One job's point on the central path at given prices: where the interior-point method starts a new job (HR17)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from copter_frontends.hare.array_groups import Floats, Ints, JobPoint, JobRows
 
 _OUTER = 20  # bisections on the dual of HR8
 _BISECTIONS = 40
-_NEAR = 0.01  # relative; what the work may lack, which the method that starts there mends
+_NEAR = 0.01  # relative residual of the work, which the interior-point method removes
 _INNER = 12  # Newton steps on one interval's row
 
 
@@ -61,7 +61,7 @@ def fill_interval(base: Floats, limit: float, target: float, z: Floats) -> float
 def work_at(
     lam: float, nu: float, n: int, jobs: JobRows, price: Floats, target: float, base: Floats, z: Floats, dual: Floats
 ) -> tuple[float, float]:
-    """(work, mean busy time) of the central answer at the duals (lam, nu); z and the rows' duals are left filled."""
+    """(work, mean busy time) of the central point at the duals (lam, nu); z and the rows' duals are written."""
     first, start, alpha, parallel = jobs.first[n], jobs.start[n], jobs.alpha[n], jobs.parallel[n]
     work, mean = 0.0, 0.0
     intervals, types = price.shape
@@ -137,10 +137,10 @@ def work_dual(
 
 @_compiled
 def respond(chosen: Ints, jobs: JobRows, price: Floats, target: float, at: JobPoint, lam: Floats) -> None:
-    """Fill in the jobs `chosen` with their central answers to `price` (L, G) at products `target`.
+    """Write the central points of the jobs `chosen` at `price` (L, G) and products `target`.
 
-    Guesses of the duals of HR6 and HR8 are read from `lam` and ``excess[3]``. The dual of HR8 that an answer asks for
-    falls as the dual itself rises, so that the right one lies between the two.
+    Guesses of the duals of HR6 and HR8 are read from `lam` and ``excess[3]``. The dual of HR8 that a point implies
+    falls as the dual that it was made with rises, so that the right one lies between the two.
     """
     first, alpha, parallel, weight, behind = jobs.first, jobs.alpha, jobs.parallel, jobs.weight, jobs.excess
     v, z, slack, excess = at.v, at.z, at.slack, at.excess

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.completions import Completions
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HareSchedule:
+class HareSchedule(Completions):
     """Tasks of chunks with their GPUs and start times.
 
     Attributes
@@ -36,16 +37,6 @@ class HareSchedule:
     end_s: Floats
     synced_s: Floats
     completion_s: Floats
-
-    @property
-    def objective(self) -> float:
-        """Sum of w_n C_n."""
-        return self.instance.objective(self.completion_s)
-
-    @property
-    def makespan_s(self) -> float:
-        """When the last job completes."""
-        return float(self.completion_s.max(initial=0.0))
 
     @property
     def task_job(self) -> Ints:

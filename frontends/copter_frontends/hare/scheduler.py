@@ -1,4 +1,4 @@
-"""Hare offline: relaxation, order, list schedule, and what is proved of it."""
+"""Hare offline: relaxation, order, list schedule, and its certified ratio."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Scheduled:
     schedule : HareSchedule
     relaxation : RelaxationSolution
     ratio : float
-        Objective over the certified bound: at most so many times the best that is possible.
+        Objective over the certified bound: at most this many times the optimum.
     timings_s : dict of str to float
         Seconds of ``solve`` and ``schedule``.
     """
@@ -47,7 +47,7 @@ class HareScheduler:
     Parameters
     ----------
     growth : float
-        1 + epsilon of the grid: 1.5 is 23 intervals, 1.25 is 40. The bound is the tighter the nearer it is to 1.
+        1 + epsilon of the grid: 1.5 is 23 intervals, 1.25 is 40. The closer to 1, the tighter the bound.
     rule : {"earliest_finish", "paper"}
         As :func:`.schedule_in_order`.
     max_tasks : int

@@ -1,4 +1,4 @@
-"""The relaxation kept solved: cold by the interior-point method, then from round to round for the jobs that matter."""
+"""Solves the relaxation from round to round: cold for all jobs, then warm for those that need it."""
 
 from __future__ import annotations
 
@@ -19,32 +19,36 @@ from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.response import respond
 from copter_frontends.hare.standing import Standing
 
-FREE_SHARE, FREE_CHANGED, FREE_LEAST = 0.06, 6, 96  # jobs freed in a warm round: of all, a changed one, at least
-WIDER = 1.0  # times as many more where those do not do
-ALMOST_ALL = 0.6  # of the jobs, from which on all are solved for
-AIM = 0.5  # of the tolerance that a solve of all jobs goes on to, so that the next rounds have some to spend
-ENOUGH = 0.6  # of the tolerance that the whole's gap may be when the freed jobs' solve ends
-OWN_SHARE = 0.1  # of the tolerance that the freed jobs' own gap may be
-FRESH_GAP = 0.03  # relative gap that the products say where every job is placed again at the kept prices
-FREE_ITERATIONS = 80  # for the freed jobs; they may have been left no room
-PART_GAP = 1e-4  # that the products say where the freed jobs start, relative to the whole
-WARM_ITERATIONS = 40  # after which a warm solve of all jobs that has not ended starts afresh, cold
-PATIENCE = 4.0  # times the tolerance; the certificate is first taken once the method's own gap is below
-NEARLY = 1e-2  # what an iterate that is worth a repair may lack of the rows it does not yet hold
-JUNK = 1e-4  # of what a column could hold, at most, below which its repair empties it
-LEAST_ROOM = 1e-9  # of a capacity that the freed jobs are told is theirs, where none is
+FREE_SHARE, FREE_CHANGED, FREE_LEAST = (
+    0.06,
+    6,
+    96,
+)  # jobs freed in a warm round: share of all, per changed job, at least
+WIDER = 1.0  # times as many are added where those are not enough
+ALMOST_ALL = 0.6  # share of the jobs from which on all are solved for
+AIM = 0.5  # gap that a solve of all jobs aims at, in units of the tolerance; the rest is for the next rounds
+ENOUGH = 0.6  # gap of all jobs at which the freed jobs' solve ends, in units of the tolerance
+OWN_SHARE = 0.1  # gap of the freed jobs alone, in units of the tolerance
+FRESH_GAP = 0.03  # relative gap of the complementarity products after all jobs are placed at the kept prices
+FREE_ITERATIONS = 80  # limit for the freed jobs, which may have no room at all
+PART_GAP = 1e-4  # gap of the products where the freed jobs start, relative to all jobs
+WARM_ITERATIONS = 40  # limit of a warm solve of all jobs; then it starts again cold
+PATIENCE = 4.0  # times the tolerance: gap of the method below which the bound is first certified
+NEARLY = 1e-2  # largest relative residual of an iterate that is repaired
+JUNK = 1e-4  # a repair empties columns below this share of what they could hold
+LEAST_ROOM = 1e-9  # share of a capacity that freed jobs get where nothing is left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelaxationSolution:
-    """An answer to the relaxation: a feasible point and prices.
+    """A solution of the relaxation: a feasible point and prices.
 
     Attributes
     ----------
     status : copter.Status
         OPTIMAL, ITERATION_LIMIT, TIME_LIMIT or NUMERICAL_ERROR; the bound holds in each.
     objective, bound, gap : float
-        Value of the point; what its prices prove of every schedule; (objective - bound) / (1 + |objective|).
+        Value of the point; the bound that its prices certify; (objective - bound) / (1 + |objective|).
     violation : float
         Largest relative violation of a row (:meth:`.Relaxation.violation`); rounding, unless the grid has no room.
     mean_busy_s, completion_s : ndarray (N,)
@@ -81,7 +85,7 @@ class RelaxationSolution:
 
 @dataclass(slots=True)
 class _Kept:
-    """Where the last solve stood: its jobs, grid and program, and its answer in the solver's units."""
+    """The last solve: its jobs, grid and program, and its solution in the solver's units."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
@@ -117,7 +121,7 @@ class RelaxationSolver:
         self._unit_s, self._unit_weight = 1.0, 1.0
 
     def reset(self) -> None:
-        """Forget where the last solve stood."""
+        """Forget the last solve."""
         self._kept = None
 
     def solve(self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf")) -> RelaxationSolution:
@@ -129,7 +133,7 @@ class RelaxationSolver:
         grid : TimeGrid
             Must reach beyond :func:`.sufficient_horizon_s`, or there may be no solution.
         deadline_s : float
-            Wall-clock seconds after which the point at hand is returned with TIME_LIMIT.
+            Wall-clock seconds after which the best point so far is returned with TIME_LIMIT.
         """
         started = time.perf_counter()
         relaxation = Relaxation.of(instance, grid)
@@ -152,7 +156,7 @@ class RelaxationSolver:
     # All jobs -----------------------------------------------------------------------------------------------------
 
     def _all(self, data: Relaxation, start: Iterate, pool: ThreadPoolExecutor, until: float, limit: int) -> Standing:
-        """Iterate on all jobs to `AIM` of the tolerance; what is best where that is not reached in time."""
+        """Iterate on all jobs to `AIM` of the tolerance; the best point so far where time runs out."""
         method, look = InteriorPoint(data, start, self.threads), PATIENCE * self.tolerance
         best: Standing | None = None
         for _ in range(limit):
@@ -177,7 +181,7 @@ class RelaxationSolver:
         return Status.TIME_LIMIT if time.perf_counter() >= until else unsolved
 
     def _standing(self, data: Relaxation, method: InteriorPoint, own: float, pool: ThreadPoolExecutor) -> Standing:
-        """What the iterate at hand is worth: a feasible point, and the bound at its prices."""
+        """A feasible point near the iterate, and the bound at its prices."""
         at = method.at
         v = repaired(data, at.v, at.excess[3], min(JUNK, own))
         return Standing.at_prices(data, at.room[1], at.lam, at.excess[3], pool).with_point(
@@ -189,7 +193,7 @@ class RelaxationSolver:
     def _from_kept(
         self, instance: HareInstance, grid: TimeGrid, data: Relaxation, pool: ThreadPoolExecutor, until: float
     ) -> Standing | None:
-        """Start where the last solve stood; None where there is nothing to go on from, or it did not do."""
+        """Start from the last solve's point; None where there is none, or it did not converge."""
         kept = self._kept
         assert kept is not None
         if grid.edges[0] > kept.grid.edges[-1]:
@@ -205,10 +209,10 @@ class RelaxationSolver:
         return result if result.status in (Status.OPTIMAL, Status.TIME_LIMIT) else None
 
     def _some(self, data: Relaxation, standing: Standing, pool: ThreadPoolExecutor, until: float) -> Standing | None:
-        """Free the changed jobs and those furthest from their best, then more; None where nearly all would be.
+        """Solve for the changed jobs and those furthest from their best, then for more; None where that is nearly all.
 
-        More are those that would gain most by a move at the freed jobs' own prices: where none would, these prices
-        prove the point optimal.
+        Those that would gain most at the freed jobs' prices are added; where none would gain, these prices prove that
+        the point is optimal.
         """
         n, iterations = len(data.weight), 0
         best = standing = standing.priced(data, pool)
@@ -273,7 +277,7 @@ class RelaxationSolver:
     def _respond(
         self, data: Relaxation, price: Floats, lam: Floats, nu: Floats, gap: float, pool: ThreadPoolExecutor
     ) -> Iterate:
-        """Every job's central answer to the prices (HR17), from guesses of its own, at products that say `gap`."""
+        """Every job's point on the central path at the prices (HR17), from its own guesses, for a gap of `gap`."""
         n, intervals, kinds = data.shape
         target = gap / pairs(data)
         room = np.stack((data.capacity, np.maximum(price, target / np.maximum(data.capacity, 1e-300))))

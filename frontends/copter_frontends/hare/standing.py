@@ -1,4 +1,4 @@
-"""How a relaxation stands: a feasible point, prices, and what the two say of each other."""
+"""State of a relaxation: a feasible point, prices, and the gap between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from copter_frontends.hare.instance import Floats, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standing:
-    """A point and prices of one relaxation, from wherever they are; nothing is changed in place.
+    """A point and prices of one relaxation; immutable.
 
     Attributes
     ----------
@@ -80,13 +80,13 @@ class Standing:
         return self.with_point(data, whole)
 
     def better(self, other: Standing) -> Standing:
-        """The better point of two, with the better prices of the two."""
+        """The better of two points, with the better of their prices."""
         point = other if other.value <= self.value or not self.feasible else self
         prices = other if other.bound > self.bound else self
         return replace(prices, v=point.v, value=point.value, changed=self.changed | other.changed)
 
     def ended(self, status: Status, iterations: int, free_jobs: int) -> Standing:
-        """The same with how it ended."""
+        """The same with the status and counts of the solve."""
         return replace(self, status=status, iterations=iterations, free_jobs=free_jobs)
 
     # From round to round ------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Standing:
         return replace(self, v=v, value=np.inf, lam=lam, nu=nu, phi=self.phi[place], bound=-np.inf, changed=new)
 
     def priced(self, data: Relaxation, pool: ThreadPoolExecutor | None = None) -> Standing:
-        """With the values and the bound of the changed jobs worked out; the others' are as they were."""
+        """The same with the changed jobs' values, and the bound, computed; the other jobs' values stay."""
         jobs = np.flatnonzero(self.changed)
         lam, nu, phi = self.lam.copy(), np.minimum(self.nu, data.weight), self.phi.copy()
         phi[jobs], lam[jobs], nu[jobs] = best_prices(data.of_jobs(jobs), self.price, lam[jobs], nu[jobs], pool)

@@ -1,4 +1,4 @@
-"""The jobs that the relaxation leaves in doubt, settled together by a small MILP (HP20)."""
+"""The jobs whose choice is close at the LP's prices, chosen together by a small MILP (HP20)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS theory (
     job TEXT NOT NULL, gpu_type TEXT NOT NULL, parts TEXT NOT NULL, PRIMARY KEY (job, gpu_type)) WITHOUT ROWID;
 """
 ANY_SERVER = ""  # the server of the type layer's rows
-MOST_WEIGHT = 50  # an observation always counts at least one in so many, so that drift is followed
+MOST_WEIGHT = 50  # a new observation weighs at least one in so many, so that drift is followed
 
 
 class ThroughputDatabase:
@@ -59,7 +59,7 @@ class ThroughputDatabase:
             raise
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._sql.close()
 
     # Writing ------------------------------------------------------------------------------------------------------

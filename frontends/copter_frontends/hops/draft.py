@@ -1,4 +1,4 @@
-"""A plan in the making: which job has which offer on which servers, and what is free (HP19)."""
+"""A plan under construction: which job has which offer on which servers, and what is free (HP19)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Placed:
 
 
 class Draft:
-    """Servers' free GPUs and the jobs placed so far; every change keeps the two in step.
+    """Servers' free GPUs and the jobs placed so far; every change updates both.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ class Draft:
         return True
 
     def admit(self, wishes: Mapping[str, Wish]) -> None:
-        """Let more jobs be placed."""
+        """Take in wishes of more jobs."""
         self.wishes.update(wishes)
 
     def hold(self, job: str, shares: Shares, fixed: bool) -> None:
-        """Let a job keep these GPUs, whatever they are worth to it; where it is `fixed` (pinned), to the end."""
+        """Let a job keep these GPUs, whatever their value; a `fixed` (pinned) one is not moved later either."""
         if fixed:
             self.fixed.add(job)
         gpus = sum(count for _, count in shares)

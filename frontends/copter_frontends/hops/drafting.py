@@ -62,7 +62,7 @@ class Drafting:
         return draft
 
     def better_kept(self, draft: Draft, pinned: Draft) -> Draft | None:
-        """The plan that jobs have now, filled up, where that is worth more than the draft."""
+        """The present plan, filled up, where that is worth more than the draft; else None."""
         pinned.admit({job: each for job, each in draft.wishes.items() if job not in pinned.wishes})
         for job in draft.wishes:
             had = draft.held.get(job)

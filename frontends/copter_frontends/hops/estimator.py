@@ -1,4 +1,4 @@
-"""Throughput of any configuration, read from the database top-down (section 3.5; HP7)."""
+"""Throughput of any configuration, from the database's layers top-down (section 3.5; HP7)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from copter_frontends.vocabulary import InvalidJobError, Job
 class ThroughputEstimator:
     """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
-    A type or theory answer for one server is multiplied by how fast that server has been relative to its type, over all
-    jobs. A job that was never profiled on a type cannot run there.
+    A rate from the type or theory layer is multiplied, for one server, by how fast that server has been relative to
+    its type, over all jobs. A job that was never profiled on a type cannot run there.
 
     Parameters
     ----------

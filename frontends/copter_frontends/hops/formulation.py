@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from copter import Model, Session, Settings, Solution
 from copter.matrix import Template
 from copter_frontends.hops.offers import PACKED, Floats, Ints, Offers
-from copter_frontends.hops.server_groups import ServerGroups
+from copter_frontends.hops.server_groups import ServerGroups, group_servers
+from copter_frontends.hops.throughputs import PlacedThroughputs
+from copter_frontends.policy_kit import NodeInventory
 
 NONE = -1
 
@@ -157,13 +159,84 @@ class GroupFormulation:
         return self._templates[offers.key]
 
     def usage_of(self, offers: Offers) -> sp.csc_array:
+        """As :meth:`usage`, made once for all jobs with such offers."""
         if offers.key not in self._usages:
             self._usages[offers.key] = self.usage(offers)
         return self._usages[offers.key]
 
 
+class RoundPrograms:
+    """A policy's two linear programs over the server groups as they are now.
+
+    Parameters
+    ----------
+    nodes : NodeInventory
+        The servers; read at every :meth:`regroup`.
+    throughputs : PlacedThroughputs
+        Says how fast servers are.
+    settings : copter.Settings
+    speed_bin, stay_bonus : float
+        As for :class:`.HopsPolicy`.
+
+    Attributes
+    ----------
+    groups : ServerGroups
+    whole : GroupFormulation
+        Of a round in which all GPUs that no pin holds are planned.
+    idle : GroupFormulation
+        Of what is left on servers that are partly used.
+    """
+
+    def __init__(
+        self,
+        nodes: NodeInventory,
+        throughputs: PlacedThroughputs,
+        settings: Settings,
+        speed_bin: float,
+        stay_bonus: float,
+    ) -> None:
+        self.nodes, self.throughputs, self.settings = nodes, throughputs, settings
+        self.speed_bin, self.stay_bonus = speed_bin, stay_bonus
+        self._stale, self._version = False, throughputs.version
+        self._build(self._grouped())
+
+    def servers_changed(self) -> None:
+        """Servers have come or gone: the next :meth:`regroup` looks at them again."""
+        self._stale = True
+
+    def regroup(self) -> bool:
+        """Group the servers again if some have come or gone or are known better; whether the groups are others now."""
+        version = self.throughputs.version
+        if not self._stale and version == self._version:
+            return False
+        groups = self._grouped()
+        self._stale, self._version = False, version
+        if groups.key == self.groups.key:
+            return False
+        self._build(groups)
+        return True
+
+    def type_prices(self, solution: Solution) -> dict[str, float]:
+        """Worth of one more GPU of each type in a solution of `whole`: the largest over the type's groups."""
+        result = dict.fromkeys(self.nodes.types, 0.0)
+        for (kind, group, _), price in zip(self.whole.rows, self.whole.prices(solution).tolist(), strict=True):
+            if kind == "gpus":
+                gpu_type = self.groups.groups[group].gpu_type
+                result[gpu_type] = max(result[gpu_type], price)
+        return result
+
+    def _grouped(self) -> ServerGroups:
+        servers = {kind: (self.nodes.node_gpus(kind), self.nodes.node_ids(kind)) for kind in self.nodes.types}
+        return group_servers(servers, self.throughputs.server_speed, self.speed_bin)
+
+    def _build(self, groups: ServerGroups) -> None:
+        self.groups = groups
+        self.whole = GroupFormulation(groups, self.settings, stay_bonus=self.stay_bonus)
+        self.idle = GroupFormulation(groups, self.settings, all_slots=True, stay_bonus=self.stay_bonus)
+
+
 def telling_sizes(gpus: int) -> list[int]:
-    """Sizes r whose slots row, jobs of r or more at most floor(gpus / r) a server, says more than the GPUs do.
+    """Sizes r whose slots row, jobs of r or more at most floor(gpus / r) a server, is not implied by the GPUs row.
 
     Of sizes with the same floor the smallest; r where r floor(gpus / r) < gpus, so that r of them leave GPUs idle.
     """

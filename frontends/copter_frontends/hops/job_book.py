@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
+from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.latency_ratio import expected_age_s
 from copter_frontends.hops.offers import OfferRules, Offers
 from copter_frontends.hops.requirements import LearningRates, RequirementSet, requirements_of
 from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.throughputs import PlacedThroughputs
-from copter_frontends.vocabulary import InvalidJobError, Job
+from copter_frontends.vocabulary import Allocation, InvalidJobError, Job
 
 CacheKey = tuple[Hashable, tuple[int, ...]]
 
@@ -46,10 +47,13 @@ class JobBook:
         self._groups: ServerGroups | None = None
         self._version = -1
 
-    def add(self, job: Job, groups: ServerGroups, requirements: RequirementSet | None = None) -> None:
+    def add(self, job: Job, groups: ServerGroups, requirements: RequirementSet | Iterable[int] | None = None) -> None:
         """Write a job down; InvalidJobError if its requirements fit nowhere or it runs nowhere."""
         self._current(groups)
-        wanted = requirements or requirements_of(job)
+        if requirements is None or isinstance(requirements, RequirementSet):
+            wanted = requirements or requirements_of(job)
+        else:
+            wanted = RequirementSet.of(requirements)
         gpus = {group.gpu_type: 0 for group in groups.groups}
         for group in groups.groups:
             gpus[group.gpu_type] += group.gpus * len(group.servers)
@@ -65,6 +69,20 @@ class JobBook:
             raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
         self.requirements[job.id] = wanted
         self._write(job, offers, work, groups)
+
+    def observe(self, job: Job, held: Allocation | None, rate: float) -> None:
+        """Pass to the estimator the samples per second that a job achieved on its present GPUs.
+
+        Raises
+        ------
+        TypeError, InvalidJobError
+            If the throughputs do not learn; if the job has no GPUs.
+        """
+        if not isinstance(self.throughputs, ThroughputEstimator):
+            raise TypeError("observed rates need a policy whose throughputs are a ThroughputEstimator")
+        if held is None:
+            raise InvalidJobError(f"job {job.id!r}: a rate of {rate} is observed, but it has no GPUs")
+        self.throughputs.observe(job, held.gpu_type, dict(held.nodes), rate)
 
     def remove(self, job_id: str) -> None:
         """Forget a job."""
@@ -105,7 +123,7 @@ class JobBook:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _current(self, groups: ServerGroups) -> bool:
-        """Drop what was made for other servers or estimates; whether anything had to be."""
+        """Drop offers that were made for other servers or estimates; return whether there were any."""
         version = self.throughputs.version
         if self._version == version and self._groups is not None and self._groups.key == groups.key:
             return False

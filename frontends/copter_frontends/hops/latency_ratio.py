@@ -1,4 +1,4 @@
-"""Latency-ratio fairness: how long jobs wait relative to how long they live (equations 6 to 9; HP15, HP16)."""
+"""Latency-ratio fairness: how long jobs wait relative to how long they run (equations 6 to 9; HP15, HP16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other formulation at scale: a price for every server, columns made as they are needed (HP14)."""
+"""The formulation with a row per server, solved by column generation (HP14)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Generated:
 
 
 class NodePriceFormulation:
-    """One resource a server; each job has only the configurations that were once worth their price (HP14).
+    """One resource per server; each job has only the configurations that were once worth their price (HP14).
 
     A job's best configuration at given prices is found without listing them: on one server it is the cheapest with
     room, group by group; over several it is the cheapest window, by a sliding sum.
@@ -88,7 +88,7 @@ class NodePriceFormulation:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _price(self, prices: Floats) -> tuple[float, dict[str, list[tuple[Shares, float]]]]:
-        """Sum of all jobs' largest profits, which with the servers' rent is a bound, and each job's best columns."""
+        """Sum of all jobs' largest profits, a bound once the GPUs' prices are added, and each job's best columns."""
         cheapest = {}
         first = self.groups.first
         for g, group in enumerate(self.groups.groups):

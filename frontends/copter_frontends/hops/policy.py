@@ -1,49 +1,35 @@
-"""Hops as a scheduling policy: the queue, the window, one LP, a shim, and plans for what is left in the round."""
+"""Hops as a scheduling policy: jobs and servers come and go; each round is a queue, a window, an LP and a shim."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
-from copter import Settings, Solution, Status
+from copter import Model, Settings
 from copter.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.hops.draft import Draft
+from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.hops.drafting import Drafting
-from copter_frontends.hops.estimator import ThroughputEstimator
-from copter_frontends.hops.formulation import NONE, GroupFormulation
+from copter_frontends.hops.formulation import GroupFormulation, RoundPrograms
 from copter_frontends.hops.job_book import JobBook
-from copter_frontends.hops.latency_ratio import LatencyQueue, Priority, Standing, weights
+from copter_frontends.hops.latency_ratio import Priority, weights
 from copter_frontends.hops.offers import OfferRules
 from copter_frontends.hops.requirements import RequirementSet, requirements_of
-from copter_frontends.hops.server_groups import ServerGroups, group_servers
-from copter_frontends.hops.service_window import adjust_for_sensitivity, service_window
-from copter_frontends.hops.shim import HopsShim, fill
+from copter_frontends.hops.round_planner import RoundPlanner
+from copter_frontends.hops.server_groups import ServerGroups
+from copter_frontends.hops.shim import HopsShim
+from copter_frontends.hops.standings import Standings
 from copter_frontends.hops.throughputs import ModelledThroughputs, PlacedThroughputs
-from copter_frontends.policy_kit import OPTIMAL_GAP, Choice, RoundPolicy, Wanted, relative_gap, status_of
-from copter_frontends.vocabulary import (
-    Allocation,
-    Cluster,
-    InvalidClusterError,
-    InvalidJobError,
-    Job,
-    Plan,
-    configurations_of,
-)
-
-SOLVE_SHARE = 0.6  # of a plan's deadline that the LP may use
+from copter_frontends.policy_kit import Choice, LpPolicy, RoundPolicy, StageClock
+from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
 
-class HopsPolicy(RoundPolicy):
+class HopsPolicy(LpPolicy, RoundPolicy):
     """The Hops scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Every `full_round_s` all GPUs that no pin holds are planned again for the jobs of the service window; plans in
-    between give only idle GPUs away, until the round ends for all. docs/hops.md derives the program from the paper.
+    between only give idle GPUs away. docs/hops.md derives the program from the paper.
 
     Parameters
     ----------
@@ -68,8 +54,10 @@ class HopsPolicy(RoundPolicy):
 
     Attributes
     ----------
-    last_solution : Solution or None
-        Of the last whole plan's LP.
+    programs : RoundPrograms
+        The LPs, of which :attr:`formulation` is the one of whole rounds.
+    standings : Standings
+        The queue.
     skipped : dict of job id to str
         Jobs that could not be considered in the last plan, and why.
     """
@@ -95,34 +83,32 @@ class HopsPolicy(RoundPolicy):
         for name, value in (("fairness", fairness), ("stay_bonus", stay_bonus)):
             if not (isfinite(value) and value >= 0):
                 raise SettingsError(f"{name} is {value}, must be finite and >= 0")
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
-        super().__init__(cluster, round_s)
-        self.book = JobBook(
-            throughputs or ModelledThroughputs(cluster, GoodputModel(configurations_of(cluster))), rules or OfferRules()
-        )
-        self.latency = LatencyQueue(priority)
-        self.fairness, self.full_round_s, self.stay_bonus = fairness, full_round_s, stay_bonus
-        self.shim, self.speed_bin, self.settings = shim or HopsShim(), speed_bin, settings or Settings()
-        self._grouped_at = self.book.throughputs.version
-        self.groups = self._grouped()
-        self.formulation, self.residual = self._formulations()
-        self.observers: list[Callable[[], object]] = []
-        self.last_solution: Solution | None = None
-        self.last_lp_s = 0.0
+        LpPolicy.__init__(self)
+        RoundPolicy.__init__(self, cluster, round_s)
+        known = throughputs or ModelledThroughputs(cluster, GoodputModel(configurations_of(cluster)))
+        self.book = JobBook(known, rules or OfferRules())
+        self.programs = RoundPrograms(self.nodes, known, settings or Settings(), speed_bin, stay_bonus)
+        self.standings = Standings(self.book, priority)
+        self.shim, self.fairness, self.full_round_s = shim or HopsShim(), fairness, full_round_s
         self.skipped: dict[str, str] = {}
-        self._waits: dict[str, float] = {}
-        self._done: dict[str, float] = {}
-        self._looked_s = 0.0
         self._prices: dict[str, float] = dict.fromkeys(self.nodes.types, 0.0)
         self._chosen: dict[str, Allocation] = {}
-        self._full_s: float | None = None
-        self._stale = False
+        self._full_s: float | None = None  # when all was planned last
 
     @property
-    def variables(self) -> int:
-        """Columns of the LP as it stands."""
-        return self.formulation.model.n_columns
+    def formulation(self) -> GroupFormulation:
+        """The LP of whole rounds."""
+        return self.programs.whole
+
+    @property
+    def model(self) -> Model:
+        """The model of that LP."""
+        return self.programs.whole.model
+
+    @property
+    def groups(self) -> ServerGroups:
+        """Servers that are alike."""
+        return self.programs.groups
 
     # Edits --------------------------------------------------------------------------------------------------------
 
@@ -135,11 +121,8 @@ class HopsPolicy(RoundPolicy):
             If its id is known; if its requirements are no proper set, or it fits nowhere.
         """
         if job.id not in self.jobs:
-            wanted = requirements
-            if wanted is not None and not isinstance(wanted, RequirementSet):
-                wanted = RequirementSet.of(wanted)
             self._regroup()
-            self.book.add(job, self.groups, wanted)
+            self.book.add(job, self.groups, requirements)
         super().add_job(job)
 
     def sizes(self, job: Job) -> Iterable[int]:
@@ -156,34 +139,32 @@ class HopsPolicy(RoundPolicy):
         job = self.job(job_id)
         requirements, rates = what_changed.pop("requirements", None), what_changed.pop("learning_rates", None)
         observed = what_changed.pop("observed", None)
-        super().update_job(job_id, **what_changed)
+        check_facts(job_id, what_changed)
         if requirements is not None:
-            wanted = requirements if isinstance(requirements, RequirementSet) else RequirementSet.of(requirements)
             self._regroup()
-            self.book.add(job, self.groups, wanted)
+            self.book.add(job, self.groups, requirements)
+        if observed is not None:
+            self.book.observe(job, self.held.get(job_id), float(observed))
         if rates is not None:
             self.book.learning[job_id] = rates
-        if observed is not None:
-            self._observe(job, float(observed))
+        super().update_job(job_id, **what_changed)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job and free its GPUs; its latency ratio counts for the recent average."""
         super().remove_job(job_id)
-        if job_id in self.book.age_s and self._last_plan_s is not None:
-            self.latency.ended(self._last_plan_s, self._waits.pop(job_id, 0.0) / self.book.age_s[job_id])
+        self.standings.remove(job_id, self._last_plan_s)
         self.book.remove(job_id)
-        self._done.pop(job_id, None)
         self._chosen.pop(job_id, None)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes, named or not."""
         super().add_resources(gpu_type, count, nodes)
-        self._stale = True
+        self.programs.servers_changed()
 
     def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Take `count` GPUs of a type away as whole nodes; jobs on them go back to the queue."""
         super().remove_resources(gpu_type, count, nodes)
-        self._stale = True
+        self.programs.servers_changed()
 
     def learning_rate(self, job_id: str) -> float | None:
         """Learning rate to be set on the GPUs that a job has; None without GPUs or a rule."""
@@ -193,26 +174,29 @@ class HopsPolicy(RoundPolicy):
 
     # The round ----------------------------------------------------------------------------------------------------
 
-    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide what runs from `now_s` on: a new round if it is time, else the idle GPUs of this one."""
-        plan = super().plan(now_s, deadline_s)
-        return replace(plan, skipped=dict(self.skipped))
-
     def choose(self, now_s: float, deadline_s: float) -> Choice:
-        """Queue, window, relaxation, servers."""
-        begun = time.perf_counter()
-        changed = self._regroup()
+        """Queue, window, relaxation, servers: a new round if it is time, else the idle GPUs of this one."""
+        clock = StageClock()
+        self._regroup()
         self.skipped = self.book.refresh(self.jobs, self.groups)
-        self._look_at_queue(now_s)
-        whole = changed or self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
-        order = [job for job in self.latency.order(self.jobs) if job in self.book.offers]
-        drafting = self._drafting(order)
-        draft = drafting.draft(self.pins if whole else self.held)
+        self.standings.update(now_s, self.jobs, self.service, self._chosen, self._drafting({}))
+        due = self._full_s is None or not 0 <= now_s - self._full_s < self.full_round_s - 1e-6
+        order = self.standings.order(self.jobs)
+        priorities = self.standings.queue.values
+        drafting = self._drafting(weights({job: priorities[job] for job in order}, self.fairness))
+        draft = drafting.draft(self.pins if due else self.held)
         waiting = [job for job in order if job not in draft.placed]
-        if whole:
+        planner = RoundPlanner(self.programs, self.shim, drafting, deadline_s, clock)
+        if due:
+            result = planner.whole(draft, waiting, self.show)
             self._full_s = now_s
-            return self._whole_round(draft, waiting, drafting, deadline_s, begun)
-        return self._idle_gpus(draft, waiting, drafting, deadline_s, begun)
+            if result.solution is not None:
+                self._prices = self.programs.type_prices(result.solution)
+        else:
+            result = planner.idle(draft, waiting)
+        self._chosen = result.allocations(drafting)
+        wanted = {job: (each.gpu_type, each.gpus) for job, each in self._chosen.items() if job not in self.pins}
+        return result.choice(wanted, self._prices, self.skipped, clock.seconds)
 
     def settle(self, wanted: Mapping[str, tuple[str, int]]) -> None:
         """Carry out the servers that were chosen."""
@@ -220,172 +204,11 @@ class HopsPolicy(RoundPolicy):
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _whole_round(
-        self, draft: Draft, waiting: list[str], drafting: Drafting, deadline_s: float, begun: float
-    ) -> Choice:
-        smallest = {job: self.book.requirements[job].smallest for job in waiting}
-        pinned = draft.copy()
-        window = service_window(waiting, smallest, draft.idle)
-        draft.admit({job: drafting.wish(job) for job in window})
-        self.formulation.set_free(np.array(draft.free, dtype=np.int64))
-        self.formulation.set_wishes({job: draft.wishes[job] for job in window})
-        edited = time.perf_counter()
-        solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
-        solved = time.perf_counter()
-        self.last_solution, self.last_lp_s = solution, solved - begun
-        for observe in self.observers:
-            observe()
-        observed = time.perf_counter()
-        bound = draft.value + solution.bound
-        rest_s = (1 - SOLVE_SHARE) * deadline_s
-        draft, fractional = self.shim(draft, self.formulation, solution, bound, self.residual, rest_s)
-        bound += self._let_in(draft, [job for job in waiting if job not in draft.placed], drafting, solution)
-        kept = drafting.better_kept(draft, pinned)
-        shimmed = time.perf_counter()
-        prices = self._type_prices(solution)
-        timings = {
-            "edit": edited - begun,
-            "solve": solved - edited,
-            "observe": observed - solved,
-            "shim": shimmed - observed,
-        }
-        return self._choice(drafting, kept or draft, bound, fractional, prices, solution, kept is not None, timings)
+    def _regroup(self) -> None:
+        """Group the servers as they are now; where that changes the groups, the next plan is of all GPUs."""
+        if self.programs.regroup():
+            self._full_s = None
 
-    def _let_in(self, draft: Draft, waiting: list[str], drafting: Drafting, solution: Solution) -> float:
-        """Plan again for the fragments, jobs behind the window among them; what these may add to the bound (HP18)."""
-        idle = draft.idle
-        if idle == 0 or not waiting:
-            return 0.0
-        window = self._fragment_window(waiting, idle)
-        behind = {job: drafting.wish(job) for job in window if job not in draft.wishes}
-        if not behind:
-            return 0.0
-        draft.admit(behind)
-        fill(draft)
-        prices = self.formulation.prices(solution)
-        return sum(self.formulation.most_profit(each, prices) for each in behind.values())
-
-    def _fragment_window(self, waiting: list[str], idle: int) -> list[str]:
-        smallest = {job: self.book.requirements[job].smallest for job in waiting}
-        sensitivity = {job: self.book.offers[job].sensitivity for job in waiting}
-        window = service_window(waiting, smallest, idle)
-        return adjust_for_sensitivity(waiting, window, smallest, sensitivity, idle)
-
-    def _idle_gpus(
-        self, draft: Draft, waiting: list[str], drafting: Drafting, deadline_s: float, begun: float
-    ) -> Choice:
-        """A smaller plan within the round: what is idle, for those waiting; its bound is of this choice (HP18)."""
-        idle, bound, fractional = draft.idle, draft.value, 0
-        solved = shimmed = edited = time.perf_counter()
-        solution = None
-        if idle and waiting:
-            draft.admit({job: drafting.wish(job) for job in self._fragment_window(waiting, idle)})
-            self.residual.set_free(np.array(draft.free, dtype=np.int64))
-            self.residual.set_wishes({job: each for job, each in draft.wishes.items() if job not in draft.placed})
-            edited = time.perf_counter()
-            solution = self.residual.solve(deadline_s=SOLVE_SHARE * deadline_s)
-            solved = time.perf_counter()
-            bound += solution.bound
-            rest_s = (1 - SOLVE_SHARE) * deadline_s
-            draft, fractional = self.shim(draft, self.residual, solution, bound, self.residual, rest_s)
-            shimmed = time.perf_counter()
-        timings = {"edit": edited - begun, "solve": solved - edited, "shim": shimmed - solved}
-        return self._choice(drafting, draft, bound, fractional, self._prices, solution, False, timings)
-
-    def _choice(
-        self,
-        drafting: Drafting,
-        draft: Draft,
-        bound: float,
-        fractional: int,
-        prices: dict[str, float],
-        solution: Solution | None,
-        kept: bool,
-        timings: dict[str, float],
-    ) -> Choice:
-        self._prices = prices
-        self._chosen = {job: drafting.allocation(each.shares) for job, each in draft.placed.items()}
-        wanted: Wanted = {job: (each.gpu_type, each.gpus) for job, each in self._chosen.items() if job not in self.pins}
-        value = draft.value
-        solved = solution is None or solution.status is Status.OPTIMAL
-        gap = relative_gap(value, bound)
-        close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding
-        return Choice(
-            wanted=wanted,
-            objective=value,
-            bound=max(bound, value) if close else bound,
-            fractional_jobs=fractional,
-            prices=prices,
-            status=status_of(gap, solved, kept),
-            timings=timings,
-        )
-
-    def _drafting(self, order: list[str] | None = None) -> Drafting:
-        """What makes drafts now, with weights for the jobs in the queue's order."""
-        weight = weights({job: self.latency.values[job] for job in order or ()}, self.fairness)
-        return Drafting(self.groups, self.book, self.jobs, self.held, self.pins, weight, self.stay_bonus)
-
-    def _look_at_queue(self, now_s: float) -> None:
-        """Waits up to now, what running jobs have done as far as estimates say, and the queue's priorities."""
-        elapsed_s, self._looked_s = max(now_s - self._looked_s, 0.0), now_s
-        drafting = self._drafting()
-        for job_id in self._chosen:
-            held, offers = self.held.get(job_id), self.book.offers.get(job_id)
-            column = NONE if offers is None else drafting.present_column(offers, held)
-            if offers is not None and column != NONE:
-                share = elapsed_s * offers.base * float(offers.gain[column]) / self.book.work[job_id]
-                self._done[job_id] = min(self._done.get(job_id, 0.0) + share, 1.0)
-        self._waits = {
-            job_id: max(now_s - job.submit_s - self.service[job_id].executed_s, 0.0)
-            for job_id, job in self.jobs.items()
-        }
-
-        def standing(job_id: str) -> Standing:
-            had, age_s = self.service[job_id], self.book.age_s[job_id]
-            left = 1.0 - max(had.progress, self._done.get(job_id, 0.0))
-            return Standing(self._waits[job_id], age_s, age_s * left, had.gpu_s, len(self.jobs))
-
-        known = {job_id: job for job_id, job in self.jobs.items() if job_id in self.book.age_s}
-        self.latency.refresh(now_s, known, standing)
-
-    def _observe(self, job: Job, rate: float) -> None:
-        estimator, held = self.book.throughputs, self.held.get(job.id)
-        if not isinstance(estimator, ThroughputEstimator):
-            raise TypeError("observed rates need a policy whose throughputs are a ThroughputEstimator")
-        if held is None:
-            raise InvalidJobError(f"job {job.id!r}: a rate of {rate} is observed, but it has no GPUs")
-        estimator.observe(job, held.gpu_type, dict(held.nodes), rate)
-
-    def _type_prices(self, solution: Solution) -> dict[str, float]:
-        """Worth of one more GPU of each type: the largest over its groups."""
-        result = dict.fromkeys(self.nodes.types, 0.0)
-        for row, price in zip(self.formulation.rows, self.formulation.prices(solution).tolist(), strict=True):
-            kind = self.groups.groups[row[1]].gpu_type
-            result[kind] = max(result[kind], price) if row[0] == "gpus" else result[kind]
-        return result
-
-    # Servers ------------------------------------------------------------------------------------------------------
-
-    def _grouped(self) -> ServerGroups:
-        servers = {kind: (self.nodes.node_gpus(kind), self.nodes.node_ids(kind)) for kind in self.nodes.types}
-        return group_servers(servers, self.book.throughputs.server_speed, self.speed_bin)
-
-    def _regroup(self) -> bool:
-        """Group the servers again if some have come or gone or are known better; whether the groups are others now."""
-        version = self.book.throughputs.version
-        if not self._stale and version == self._grouped_at:
-            return False
-        groups = self._grouped()
-        self._stale, self._grouped_at = False, version
-        if groups.key == self.groups.key:
-            return False
-        self.groups = groups
-        self.formulation, self.residual = self._formulations()
-        return True
-
-    def _formulations(self) -> tuple[GroupFormulation, GroupFormulation]:
-        bonus = self.stay_bonus
-        return (
-            GroupFormulation(self.groups, self.settings, stay_bonus=bonus),
-            GroupFormulation(self.groups, self.settings, all_slots=True, stay_bonus=bonus),
-        )
+    def _drafting(self, weight: Mapping[str, float]) -> Drafting:
+        """What makes drafts now, with these weights of jobs."""
+        return Drafting(self.groups, self.book, self.jobs, self.held, self.pins, weight, self.programs.stay_bonus)

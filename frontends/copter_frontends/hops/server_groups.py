@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """Servers between which no job can tell a difference.
+    """Servers that are alike for every job.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def group_servers(
     ----------
     servers : mapping of GPU type to (GPUs of a server, ids)
     speed : callable (GPU type, server) -> float, optional
-        Beside the type; all 1 by default.
+        Speed of a server relative to its type; by default 1.
     bin_width : float
     """
     result: list[ServerGroup] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def service_window(order: Sequence[str], smallest: Mapping[str, int], gpus: int) -> list[str]:
-    """The shortest head of the queue whose smallest requirements add up to all GPUs, the last job included.
+    """The shortest prefix of the queue whose smallest requirements add up to all GPUs or more.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ def adjust_for_sensitivity(
     sensitivity: Mapping[str, float],
     idle_gpus: int,
 ) -> list[str]:
-    """Let jobs from behind the window in that bear being spread, until it is no more sensitive than the queue.
+    """Add jobs from behind the window that lose little when spread, until it is no more sensitive than the queue.
 
-    A job is let in if it is less sensitive than the queue's mean and needs less than the idle GPUs; going back from
-    the boundary in the queue's order.
+    Going on from the window's end in the queue's order, a job is added if it is less sensitive than the queue's mean
+    and needs less than the idle GPUs.
     """
     result = list(window)
     if not order or not window:

@@ -29,7 +29,7 @@ class HopsShim:
     good_enough : float
         Gap at which diving and swapping end.
     core_gap : float
-        Gap of the rounded plan above which the jobs in doubt are settled by a MILP too; the better plan is taken.
+        Gap of the rounded plan above which a MILP chooses for the close jobs too; the better plan is taken.
     core_jobs, core_nodes : int
         Jobs in that MILP, and nodes of its branch and bound.
     core_gap_goal : float
@@ -70,7 +70,7 @@ class HopsShim:
         return draft, fractional
 
     def _settle(self, draft: Draft, formulation: GroupFormulation, solution: Solution, limit_s: float) -> None:
-        """Place what the MILP over the jobs in doubt chooses, the largest first."""
+        """Place what the MILP over the close jobs chooses, the largest first."""
         limits = (self.core_jobs, self.core_nodes, self.core_gap_goal, limit_s)
         capacity = formulation.capacities(np.array(draft.free, dtype=np.int64)).astype(np.float64)
         chosen = choose_columns(formulation, formulation.prices(solution), capacity, *limits)
@@ -198,7 +198,7 @@ def _grow(draft: Draft, job: str, column: int) -> bool:
 
 
 def swap(draft: Draft) -> bool:
-    """Let an idle job have the place of one that is worth less there, its server's free GPUs included."""
+    """Let an idle job take the place of one that is worth less there; the server's free GPUs count too."""
     best = _best_idle(draft)
     trades: list[tuple[float, str]] = []
     for job, had in draft.placed.items():

@@ -1,4 +1,4 @@
-"""What the Hops policy asks about speed, and a goodput model as the answer (HP8)."""
+"""Speeds as the Hops policy asks for them, and their implementation by a goodput model (HP8)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PlacedThroughputs(Protocol):
 
     @property
     def version(self) -> int:
-        """Another number once an answer may have changed."""
+        """A number that changes whenever an answer may have changed."""
 
     def key(self, job: Job) -> Hashable:
         """Jobs with equal keys are equally fast everywhere."""

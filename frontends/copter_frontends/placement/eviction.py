@@ -1,10 +1,11 @@
-"""Which jobs have to go when fragmentation leaves another one without room (thesis 3.3.4).
+"""Which jobs to evict when fragmentation leaves another one without room (thesis 3.3.4).
 
 Why eviction of smaller jobs is enough. Let a node with c GPUs free for a size s offer floor(c / s) slots of that size.
 When every size divides the next larger one, a job of size s takes exactly one slot of size s and s / s' slots of each
 smaller size s', on whichever node it lands. So the slots that jobs of size s or more leave for one more job of size s
 do not depend on where those jobs are: if the jobs can be placed at all, then wherever the larger ones are there is a
-node on which evicting *smaller* jobs alone makes room. Evicted jobs go on to the same argument at their smaller size.
+node on which evicting *smaller* jobs alone makes room. The same then
+holds for the evicted jobs at their smaller sizes.
 """
 
 from __future__ import annotations

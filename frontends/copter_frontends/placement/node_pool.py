@@ -1,4 +1,4 @@
-"""The nodes of one type during one round of placement: what is free where, and who is where."""
+"""The nodes of one type during one round of placement: what is free, and which jobs are where."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from copter_frontends.vocabulary import Allocation
 class NodePool:
     """Free GPUs of every node of one type.
 
-    The pool has two lives. First, :meth:`hold` keeps jobs where they were. Then :meth:`sort_nodes` puts the nodes in
-    buckets by their free GPUs, and the other methods place and evict jobs. A bucket is in order of node number, so that
-    every choice depends on what is where and never on the order of the calls that led there.
+    The pool is used in two stages. First, :meth:`hold` keeps jobs where they were. Then :meth:`sort_nodes` puts the
+    nodes in buckets by their free GPUs, and the other methods place and evict jobs. A bucket is in order of node
+    number, so that every choice depends on what is where and never on the order of the calls that led there.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class NodePool:
     homes : dict of job id to (node number, GPUs)
         Jobs of less than a node that may be moved.
     pinned : list of job ids
-        Jobs held for good.
+        Jobs that may not be moved.
     clash : bool
         Whether :meth:`hold` met a job whose previous node another job has already filled.
     """

@@ -18,9 +18,9 @@ class Placer:
     """Gives jobs concrete nodes and moves as few of them as it can (thesis 3.3.3-3.3.4, "Placer").
 
     With R the GPUs of a node of the type: a job of fewer than R GPUs is on one node; a job of more has whole nodes to
-    itself. A job whose type and count did not change keeps its nodes unless another could not be placed otherwise; then
-    the smallest jobs go. Between calls only the numbering of the cluster's nodes is remembered, so that an answer
-    depends on the arguments and the cluster alone, and not on the order of the mappings.
+    itself. A job whose type and count did not change keeps its nodes unless another job could not be placed; then
+    the smallest jobs are moved. Between calls only the numbering of the cluster's nodes is remembered, so that a
+    placement depends on the arguments and the cluster alone, and not on the order of the mappings.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Placer:
         Returns
         -------
         allocations : dict of job id to Allocation
-            In the order of `wanted`. A job that stays put has the very object that `previous` has.
+            In the order of `wanted`. A job that stays has the same object as in `previous`.
         moved : frozenset of job ids
             Jobs whose previous allocation was of the same type and count, but on other nodes.
 

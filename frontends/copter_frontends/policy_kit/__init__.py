@@ -1,15 +1,18 @@
-"""What every policy does, once: the edit clock, making room, start, stop and move, the gap, nodes, throughputs."""
+"""What all policies share: clocks, making room, start, stop and move, the gap, nodes, throughputs."""
 
 from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, requested_gpus
+from copter_frontends.policy_kit.checks import check_nodes, check_round_s, check_times, require_free, require_gpus
 from copter_frontends.policy_kit.choice import Choice, Wanted
 from copter_frontends.policy_kit.edit_clock import EditClock
 from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
+from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.policy_kit.node_inventory import NodeInventory
-from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_changes
+from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
 from copter_frontends.policy_kit.service import Service
 from copter_frontends.policy_kit.session_holder import SessionHolder
+from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
     Throughputs,
@@ -23,21 +26,29 @@ __all__ = [
     "Choice",
     "EditClock",
     "GoodputThroughputs",
+    "LpPolicy",
     "NodeInventory",
     "PlanChanges",
     "RoundPolicy",
     "RunsWith",
     "Service",
     "SessionHolder",
+    "StageClock",
     "ThroughputTable",
     "Throughputs",
     "Wanted",
     "anywhere",
+    "check_nodes",
+    "check_round_s",
+    "check_times",
     "jobs_on",
     "jobs_to_stop",
+    "plan_between",
     "plan_changes",
     "relative_gap",
     "representative_throughputs",
     "requested_gpus",
+    "require_free",
+    "require_gpus",
     "status_of",
 ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from copter_frontends.policy_kit.throughputs import Throughputs
-from copter_frontends.vocabulary import Job
+from copter_frontends.vocabulary import InvalidJobError, Job
 
 CanRun = Callable[[Job, str, int], bool]
 """(job, GPU type, GPUs) -> whether the job runs there."""
@@ -32,5 +33,11 @@ class RunsWith:
     throughputs: Throughputs
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether the throughput is above zero."""
-        return self.throughputs.rate(job, gpu_type, gpus) > 0
+        """Whether the throughput is above zero; InvalidJobError for one that is negative or not finite."""
+        rate = self.throughputs.rate(job, gpu_type, gpus)
+        if not 0 <= rate < inf:
+            raise InvalidJobError(
+                f"job {job.id!r}: its throughput on {gpus} {gpu_type!r} GPUs is {rate}, must be finite and >= 0; "
+                "give 0 where it cannot run"
+            )
+        return rate > 0

@@ -1,4 +1,4 @@
-"""What a policy's rule hands over to be placed on nodes."""
+"""A policy's decision, before jobs are placed on nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Choice:
     ----------
     wanted : dict of job id to (GPU type, GPUs)
         Within each type's capacity, pinned jobs left out.
-    objective, bound, fractional_jobs, prices, status
+    objective, bound, fractional_jobs, prices, skipped, status
         As in :class:`~copter_frontends.vocabulary.Plan`; the objective is the GPUs in use where None is given.
     timings : mapping of str to float
         Seconds of the stages ``solve`` and ``shim``.
@@ -30,5 +30,6 @@ class Choice:
     bound: float | None = None
     fractional_jobs: int = 0
     prices: Mapping[str, float] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
     status: PlanStatus = PlanStatus.FEASIBLE
     timings: Mapping[str, float] = field(default_factory=dict)

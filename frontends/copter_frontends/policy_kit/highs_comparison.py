@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from copter import Model, Solution
 from copter.interop.highs import HighsMirror
-
-
-class HasModel(Protocol):
-    """A formulation."""
-
-    @property
-    def model(self) -> Model:
-        """The LP of the last round."""
-
-
-class HasLp(Protocol):
-    """A policy that solves an LP each round: what a comparison looks at."""
-
-    last_solution: Solution | None
-    last_lp_s: float
-    observers: list[Callable[[], object]]
-
-    @property
-    def variables(self) -> int:
-        """Columns of the LP."""
-
-    @property
-    def formulation(self) -> HasModel:
-        """What holds the LP's model."""
+from copter_frontends.policy_kit.lp_policy import LpPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +33,13 @@ class ComparedRound:
 class HighsComparison:
     """Watches a policy; solves every k-th round's LP with HiGHS too, in the round itself, its time not counted.
 
-    HiGHS is used as fast as it honestly can be: rows and columns added and deleted and costs changed in place, its
-    basis kept. Its cold solve (interior point with crossover, which is its fastest here) runs once, on the first
+    HiGHS is used in its fastest way: rows and columns are added and deleted and costs changed in place, and its basis
+    is kept. Its cold solve (interior point with crossover, which is its fastest here) runs once, on the first
     compared round, within the time limit; where it does not end, copter's vertex is handed over as the first basis.
 
     Parameters
     ----------
-    policy : HasLp
+    policy : LpPolicy
     every : int
         Rounds between two comparisons.
     time_limit_s : float
@@ -72,13 +48,13 @@ class HighsComparison:
         Rounds to let pass first (a warm-up).
     """
 
-    def __init__(self, policy: HasLp, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
+    def __init__(self, policy: LpPolicy, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
         self.policy, self.every, self.time_limit_s, self.skip = policy, every, time_limit_s, skip
         self.rounds: list[ComparedRound] = []
         self.cold_limit_hit = False
         self._seen = 0
         self._mirror: HighsMirror | None = None
-        self._model: object = None
+        self._model: Model | None = None
         policy.observers.append(self.observe)
 
     def observe(self) -> None:
@@ -92,38 +68,36 @@ class HighsComparison:
         policy = self.policy
         if policy.last_solution is None or policy.variables == 0:
             return None
-        cold = self._mirror is None or self._model is not policy.formulation.model
-        if cold:
-            self._model = policy.formulation.model
-            self._mirror = HighsMirror(policy.formulation.model, primal=self.every == 1)
-        assert self._mirror is not None
-        result = self._cold(index) if cold else self._warm(index, "warm")
+        if self._mirror is None or self._model is not policy.model:
+            self._model = policy.model
+            self._mirror = HighsMirror(policy.model, primal=self.every == 1)
+            result = self._cold(index, self._mirror, policy.last_solution)
+        else:
+            result = self._warm(index, self._mirror, policy.last_solution)
         self.rounds.append(result)
         return result
 
-    def _cold(self, index: int) -> ComparedRound:
-        assert self._mirror is not None
-        edit_s = self._mirror.update()
-        run = self._mirror.run(self.time_limit_s, edit_s, solver="ipm")
+    def _cold(self, index: int, mirror: HighsMirror, solution: Solution) -> ComparedRound:
+        """From nothing; from copter's vertex where that does not end in time."""
+        edit_s = mirror.update()
+        run = mirror.run(self.time_limit_s, edit_s, solver="ipm")
+        cold_s = edit_s + run.solve_s
         if run.optimal:
-            return self._written(index, run.objective, np.nan, edit_s + run.solve_s, "cold", run.status)
+            return self._row(index, solution, run.objective, np.nan, cold_s, "cold", run.status)
         self.cold_limit_hit = True
-        assert self.policy.last_solution is not None
-        self._mirror.start_from(self.policy.last_solution)
-        given = self._mirror.run(self.time_limit_s, 0.0, solver="simplex")
-        return self._written(index, given.objective, np.nan, edit_s + run.solve_s, "given", given.status)
+        mirror.start_from(solution)
+        given = mirror.run(self.time_limit_s, 0.0, solver="simplex")
+        return self._row(index, solution, given.objective, np.nan, cold_s, "given", given.status)
 
-    def _warm(self, index: int, start: str) -> ComparedRound:
-        assert self._mirror is not None
-        edit_s = self._mirror.update()
-        run = self._mirror.run(self.time_limit_s, edit_s, solver="simplex")
-        return self._written(index, run.objective, edit_s + run.solve_s, np.nan, start, run.status)
+    def _warm(self, index: int, mirror: HighsMirror, solution: Solution) -> ComparedRound:
+        """From the last basis."""
+        edit_s = mirror.update()
+        run = mirror.run(self.time_limit_s, edit_s, solver="simplex")
+        return self._row(index, solution, run.objective, edit_s + run.solve_s, np.nan, "warm", run.status)
 
-    def _written(
-        self, index: int, objective: float, warm_s: float, cold_s: float, start: str, status: str
+    def _row(
+        self, index: int, solution: Solution, objective: float, warm_s: float, cold_s: float, start: str, status: str
     ) -> ComparedRound:
-        solution = self.policy.last_solution
-        assert solution is not None
         return ComparedRound(
             round=index,
             variables=self.policy.variables,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from copter_frontends.policy_kit.checks import check_nodes, require_free
 from copter_frontends.policy_kit.free_gpus import FreeGpus, Shares
 from copter_frontends.vocabulary import (
     Allocation,
     CapacityInUseError,
     Cluster,
     InvalidClusterError,
-    InvalidJobError,
     UnknownGpuTypeError,
 )
 
@@ -86,10 +86,7 @@ class NodeInventory:
         for other in held:
             for node, gpus in other.nodes:
                 used[node] = used.get(node, 0) + gpus
-        size = self._node_gpus[allocation.gpu_type]
-        short = [node for node, gpus in allocation.nodes if used.get(node, 0) + gpus > size]
-        if short:
-            raise CapacityInUseError(f"cannot pin job {job_id!r}: other jobs use the GPUs of {', '.join(short)}")
+        require_free(job_id, allocation, self._node_gpus[allocation.gpu_type], used)
 
     # Nodes come and go ----------------------------------------------------------------------------------------------
 
@@ -134,13 +131,7 @@ class NodeInventory:
     def check(self, job_id: str, allocation: Allocation) -> None:
         """InvalidClusterError or InvalidJobError unless an allocation names nodes that are there and adds up."""
         self._whole_nodes(allocation.gpu_type, 0, ())
-        missing = [node for node, _ in allocation.nodes if node not in self._free[allocation.gpu_type]]
-        if missing:
-            raise InvalidClusterError(
-                f"cannot pin job {job_id!r}: no {allocation.gpu_type!r} node is named {', '.join(missing)}"
-            )
-        if sum(gpus for _, gpus in allocation.nodes) != allocation.gpus:
-            raise InvalidJobError(f"cannot pin job {job_id!r}: the nodes of {allocation} do not add up to its GPUs")
+        check_nodes(job_id, allocation, self._free[allocation.gpu_type])
 
     def _whole_nodes(self, gpu_type: str, count: int, nodes: Iterable[str]) -> list[str]:
         if gpu_type not in self._node_gpus:

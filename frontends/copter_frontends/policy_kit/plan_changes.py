@@ -1,11 +1,12 @@
-"""What changes from one plan to the next: which jobs start, stop and move."""
+"""A round's plan from the allocations before and after it: which jobs start, stop and move."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from copter_frontends.vocabulary import Allocation
+from copter_frontends.policy_kit.gap import relative_gap
+from copter_frontends.vocabulary import Allocation, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,4 +30,29 @@ def plan_changes(before: Mapping[str, Allocation], now: Mapping[str, Allocation]
         start=tuple(sorted(job_id for job_id in now if job_id not in before)),
         stop=tuple(sorted(job_id for job_id in before if job_id not in now)),
         move=tuple(sorted(job_id for job_id, held in now.items() if job_id in before and before[job_id] != held)),
+    )
+
+
+def plan_between(
+    before: Mapping[str, Allocation], now: Mapping[str, Allocation], objective: float, bound: float, scale: float = 1.0
+) -> Plan:
+    """The plan that leads from one set of allocations to another; the policy fills in what else it knows.
+
+    Parameters
+    ----------
+    before, now : mapping of job id to Allocation
+    objective, bound : float
+        Value of the plan, and an upper bound on any plan's.
+    scale : float
+        Factor that brings both to the units in which the LP is solved, for the gap.
+    """
+    changes = plan_changes(before, now)
+    return Plan(
+        allocations=dict(now),
+        start=changes.start,
+        stop=changes.stop,
+        move=changes.move,
+        objective=objective,
+        bound=bound,
+        gap=relative_gap(scale * objective, scale * bound),
     )

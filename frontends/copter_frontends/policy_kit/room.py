@@ -1,4 +1,4 @@
-"""Making room for a pin: who is on the nodes, and who has to leave them."""
+"""Making room for a pin: which jobs are on the nodes, and which of them have to leave."""
 
 from __future__ import annotations
 

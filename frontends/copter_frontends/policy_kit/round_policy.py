@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.policy_kit.can_run import CanRun, anywhere, requested_gpus
+from copter_frontends.policy_kit.checks import check_round_s, check_times, require_gpus
 from copter_frontends.policy_kit.choice import Choice
-from copter_frontends.policy_kit.gap import relative_gap
 from copter_frontends.policy_kit.node_inventory import NodeInventory
-from copter_frontends.policy_kit.plan_changes import plan_changes
+from copter_frontends.policy_kit.plan_changes import plan_between
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.service import Service
 from copter_frontends.vocabulary import (
@@ -27,7 +28,7 @@ from copter_frontends.vocabulary import (
 
 
 class RoundPolicy(ABC):
-    """A scheduling policy but for its rule, which a subclass gives as :meth:`choose`.
+    """A scheduling policy whose rule a subclass gives as :meth:`choose`.
 
     Parameters
     ----------
@@ -37,6 +38,11 @@ class RoundPolicy(ABC):
         Seconds between plans.
     can_run : callable (job, GPU type, GPUs) -> bool, optional
         Says where a job can run at all; by default anywhere.
+
+    Raises
+    ------
+    InvalidClusterError, SettingsError
+        If the cluster has no GPUs; if the round's length is not finite and above zero.
 
     Attributes
     ----------
@@ -48,7 +54,9 @@ class RoundPolicy(ABC):
     """
 
     def __init__(self, cluster: Cluster, round_s: float, can_run: CanRun | None = None) -> None:
+        require_gpus(cluster)
         self.round_s = round_s
+        check_round_s(round_s)
         self.nodes = NodeInventory(cluster)
         self.jobs: dict[str, Job] = {}
         self.held: dict[str, Allocation] = {}
@@ -92,7 +100,8 @@ class RoundPolicy(ABC):
         if job.id in self.jobs:
             raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
         sizes = list(self.sizes(job))
-        if not any(self.fits_empty(job, kind, gpus) for kind in self.nodes.types for gpus in sizes):
+        first = [self.fits_empty(job, kind, gpus) for gpus in sizes[:1] for kind in self.nodes.types]  # all are checked
+        if not any(first) and not any(self.fits_empty(job, k, gpus) for k in self.nodes.types for gpus in sizes[1:]):
             there = ", ".join(f"{kind}: {self.nodes.capacity(kind)}" for kind in self.nodes.types)
             wants = f"{sizes[0]} GPUs" if len(sizes) == 1 else f"{min(sizes, default=0)} or more GPUs"
             raise InvalidJobError(f"job {job.id!r}: its {wants} fit on no GPU type that can run it ({there})")
@@ -163,7 +172,11 @@ class RoundPolicy(ABC):
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose."""
+        """Decide the round that starts at `now_s`: the policy's rule, then nodes for the jobs that it chose.
+
+        InvalidDataError for a time that is not finite, or a deadline that is not above zero.
+        """
+        check_times(now_s, deadline_s)
         self._serve(now_s)
         begun = perf_counter()
         kept = {j: held for j, held in self.held.items() if j not in self.pins and not self.jobs[j].preemptible}
@@ -176,20 +189,14 @@ class RoundPolicy(ABC):
             for job_id in kept:
                 del self.pins[job_id]
         before, self._planned = self._planned, dict(self.held)
-        changes = plan_changes(before, self._planned)
         value = float(sum(held.gpus for held in self.held.values())) if choice.objective is None else choice.objective
         bound = value if choice.bound is None else choice.bound
         stages = {"solve": chosen - begun, "shim": 0.0, **choice.timings}
-        return Plan(
-            allocations=dict(self._planned),
-            start=changes.start,
-            stop=changes.stop,
-            move=changes.move,
-            objective=value,
-            bound=bound,
-            gap=relative_gap(value, bound),
+        return replace(
+            plan_between(before, self._planned, value, bound),
             prices=choice.prices,
             fractional_jobs=choice.fractional_jobs,
+            skipped=choice.skipped,
             status=choice.status,
             timings={**stages, "place": perf_counter() - chosen},
         )
@@ -242,7 +249,7 @@ class RoundPolicy(ABC):
             self.nodes.give(held)
 
     def _serve(self, now_s: float) -> None:
-        """Write down what jobs have had since the last plan."""
+        """Add the service that jobs have had since the last plan."""
         elapsed_s = 0.0 if self._last_plan_s is None else max(now_s - self._last_plan_s, 0.0)
         self._last_plan_s = now_s
         for job_id, had in self.service.items():

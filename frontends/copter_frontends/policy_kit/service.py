@@ -1,4 +1,4 @@
-"""What a job has had so far: what queues that go by attained service or by waiting look at."""
+"""Service that a job has had so far, for queues by attained service or by waiting."""
 
 from __future__ import annotations
 

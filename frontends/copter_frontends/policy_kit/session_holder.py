@@ -1,4 +1,4 @@
-"""What holds a model and its session, and can be pickled with them."""
+"""Base of objects that hold a model and its session and can be pickled."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from copter import Model, Session
 
 
 class SessionHolder:
-    """Base of what has a `model` and its `session`: pickles both as the bytes of :meth:`copter.Session.save`."""
+    """Base of classes with a `model` and its `session`: pickles both as the bytes of :meth:`copter.Session.save`."""
 
     model: Model
     session: Session
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the session, which goes into bytes of its own."""
+        """All but the model and the session, which are saved as bytes."""
         state = {name: value for name, value in self.__dict__.items() if name not in ("model", "session")}
         with tempfile.TemporaryDirectory() as folder:
             self.session.save(Path(folder) / "session", restart_journal=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from copter.errors import InvalidDataError
-from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput import GoodputModel, UnknownApplicationError
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
 from copter_frontends.vocabulary import Cluster, Configuration, Job, configurations_of
 
@@ -100,6 +100,7 @@ class GoodputThroughputs:
 
     def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
         """Units per second, before the application's slowdown."""
+        self._facts(job)
         where = Configuration(math.ceil(gpus / self._per_node[gpu_type]), gpus, gpu_type)
         at = self._position.get(where)
         if at is not None and job.gpus is None:
@@ -110,14 +111,22 @@ class GoodputThroughputs:
 
     def work(self, job: Job) -> float:
         """Units of work: the job's own, or its application's full training run."""
-        known = job.work_samples
-        return float(self._model.applications[job.application].work_samples if known is None else known) / (
-            self._samples(job)
-        )
+        facts, known = self._facts(job), job.work_samples
+        return float(facts.work_samples if known is None else known) / self._samples(job)
 
     def _samples(self, job: Job) -> float:
         """Samples of one unit."""
-        return 1.0 if self._unit == "samples" else float(self._model.applications[job.application].init_batch_size)
+        return 1.0 if self._unit == "samples" else float(self._facts(job).init_batch_size)
+
+    def _facts(self, job: Job) -> Any:
+        """Constants of the job's application; UnknownApplicationError."""
+        known = self._model.applications
+        if job.application not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise UnknownApplicationError(
+                f"job {job.id!r}: unknown application {job.application!r}; the known ones are: {names}"
+            )
+        return known[job.application]
 
     def _other(self, where: Configuration) -> GoodputSource:
         if where not in self._others:

@@ -1,1 +1,1 @@
-"""Every policy by its name: how it is made and what it may be told. Only the command line stands above."""
+"""Every policy by its name: how it is made and which options it takes. Only the command line imports this."""

@@ -1,4 +1,4 @@
-"""Names of the policies, on their own so that ``--help`` imports nothing else."""
+"""Names of the policies, in a file of their own so that ``--help`` imports nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a policy is made, and what it may be told."""
+"""How a policy is made, and which options it takes."""
 
 from __future__ import annotations
 

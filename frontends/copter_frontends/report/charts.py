@@ -37,32 +37,32 @@ def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
     every = list(result.rounds)
     if not every:
         return []
-    found: list[Chart] = []
+    charts: list[Chart] = []
     if measured:
         caption = "Wall-clock time that the policy took in each measured round, by stage."
-        found.append(Chart("round_time", "Round time", caption, lambda a, t: _round_time(a, t, measured)))
+        charts.append(Chart("round_time", "Round time", caption, lambda a, t: _round_time(a, t, measured)))
     if any(r.gap > 0 for r in measured):
         caption = "Distance of each plan from its certified bound, (bound − objective) / (1 + |bound|)."
-        found.append(Chart("gap", "Gap", caption, lambda a, t: _gap(a, t, measured)))
+        charts.append(Chart("gap", "Gap", caption, lambda a, t: _gap(a, t, measured)))
     if comparison:
         caption = "The same programs solved from where HiGHS stood (warm) and from nothing (cold)."
-        found.append(Chart("highs", "Against HiGHS", caption, lambda a, t: _against_highs(a, t, comparison)))
+        charts.append(Chart("highs", "Against HiGHS", caption, lambda a, t: _against_highs(a, t, comparison)))
     caption = "GPUs held as a share of the cluster, by type."
-    found.append(Chart("utilisation", "Utilisation", caption, lambda a, t: _utilisation(a, t, every)))
-    found.append(Chart("jobs", "Jobs", "Jobs with GPUs and waiting.", lambda a, t: _jobs(a, t, every)))
+    charts.append(Chart("utilisation", "Utilisation", caption, lambda a, t: _utilisation(a, t, every)))
+    charts.append(Chart("jobs", "Jobs", "Jobs with GPUs and waiting.", lambda a, t: _jobs(a, t, every)))
     if result.spans:
         caption = "Jobs over time, coloured by the type of GPU they have; white before, after and in the queue."
         kinds = list(every[-1].gpus_capacity)
-        found.append(Chart("activity", "GPU activity", caption, lambda a, t: draw_activity(a, t, result.spans, kinds)))
+        charts.append(Chart("activity", "GPU activity", caption, lambda a, t: draw_activity(a, t, result.spans, kinds)))
     jct_h = result.jobs["jct_s"].astype(np.float64) / 3600
     jct_h = np.sort(jct_h[np.isfinite(jct_h)])
     if jct_h.size:
         caption = f"Share of the {jct_h.size:,} completed jobs that took at most so long from submission."
-        found.append(Chart("jct", "Job completion time", caption, lambda a, t: _jct(a, t, jct_h)))
+        charts.append(Chart("jct", "Job completion time", caption, lambda a, t: _jct(a, t, jct_h)))
     if any(r.prices for r in every):
         caption = "What one more GPU of a type would add to the objective of the round."
-        found.append(Chart("prices", "Prices", caption, lambda a, t: _prices(a, t, every)))
-    return found
+        charts.append(Chart("prices", "Prices", caption, lambda a, t: _prices(a, t, every)))
+    return charts
 
 
 def _hours(rounds: Sequence[RoundRecord]) -> Floats:
@@ -73,8 +73,8 @@ def _thin(values: Floats, how: Callable[..., Any]) -> Floats:
     """At most MOST_POINTS values, each made of as many neighbours; `how` takes an axis."""
     step = -(-len(values) // MOST_POINTS)
     whole = len(values) // step * step
-    found: Floats = how(values[:whole].reshape(-1, step), axis=1) if step > 1 else values
-    return found if whole == len(values) or step == 1 else np.append(found, how(values[whole:], axis=0))
+    thinned: Floats = how(values[:whole].reshape(-1, step), axis=1) if step > 1 else values
+    return thinned if whole == len(values) or step == 1 else np.append(thinned, how(values[whole:], axis=0))
 
 
 def _over_time(axes: Any, rounds: Sequence[RoundRecord]) -> None:

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ColdSolution:
-    """HiGHS's answer, with as much of :class:`copter.Solution` as Sia's shim and plan look at.
+    """HiGHS's solution, with the part of :class:`copter.Solution` that Sia's shim and plan use.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ColdSolution:
 
 @dataclass(frozen=True)
 class ColdHighs:
-    """A solver that remembers nothing: HiGHS gets the whole model every time, and starts cold.
+    """A solver without a warm start: HiGHS gets the whole model every time.
 
     Parameters
     ----------
@@ -173,11 +173,12 @@ class ColdSiaPolicy(SiaPolicy):
         self._solve_s = 0.0
         super().__init__(cluster, **options)
 
-    def _solve(self, deadline_s: float) -> ColdSolution:
+    def solve(self, deadline_s: float) -> ColdSolution:
+        """HiGHS's solution."""
         solution, self._solve_s = self.solver.solve(self.formulation.model, deadline_s)
         return solution
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
-        """As Sia's, with HiGHS's own time as the time of the solve, as if the model were with it already."""
+        """As Sia's, with HiGHS's own time as the time of the solve: copying the model is not counted."""
         plan = super().plan(now_s, deadline_s)
         return replace(plan, timings={**plan.timings, "solve": self._solve_s})

@@ -97,7 +97,7 @@ class HintedGoodput:
             estimate[wide] = ratio * self._goodput(job, hints, source, wide, self.nodes_on[source])
 
     def _least_seen(self, job: Job, hints: TrainingHints) -> float:
-        """The least goodput on the types that the job has run on: what an unknown type counts for."""
+        """The least goodput on the types that the job has run on, which stands for unknown types."""
         least = np.inf
         for k, kind in enumerate(self.types):
             mine = np.flatnonzero((self.kind == k) & (self.gpus <= self._most(job, hints, kind)))

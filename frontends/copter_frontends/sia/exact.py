@@ -11,10 +11,12 @@ from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.shim import Assignment, integer_assignment
 
-RELATIVE_GAP = 1e-9  # so that ties go as the semantics say; the public simulator, with 1e-4, leaves them to its solver
+RELATIVE_GAP = (
+    1e-9  # small, so that ties go as the semantics say; the public simulator, with 1e-4, leaves them to its solver
+)
 TIME_SHARE = 0.5  # of a round's deadline
-MOST_NODES = 2000  # of the search; what is best by then is taken, so that a run repeats whatever the machine
-MOST_COLUMNS = 5000  # worth taking; with more the shim's plan stands, whose gap is then a small part of a per cent
+MOST_NODES = 2000  # limit of the search in nodes and not in seconds, so that a run is the same on every machine
+MOST_COLUMNS = 5000  # with more columns the shim's plan is kept: its gap is then far below a per cent
 
 
 def exact_assignment(
@@ -31,8 +33,8 @@ def exact_assignment(
     rounded, fractional = integer_assignment(formulation, solution)
     if not formulation.jobs or solution.bound - rounded.objective <= RELATIVE_GAP * abs(solution.bound):
         return rounded, fractional
-    found = _branch_and_bound(formulation, TIME_SHARE * deadline_s)
-    return (found if found is not None and found.evaluate() > rounded.objective else rounded), fractional
+    searched = _branch_and_bound(formulation, TIME_SHARE * deadline_s)
+    return (searched if searched is not None and searched.evaluate() > rounded.objective else rounded), fractional
 
 
 def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assignment | None:
@@ -70,7 +72,7 @@ def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assig
     )
     if result.x is None:
         return None
-    found = Assignment(formulation)
+    assignment = Assignment(formulation)
     for at in np.flatnonzero(result.x > 0.5).tolist():
-        found.take(jobs[int(row[at])], int(column[at]))
-    return found
+        assignment.take(jobs[int(row[at])], int(column[at]))
+    return assignment

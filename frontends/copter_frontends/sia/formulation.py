@@ -16,7 +16,14 @@ from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.job_book import IDLE, JobBook, JobState
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
-from copter_frontends.vocabulary import Configuration, InvalidJobError, Job
+from copter_frontends.vocabulary import (
+    Allocation,
+    Configuration,
+    InvalidClusterError,
+    InvalidJobError,
+    Job,
+    UnknownGpuTypeError,
+)
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +50,11 @@ class SiaFormulation(SessionHolder):
         Limits of what a job may have.
     estimator : HintedGoodput, optional
         Where jobs' goodput is known from their hints only, over the same configurations.
+
+    Attributes
+    ----------
+    stranded : set of str
+        Jobs that can run on nothing that is there now; they wait for capacity to come back.
     """
 
     def __init__(
@@ -70,6 +82,7 @@ class SiaFormulation(SessionHolder):
         self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
         self.session = Session(self.model, settings)
         self.jobs = JobBook()
+        self.stranded: set[str] = set()
         self._arrivals = 0
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
@@ -83,14 +96,23 @@ class SiaFormulation(SessionHolder):
 
     # Edits --------------------------------------------------------------------------------------------------------
 
-    def add_job(self, job: Job) -> None:
-        """Add a job's columns; DuplicateJobError, InvalidJobError."""
+    def add_job(self, job: Job, may_wait: bool = False) -> None:
+        """Add a job's columns.
+
+        Raises
+        ------
+        DuplicateJobError, InvalidJobError
+            If its id is known; if it fits nowhere now, unless it `may_wait` for capacity to come back.
+        """
         self.jobs.require_new(job.id)
         application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
         state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
         state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
         self._arrivals += 1
-        state.base, state.smallest = self._base(state)
+        if may_wait:
+            self._rebase(state)
+        else:
+            state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
         result = self.column_sets.of(self._live(job), self.model)
         state.columns, state.local = result.columns, result.local
@@ -103,6 +125,7 @@ class SiaFormulation(SessionHolder):
         self.state(job_id)
         self.model.remove_request(job_id)
         del self.jobs[job_id]
+        self.stranded.discard(job_id)
 
     def update_job(
         self,
@@ -123,8 +146,7 @@ class SiaFormulation(SessionHolder):
             outdated = outdated or (phase != state.phase and self.estimator is None)
             state.progress, state.phase = progress, phase
         if outdated:
-            state.base, state.smallest = self._base(state)
-            state.stale = True
+            self._rebase(state)
 
     def pin(self, job_id: str, column: int) -> None:
         """Fix a job on a column; IDLE frees it."""
@@ -147,7 +169,12 @@ class SiaFormulation(SessionHolder):
         if column != IDLE and self.gpus[column] > state.most_gpus:
             state.most_gpus = int(self.gpus[column])
             if self.semantics.growth is not None and self.estimator is None:
-                state.base, state.smallest = self._base(state)
+                self._rebase(state)
+
+    def place_all(self, column_of: Mapping[str, int]) -> None:
+        """Say which configuration every job now has; jobs that are absent have none."""
+        for job_id in self.jobs:
+            self.place(job_id, column_of.get(job_id, IDLE))
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type (at most as many as its largest configuration foresees)."""
@@ -168,15 +195,29 @@ class SiaFormulation(SessionHolder):
         self.fits = fits
         self._bases.clear()
         for state in self.jobs.values():
-            try:
-                state.base, state.smallest = self._base(state)
-            except InvalidJobError:  # nothing it can run on is left: it waits for capacity to come back
-                state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
-            state.stale = True
+            self._rebase(state)
 
     def state(self, job_id: str) -> JobState:
         """What is known of a job; UnknownJobError."""
         return self.jobs.state(job_id)
+
+    def column_for(self, job_id: str, allocation: Allocation) -> int:
+        """Number of an allocation's configuration.
+
+        Raises
+        ------
+        UnknownGpuTypeError, InvalidClusterError
+            If its type is not the cluster's; if it is no configuration.
+        """
+        column = self.column_of.get((allocation.gpu_type, allocation.gpus))
+        if column is not None:
+            return column
+        if allocation.gpu_type not in self.types:
+            known = ", ".join(sorted(self.types))
+            raise UnknownGpuTypeError(f"unknown GPU type {allocation.gpu_type!r}; the cluster has: {known}")
+        raise InvalidClusterError(
+            f"job {job_id!r}: {allocation.gpus} GPUs of {allocation.gpu_type!r} is no configuration of the cluster"
+        )
 
     # A round ------------------------------------------------------------------------------------------------------
 
@@ -222,7 +263,7 @@ class SiaFormulation(SessionHolder):
         return job_id, scale, offset, int(state.local[state.column]), self.value(job_id, state.column)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
-        """Take in what each job's service lately makes it worth on top (S10)."""
+        """Take in each job's time-sharing bonus (S10)."""
         for job_id, bonus in bonuses.items():
             state = self.state(job_id)
             if bonus != state.bonus:
@@ -274,6 +315,16 @@ class SiaFormulation(SessionHolder):
         rank = {name: len(order) - i for i, name in enumerate(order)}
         places = np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
         return TIE_STEP * (places - (self.gpus / self.gpus.max() if self.semantics.prefer_few else 0.0))
+
+    def _rebase(self, state: JobState) -> None:
+        """Bring a job's base up to date, as its phase, its hints, or what it may have changed."""
+        try:
+            state.base, state.smallest = self._base(state)
+            self.stranded.discard(state.job.id)
+        except InvalidJobError:
+            state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
+            self.stranded.add(state.job.id)
+        state.stale = True
 
     def _base(self, state: JobState) -> tuple[Floats, float]:
         """Base of a job's values and its smallest usable entry; shared by jobs alike where all is known of them."""

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
-from copter import Settings, Solution, Status
+from copter import Model, Settings, Solution, Status
 from copter.errors import SettingsError
-from copter_frontends.goodput import ALL_APPLICATIONS, Application, GoodputModel
+from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
-from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.placement import PlacementError, Placer
-from copter_frontends.policy_kit import EditClock, plan_changes, relative_gap, status_of
+from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.placement import Placer
+from copter_frontends.policy_kit import (
+    EditClock,
+    LpPolicy,
+    StageClock,
+    check_nodes,
+    check_round_s,
+    check_times,
+    jobs_on,
+    plan_between,
+    require_free,
+    require_gpus,
+    status_of,
+)
 from copter_frontends.semantics import DEFAULT, Semantics
-from copter_frontends.sia.estimator import HintedGoodput
+from copter_frontends.sia.building import FormulationBuilder
 from copter_frontends.sia.exact import exact_assignment
 from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.objective import SiaObjective, objective_of
+from copter_frontends.sia.placing import place
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.reservations import Reservations
-from copter_frontends.sia.shim import Assignment, as_plan, fill, integer_assignment
-from copter_frontends.sia.time_sharing import Service, TimeSharing
-from copter_frontends.vocabulary import (
-    Allocation,
-    CapacityInUseError,
-    Cluster,
-    Configuration,
-    InvalidClusterError,
-    Job,
-    Plan,
-    configurations_of,
-)
+from copter_frontends.sia.shim import integer_assignment
+from copter_frontends.sia.time_sharing import TimeSharing, Turns
+from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job, Plan
 
-CAPPED_GPUS = 64  # most GPUs of a job in capped mode, as in the public simulator
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the placer need the rest
 
+STRANDED = "no GPU type that is there now can run it"
 
-class SiaPolicy:
+
+class SiaPolicy(LpPolicy):
     """The Sia scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Parameters
@@ -66,10 +71,8 @@ class SiaPolicy:
 
     Attributes
     ----------
-    observers : list of callable
-        Called in every round once the LP is solved and before anything changes; their time is not counted.
-    last_solution, last_lp_s
-        The last round's LP solution, and the seconds of its edits and solve.
+    held, pins : dict of job id to Allocation
+        What jobs have now, and what they must keep.
     """
 
     def __init__(
@@ -87,45 +90,42 @@ class SiaPolicy:
     ) -> None:
         if mode not in ("full", "capped"):
             raise SettingsError(f"mode is {mode!r}, must be 'full' or 'capped'")
-        if cluster.gpus == 0:
-            raise InvalidClusterError("the cluster has no GPUs: give at least one type a node")
-        self.mode, self.round_s = mode, round_s
+        check_round_s(round_s)
+        require_gpus(cluster)
+        super().__init__()
+        self.round_s = round_s
         self.cluster = cluster.copy()
         self.placer = Placer(self.cluster)
-        self.semantics, self.profiles = semantics, profiles
-        self.objective = objective or objective_of(semantics)
-        self.settings = settings or Settings()
-        self.applications: Mapping[str, Application] = goodput.applications if goodput else ALL_APPLICATIONS
-        self.time_sharing = time_sharing
-        self.service: dict[str, Service] = {}
-        self.skipped: dict[str, str] = {}
-        self.previous: dict[str, Allocation] = {}
-        self.pinned: dict[str, Allocation] = {}
-        self.last_solution: Solution | None = None
-        self.last_lp_s = 0.0
-        self.observers: list[Callable[[], object]] = []
+        self.semantics = semantics
+        self.builder = FormulationBuilder(
+            mode,
+            goodput.applications if goodput else ALL_APPLICATIONS,
+            objective or objective_of(semantics),
+            settings or Settings(),
+            semantics,
+            profiles,
+        )
+        self.formulation: SiaFormulation = self.builder.build(self.cluster)
+        self.reservations = Reservations(self.cluster, self.formulation)
+        self.turns = Turns(time_sharing)
+        self.held: dict[str, Allocation] = {}
+        self.pins: dict[str, Allocation] = {}
+        self._pinned_gpus: dict[str, int] = {}  # GPUs of pinned jobs by node
         self.edit_clock = EditClock()
-        self._build()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the observers and the last solution, which belong to the process."""
-        return {**self.__dict__, "observers": [], "last_solution": None}
 
     @property
-    def variables(self) -> int:
-        """Columns of the LP as it stands."""
-        return self.formulation.model.n_columns
+    def model(self) -> Model:
+        """The LP's model."""
+        return self.formulation.model
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
         """Start to consider a job. DuplicateJobError if its id is known, InvalidJobError if it fits nowhere."""
         with self.edit_clock:
-            if job.reservation is not None:
-                self.reservations.check(job, job.reservation)
+            self.reservations.check(job)
             self.formulation.add_job(job)
-            if job.reservation is not None or not job.preemptible:
-                self.reservations.jobs[job.id] = job.reservation
+            self.reservations.add(job)
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
         """Take in ``progress`` (fraction of training done), ``restarts`` (count), ``hints`` (TrainingHints)."""
@@ -138,24 +138,10 @@ class SiaPolicy:
         """Forget a job; UnknownJobError."""
         with self.edit_clock:
             self.formulation.remove_job(job_id)
-            self.previous.pop(job_id, None)
-            self.pinned.pop(job_id, None)
-            self.reservations.jobs.pop(job_id, None)
-            self.service.pop(job_id, None)
-
-    def pin(self, job_id: str, allocation: Allocation | None) -> None:
-        """Keep a job on exactly this allocation until unpinned with None."""
-        with self.edit_clock:
-            if allocation is None:
-                if job_id not in self.reservations.jobs or self.formulation.state(job_id).column == IDLE:
-                    self.formulation.pin(job_id, IDLE)
-                self.pinned.pop(job_id, None)
-                return
-            self.formulation.state(job_id)
-            self.formulation.pin(job_id, self._column(job_id, allocation))
-            self.pinned[job_id] = allocation
-            self.previous[job_id] = allocation
-            self.formulation.place(job_id, self._column(job_id, allocation))
+            self.held.pop(job_id, None)
+            self._set_pin(job_id, None)
+            self.reservations.remove(job_id)
+            self.turns.remove(job_id)
 
     def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
         """Add `count` GPUs of a known type as whole nodes; `nodes` are ids for them (made up when not given).
@@ -164,8 +150,9 @@ class SiaPolicy:
         """
         with self.edit_clock:
             added = self.cluster.add_whole_nodes(gpu_type, count, nodes)
-            if any(c not in self.formulation.column_of for c in self._sizes(gpu_type)):
-                self._build()
+            if self.builder.outgrown(self.formulation, self.cluster, gpu_type):
+                self.formulation = self.builder.rebuild(self.formulation, self.cluster, self.held, self.pins)
+                self.reservations.formulation = self.formulation
             elif added:
                 self.formulation.add_gpus(gpu_type, count)
 
@@ -179,157 +166,97 @@ class SiaPolicy:
         """
         with self.edit_clock:
             doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
-            for job_id, allocation in self.pinned.items():
+            for job_id, allocation in self.pins.items():
                 hit = [node for node, _ in allocation.nodes if node in doomed]
                 if hit:
                     raise CapacityInUseError(
                         f"cannot remove node {hit[0]!r} of type {gpu_type!r}: "
                         f"job {job_id!r} is pinned to it; unpin it first"
                     )
-            for job_id in self.reservations.jobs.keys() - self.pinned.keys():  # fixed again in the next round
-                self.formulation.pin(job_id, IDLE)
+            self.reservations.let_go(self.pins.keys())
             self.cluster.remove_nodes(doomed)
             self.formulation.remove_gpus(gpu_type, count)
-            for job_id, allocation in list(self.previous.items()):
-                if any(node in doomed for node, _ in allocation.nodes):
-                    del self.previous[job_id]
-                    self.formulation.place(job_id, IDLE)
+            for job_id in jobs_on(doomed, self.held):
+                del self.held[job_id]
+                self.formulation.place(job_id, IDLE)
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on exactly this allocation until unpinned with None.
+
+        InvalidClusterError or InvalidJobError if it is no configuration or its nodes are not there, CapacityInUseError
+        if pinned jobs use them.
+        """
+        with self.edit_clock:
+            if allocation is None:
+                self.reservations.unpin(job_id)
+                self._set_pin(job_id, None)
+                return
+            self.formulation.state(job_id)
+            self._check_pin(job_id, allocation)
+            column = self.formulation.column_for(job_id, allocation)
+            self.formulation.pin(job_id, column)
+            self.formulation.place(job_id, column)
+            self._set_pin(job_id, allocation)
+            self.held[job_id] = allocation
 
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: solve the LP, round it, place it on nodes."""
-        started = time.perf_counter()
+        check_times(now_s, deadline_s)
+        clock, edit_s = StageClock(), self.edit_clock.seconds
+        self.edit_clock.reset()
         self.reservations.fix()
-        self._take_turns(now_s)
+        self.formulation.share_time(self.turns.bonuses(now_s, self.formulation.jobs, self.held))
         self.formulation.refresh_costs(now_s)
-        edited = time.perf_counter()
-        solution = self._solve(SOLVE_SHARE * deadline_s)
-        solved = time.perf_counter()
-        self.last_solution = solution if isinstance(solution, Solution) else None
-        self.last_lp_s = self.edit_clock.seconds + solved - started
-        for observe in self.observers:
-            observe()
-        observed = time.perf_counter()
+        clock.end("edit")
+        solution = self.solve(SOLVE_SHARE * deadline_s)
+        clock.end("solve")
+        self.show(solution if isinstance(solution, Solution) else None, edit_s + clock.total_s)
+        clock.end("observe")
         if self.semantics.exact_integer:
             assignment, fractional = exact_assignment(self.formulation, solution, deadline_s)
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
-        rounded = time.perf_counter()
-        allocations = self._place(assignment)
-        placed = time.perf_counter()
-        timings = {
-            "edit": self.edit_clock.seconds + edited - started,
-            "solve": solved - edited,
-            "observe": observed - solved,
-            "shim": rounded - observed,
-            "place": placed - rounded,
-        }
-        plan = self._plan(assignment, solution, allocations, fractional, timings)
-        self._adopt(assignment, allocations)
-        for job_id, service in self.service.items():
-            service.note(now_s, job_id in allocations)
-        return plan
-
-    def _solve(self, deadline_s: float) -> RelaxedSolution:
-        return self.formulation.solve(deadline_s)
-
-    def _place(self, assignment: Assignment) -> dict[str, Allocation]:
-        """Nodes for every job. Where pinned jobs leave no room for one, it gets the next best that they allow."""
-        while True:
-            try:
-                pinned = self.reservations.in_place(assignment.column, self.previous, self.pinned)
-                return self.placer.place(as_plan(assignment), self.previous, pinned)[0]
-            except PlacementError as error:
-                if error.job_id is None or error.job_id in pinned:
-                    raise
-                assignment.refuse(error.job_id)
-                fill(assignment)
-                assignment.evaluate()
-
-    def _plan(
-        self,
-        assignment: Assignment,
-        solution: RelaxedSolution,
-        allocations: dict[str, Allocation],
-        fractional: int,
-        timings: dict[str, float],
-    ) -> Plan:
-        changes, objective = plan_changes(self.previous, allocations), assignment.objective
-        gap = relative_gap(objective, solution.bound)
-        return Plan(
-            allocations=allocations,
-            start=changes.start,
-            stop=changes.stop,
-            move=changes.move,
-            objective=objective,
-            bound=solution.bound,
-            gap=gap,
+        clock.end("shim")
+        now = place(assignment, self.placer, self.reservations, self.held, self.pins)
+        clock.end("place")
+        before, self.held = self.held, now
+        self.formulation.place_all(assignment.column)
+        self.turns.note(now_s, now)
+        plan = plan_between(before, now, assignment.objective, solution.bound)
+        return replace(
+            plan,
             prices={name: solution.price(name) for name in self.formulation.types},
             fractional_jobs=fractional,
-            skipped=dict(self.skipped),
-            status=status_of(gap, solution.status is Status.OPTIMAL),
-            timings=timings,
+            skipped=dict.fromkeys(sorted(self.formulation.stranded), STRANDED),
+            status=status_of(plan.gap, solution.status is Status.OPTIMAL),
+            timings={**clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
 
-    def _adopt(self, assignment: Assignment, allocations: dict[str, Allocation]) -> None:
-        """Make the plan the one that the next round starts from."""
-        for job_id in self.formulation.jobs:
-            self.formulation.place(job_id, assignment.column.get(job_id, IDLE))
-        self.previous = allocations
-        self.edit_clock.reset()
-
-    def _take_turns(self, now_s: float) -> None:
-        """Say what each job's service lately makes it worth on top (S10)."""
-        if self.time_sharing is None:
-            return
-        bonuses = {}
-        for job_id in self.formulation.jobs:
-            service = self.service.setdefault(job_id, Service())
-            service.note(now_s, job_id in self.previous and service.since_s is not None)
-            bonuses[job_id] = service.bonus(now_s, self.time_sharing)
-        self.formulation.share_time(bonuses)
+    def solve(self, deadline_s: float) -> RelaxedSolution:
+        """Solve the round's LP; a subclass may solve it in another way."""
+        return self.formulation.solve(deadline_s)
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _build(self) -> None:
-        """Make the formulation again for the cluster as it is, with the jobs that are known."""
-        old = getattr(self, "formulation", None)
-        configurations = configurations_of(self.cluster, None if self.mode == "full" else CAPPED_GPUS)
-        capacity = {name: self.cluster.capacity(name) for name in self.cluster.types}
-        goodput, estimator = GoodputModel(configurations, self.applications), self._estimator(configurations)
-        self.formulation = SiaFormulation(
-            configurations, capacity, goodput, self.objective, self.settings, self.semantics, estimator
-        )
-        if old is None:
-            self.reservations = Reservations(self.cluster, self.formulation)
-        self.reservations.formulation = self.formulation
-        for job_id, state in (old.jobs if old else {}).items():
-            self.formulation.add_job(state.job)
-            self.formulation.update_job(job_id, state.progress, state.restarts, state.hints)
-            if job_id in self.previous:
-                self.formulation.place(job_id, self._column(job_id, self.previous[job_id]))
-            if job_id in self.pinned:
-                self.formulation.pin(job_id, self._column(job_id, self.pinned[job_id]))
+    def _check_pin(self, job_id: str, allocation: Allocation) -> None:
+        """Refuse a pin to nodes that are not there, or whose GPUs other pins have."""
+        nodes, kind = self.cluster.nodes, self.cluster.type_of(allocation.gpu_type)
+        there = {node for node, _ in allocation.nodes if node in nodes and nodes[node].gpu_type == kind.name}
+        check_nodes(job_id, allocation, there)
+        own = dict(self.pins[job_id].nodes) if job_id in self.pins else {}
+        used = {node: self._pinned_gpus.get(node, 0) - own.get(node, 0) for node in there}
+        require_free(job_id, allocation, kind.gpus_per_node, used)
 
-    def _estimator(self, configurations: Sequence[Configuration]) -> HintedGoodput | None:
-        if self.semantics.training == "exact":
-            return None
-        if self.profiles is None:
-            self.profiles = fitted_profiles(self.applications)
-        per_node = {name: kind.gpus_per_node for name, kind in self.cluster.types.items()}
-        return HintedGoodput(configurations, per_node, self.profiles, self.semantics)
-
-    def _sizes(self, gpu_type: str) -> list[tuple[str, int]]:
-        most = None if self.mode == "full" else CAPPED_GPUS
-        return [(c.gpu_type, c.gpus) for c in configurations_of(self.cluster, most) if c.gpu_type == gpu_type]
-
-    def _column(self, job_id: str, allocation: Allocation) -> int:
-        """Column of an allocation; InvalidClusterError where it is no configuration of the cluster."""
-        column = self.formulation.column_of.get((allocation.gpu_type, allocation.gpus))
-        if column is None:
-            self.cluster.type_of(allocation.gpu_type)
-            raise InvalidClusterError(
-                f"job {job_id!r}: {allocation.gpus} GPUs of {allocation.gpu_type!r} is no configuration of the cluster"
-            )
-        return column
+    def _set_pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Write a pin down, or its end."""
+        before = self.pins.pop(job_id, None)
+        for node, gpus in before.nodes if before is not None else ():
+            self._pinned_gpus[node] -= gpus
+            if not self._pinned_gpus[node]:
+                del self._pinned_gpus[node]
+        if allocation is not None:
+            self.pins[job_id] = allocation
+            for node, gpus in allocation.nodes:
+                self._pinned_gpus[node] = self._pinned_gpus.get(node, 0) + gpus

@@ -1,4 +1,4 @@
-"""What Sia's shim and plan look at of a relaxation's solution."""
+"""The part of a relaxation's solution that Sia's shim and plan use."""
 
 from __future__ import annotations
 

@@ -28,9 +28,11 @@ class Reservations:
         self.cluster, self.formulation = cluster, formulation
         self.jobs: dict[str, tuple[str, int] | None] = {}
 
-    def check(self, job: Job, reservation: tuple[str, int]) -> None:
-        """Refuse a reservation of what is no configuration, or of more than other reservations leave."""
-        kind, gpus = reservation
+    def check(self, job: Job) -> None:
+        """InvalidJobError for a reservation of what is no configuration, or of more than other reservations leave."""
+        if job.reservation is None:
+            return
+        kind, gpus = job.reservation
         capacity = self.cluster.capacity(kind)  # UnknownGpuTypeError
         taken = sum(held[1] for held in self.jobs.values() if held is not None and held[0] == kind)
         if (kind, gpus) not in self.formulation.column_of:
@@ -40,6 +42,25 @@ class Reservations:
                 f"job {job.id!r}: its reservation of {gpus} GPUs of {kind!r} does not fit: {taken} of {capacity} are "
                 "reserved already"
             )
+
+    def add(self, job: Job) -> None:
+        """Take in a job that has been checked and added; most jobs need nothing here."""
+        if job.reservation is not None or not job.preemptible:
+            self.jobs[job.id] = job.reservation
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job."""
+        self.jobs.pop(job_id, None)
+
+    def unpin(self, job_id: str) -> None:
+        """End a pin that the policy was given; a job that is fixed for another reason stays where it is."""
+        if job_id not in self.jobs or self.formulation.state(job_id).column == IDLE:
+            self.formulation.pin(job_id, IDLE)
+
+    def let_go(self, pins: Collection[str]) -> None:
+        """Free all fixed jobs but those in `pins`, before GPUs are removed; :meth:`fix` fixes them again."""
+        for job_id in self.jobs.keys() - pins:
+            self.formulation.pin(job_id, IDLE)
 
     def fix(self) -> None:
         """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
@@ -61,13 +82,11 @@ class Reservations:
                 left[place.gpu_type] -= place.gpus
                 self.formulation.pin(job_id, column)
 
-    def in_place(
-        self, column_of: Mapping[str, int], previous: Mapping[str, Allocation], pinned: Collection[str]
-    ) -> set[str]:
+    def in_place(self, column_of: Mapping[str, int], held: Mapping[str, Allocation], pins: Collection[str]) -> set[str]:
         """Jobs that keep the very nodes that they have."""
-        keep = set(pinned)
+        keep = set(pins)
         for job_id in self.jobs:
-            had, column = previous.get(job_id), column_of.get(job_id)
+            had, column = held.get(job_id), column_of.get(job_id)
             if had is not None and column is not None:
                 place = self.formulation.configurations[column]
                 keep |= {job_id} if (place.gpu_type, place.gpus) == (had.gpu_type, had.gpus) else set()

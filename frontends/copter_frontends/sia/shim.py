@@ -43,7 +43,7 @@ class Assignment:
         return column
 
     def refuse(self, job_id: str) -> None:
-        """Take a job's GPUs back for good: no node has room for this configuration of it."""
+        """Take a job's GPUs back and do not offer the configuration again: no node has room for it."""
         self.refused.setdefault(job_id, set()).add(self.give_back(job_id))
 
     def evaluate(self) -> float:
@@ -66,10 +66,9 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
     rounded, fractional = round_solution(formulation, solution)
     complete(rounded, solution.bound)
     kept = keep_previous(formulation)
-    if kept.evaluate() > rounded.objective:
+    if kept.evaluate() > rounded.objective or solution.bound - rounded.objective > WORTH_GROWING * abs(solution.bound):
         complete(kept, solution.bound)
-        return kept, fractional
-    return rounded, fractional
+    return (kept if kept.objective > rounded.objective else rounded), fractional
 
 
 def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:

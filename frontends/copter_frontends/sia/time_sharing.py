@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -18,9 +19,9 @@ class TimeSharing:
     window_s : float
         tau, seconds of service that a job is meant to get before others take their turn.
     weight : float
-        Worth of a whole window without service, on top of the queue-occupancy incentive; nearly twice as much for who
-        has waited for long. A small one only decides between jobs that are worth about as much; one near 1 stops
-        whatever runs for whatever waits.
+        Worth of a whole window without service, on top of the queue-occupancy incentive; nearly twice as much for a
+        job that has waited for long. A small weight only decides between jobs of about equal value; one near 1
+        preempts running jobs for any waiting job.
 
     Raises
     ------
@@ -71,7 +72,7 @@ class Service:
         return total + (0.0 if self.since_s is None else now_s - max(self.since_s, begin))
 
     def bonus(self, now_s: float, sharing: TimeSharing) -> float:
-        """What the job is worth on top, now (S10)."""
+        """The job's bonus now (S10)."""
         window_s = sharing.window_s
         if self.since_s is not None and now_s - self.since_s < window_s:
             return self.offered
@@ -83,3 +84,37 @@ class Service:
         patience = 1.0 + waited / (waited + window_s)
         self.offered = 0.0 if sated else sharing.weight * patience * (window_s - served) / window_s
         return self.offered
+
+
+class Turns:
+    """The jobs' service in the window, and the bonuses that follow from it.
+
+    Parameters
+    ----------
+    sharing : TimeSharing, optional
+        Without it there are no bonuses and nothing is recorded.
+    """
+
+    def __init__(self, sharing: TimeSharing | None) -> None:
+        self.sharing = sharing
+        self._service: dict[str, Service] = {}
+
+    def bonuses(self, now_s: float, jobs: Iterable[str], running: Container[str]) -> dict[str, float]:
+        """Bonus of each job now; `running` are the jobs that have GPUs."""
+        if self.sharing is None:
+            return {}
+        result = {}
+        for job_id in jobs:
+            service = self._service.setdefault(job_id, Service())
+            service.note(now_s, job_id in running and service.since_s is not None)
+            result[job_id] = service.bonus(now_s, self.sharing)
+        return result
+
+    def note(self, now_s: float, running: Container[str]) -> None:
+        """Write down which jobs run from now on."""
+        for job_id, service in self._service.items():
+            service.note(now_s, job_id in running)
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job."""
+        self._service.pop(job_id, None)

@@ -44,7 +44,7 @@ class AgentTraining:
                 table.work_samples[row] = float(application.epoch_ends[-1]) * application.init_batch_size
 
     def arrive(self, row: int) -> Mapping[str, Any]:
-        """Give the job its agent, and the agent what is profiled beforehand."""
+        """Make the job's agent, with the steps that are profiled beforehand."""
         job = self._table.jobs[row]
         application = self._profiles[job.application]
         most = application.max_batch_size
@@ -74,7 +74,7 @@ class AgentTraining:
         self._where.pop(row, None)
 
     def leave(self, row: int) -> None:
-        """Let the job's agent go."""
+        """Drop the job's agent."""
         self.halt(row)
         self._agents.pop(row, None)
 

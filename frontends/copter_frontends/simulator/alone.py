@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 class AloneTimes(Protocol):
-    """Times of jobs that share nothing with others."""
+    """Times of jobs that run alone."""
 
     def seconds(self, job: Job, gpu_type: str, gpus: int) -> float:
         """From start to end on at most so many GPUs of a type, the start included; infinite where it cannot run."""
@@ -25,7 +25,7 @@ class AloneTimes(Protocol):
 class GoodputAloneTimes:
     """Times by a goodput model: a job takes the size that ends it soonest, and keeps it.
 
-    One that runs only on more GPUs than there are has them for the part of the time that these are of those.
+    A job that runs only on more GPUs than these has them for a fraction of the time: these over those.
 
     Parameters
     ----------

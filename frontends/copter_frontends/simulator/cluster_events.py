@@ -83,5 +83,5 @@ def random_failures(
 
 
 def in_order(events: Sequence[ClusterEvent]) -> list[ClusterEvent]:
-    """Events by time; of the same time what gives comes before what takes."""
+    """Events by time; at the same time additions and repairs come before removals and failures."""
     return sorted(events, key=lambda event: (event.time_s, event.what in ("fail", "remove")))

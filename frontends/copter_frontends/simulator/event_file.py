@@ -76,7 +76,7 @@ def _read_event(where: str, entry: Any) -> ClusterEvent:
 
 
 def _check_nodes(numbered: list[tuple[str, ClusterEvent]], cluster: Cluster) -> None:
-    """Go through the events in order on a copy of the cluster; what names a node that never was is refused."""
+    """Apply the events in order to a copy of the cluster; refuse those that name an unknown node."""
     later, seen = cluster.copy(), {name: node.gpu_type for name, node in cluster.nodes.items()}
     where_of = {id(event): where for where, event in numbered}
     for event in in_order([event for _, event in numbered]):

@@ -1,4 +1,4 @@
-"""Who holds which GPUs, and whether a plan can be carried out."""
+"""Which job holds which GPUs, and whether a plan can be carried out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of one simulated round that are worth keeping."""
+"""What is kept of one simulated round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in one file: written whole or not at all, read back to go on as if it had never stopped."""
+"""A run in one file: written atomically, and read back to go on where it stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from copter_frontends.simulator.errors import SimulationError
 if TYPE_CHECKING:
     from copter_frontends.simulator.simulation import Simulation
 
-MAGIC = b"copter-run-2\n"
+MAGIC = b"copter-run-3\n"
 OLD_MAGIC = b"copter-run-1\n"  # of copter 0.1.0: a pickle without a checksum
 DIGEST = 32
 
@@ -78,14 +78,14 @@ class _Unpickler(pickle.Unpickler):
             and "." not in name
             and not module.startswith(_CLOSED)
         ):
-            found = super().find_class(module, name)
-            if isinstance(found, type) and found.__module__ == module:
-                return found
+            kind = super().find_class(module, name)
+            if isinstance(kind, type) and kind.__module__ == module:
+                return kind
         raise pickle.UnpicklingError(f"it names {module}.{name}, which is no part of a run of copter")
 
 
 def _method(owner: Any, name: str) -> Any:
-    """A method that policies keep as a callable of their parts; UnpicklingError for any other."""
+    """A method that a policy keeps as an attribute; UnpicklingError for any other."""
     kind = type(owner)
     if (kind.__module__, kind.__name__, name) not in _METHODS:
         raise pickle.UnpicklingError(f"it asks {kind.__name__} for {name}, which no run of copter keeps")
@@ -143,6 +143,10 @@ def load_run(path: str | Path) -> Simulation:
         raise SimulationError(f"{path}: cannot be read: {error.strerror or error}") from error
     if data.startswith(OLD_MAGIC):
         raise SimulationError(f"{path}: saved by copter 0.1.0, whose runs this version cannot go on with: run it again")
+    if data.startswith(b"copter-run-") and not data.startswith(MAGIC):
+        raise SimulationError(
+            f"{path}: saved by another version of copter, whose runs this one cannot go on with: run it again"
+        )
     if not data.startswith(MAGIC):
         raise SimulationError(f"{path}: not a saved run of this version of copter")
     digest, body = data[len(MAGIC) : len(MAGIC) + DIGEST], data[len(MAGIC) + DIGEST :]

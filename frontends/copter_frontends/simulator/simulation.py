@@ -149,7 +149,7 @@ class Simulation:
         """
         begun = perf_counter()
         while self._events and self._events[0].time_s <= self.now_s:
-            self._happen(self._events.pop(0))
+            self._apply_event(self._events.pop(0))
         self._tell_policy()
         planning = perf_counter()
         plan = self.policy.plan(self.now_s, self.deadline_s)
@@ -246,7 +246,7 @@ class Simulation:
         missing = [name for name in names if name not in self.cluster.nodes]
         if missing:
             raise InvalidClusterError(f"cannot remove nodes that the cluster does not have: {', '.join(missing)}")
-        self._edit(self._say_goodbye)
+        self._edit(self._remove_ended)
         lost = self._occupancy.jobs_on(set(names))
         for job in lost:
             self._occupancy.release(job)
@@ -262,8 +262,8 @@ class Simulation:
             self._edit(lambda k=kind, g=gpus, n=gone: self.policy.remove_resources(k, g, n))  # type: ignore[misc]
         return lost
 
-    def _happen(self, event: ClusterEvent) -> None:
-        """Carry a cluster event out; what is gone or there already is left as it is."""
+    def _apply_event(self, event: ClusterEvent) -> None:
+        """Apply a cluster event; nodes that are gone, or there already, are passed over."""
         if event.what in ("fail", "remove"):
             lost = self.remove_nodes([node for node in event.nodes if node in self.cluster.nodes])
             if event.what == "fail":
@@ -284,9 +284,9 @@ class Simulation:
     # What the policy is told, in order: ends, arrivals, changes, pins.
 
     def _tell_policy(self) -> None:
-        self._edit(self._say_goodbye)
+        self._edit(self._remove_ended)
         self._arrive()
-        self._edit(self._say_news)
+        self._edit(self._send_updates)
         self._edit(self._pin)
 
     def _edit(self, action: Callable[[], None]) -> None:
@@ -296,7 +296,7 @@ class Simulation:
         finally:
             self._edit_s += perf_counter() - begun
 
-    def _say_goodbye(self) -> None:
+    def _remove_ended(self) -> None:
         for job in self._leaving:
             self.policy.remove_job(job)
         self._leaving = []
@@ -321,7 +321,7 @@ class Simulation:
         if fresh:
             self._rows = np.concatenate([self._rows, np.array(fresh, dtype=np.int64)])
 
-    def _say_news(self) -> None:
+    def _send_updates(self) -> None:
         for job, facts in self._news.items():
             if job in self._active:
                 self.policy.update_job(job, **facts)
@@ -439,17 +439,17 @@ class Simulation:
     # Jobs that cannot be simulated.
 
     def _usable(self, jobs: Iterable[Job], goodput_model: GoodputSource) -> list[Job]:
-        found: dict[str, Job] = {}
+        usable: dict[str, Job] = {}
         known: Mapping[str, object] = goodput_model.applications
         for job in sorted(jobs, key=lambda job: job.submit_s):
-            if job.id in found:
+            if job.id in usable:
                 self.skipped.append(SkippedJob(job.id, "another job, submitted before, has the same id"))
             elif job.application not in known:
                 reason = f"unknown application {job.application!r}; there are {', '.join(sorted(known))}"
                 self.skipped.append(SkippedJob(job.id, reason))
             else:
-                found[job.id] = job
-        return list(found.values())
+                usable[job.id] = job
+        return list(usable.values())
 
     def _skip(self, row: int, reason: str) -> None:
         self._dropped.add(row)
@@ -467,7 +467,7 @@ class Simulation:
         self._rows = np.empty(0, dtype=np.int64)
 
     def _capacity(self) -> dict[str, int]:
-        found = dict.fromkeys(self.cluster.types, 0)
+        gpus = dict.fromkeys(self.cluster.types, 0)
         for node in self.cluster.nodes.values():
-            found[node.gpu_type] += node.gpus
-        return found
+            gpus[node.gpu_type] += node.gpus
+        return gpus

@@ -12,7 +12,7 @@ from copter_frontends.vocabulary import Allocation
 
 
 class Training(Protocol):
-    """Carries jobs from one plan to the next; a job is a row of the simulation's table."""
+    """Trains jobs from one plan to the next; a job is a row of the simulation's table."""
 
     def arrive(self, row: int) -> Mapping[str, Any]:
         """A job joins; return what its policy is told of it (fields of ``update_job``)."""
@@ -24,7 +24,7 @@ class Training(Protocol):
         """A job loses its GPUs."""
 
     def leave(self, row: int) -> None:
-        """A job is done with."""
+        """A job has ended or was removed."""
 
     def fall_back(self, row: int) -> None:
         """A job's node failed: it goes on from its last checkpoint, the start of its phase."""
@@ -43,7 +43,7 @@ class ExactTraining:
         self._table, self._rates = table, rates
 
     def arrive(self, row: int) -> Mapping[str, Any]:
-        """Nothing is known that the policy's own model does not say."""
+        """No facts: the policy's own model says all."""
         return {}
 
     def begin(self, row: int, allocation: Allocation) -> None:
@@ -55,7 +55,7 @@ class ExactTraining:
         self._table.curve[row] = -1
 
     def leave(self, row: int) -> None:
-        """Nothing is kept of a job but its row."""
+        """Nothing to drop: all that is kept of a job is its row."""
         self.halt(row)
 
     def fall_back(self, row: int) -> None:

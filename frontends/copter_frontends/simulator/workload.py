@@ -30,8 +30,8 @@ JOBS_PER_GPU_DAY = 4.0
 class Workload:
     """Jobs, where they come from in words, the lines of the trace that could not be used; whether a day was sampled.
 
-    `weights` are the jobs' own by id, where they have some; `round_s` is how often to plan, where that is not the
-    policy's to say.
+    `weights` are those of the jobs that have one, by id; `round_s` is the seconds between plans where the workload
+    sets them.
     """
 
     jobs: list[Job]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 class BadFieldError(ValueError):
-    """A line that cannot be used; its text is the reason that is recorded. Never leaves this package."""
+    """A line that cannot be used; its text is the reason that is recorded. Not raised outside this package."""
 
 
 class Columns:

@@ -1,4 +1,4 @@
-"""The formats of other schedulers' traces, one function a line (docs/baselines.md, table of traces)."""
+"""The formats of other schedulers' traces, one function per format (docs/baselines.md, table of traces)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """A format of one job a line.
+    """A format with one job per line.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A trace: the jobs that a cluster's log, or a workload made from one, tells of."""
+"""A trace: the jobs of a cluster's log, or of a workload made from one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words every scheduler here speaks: jobs, GPU types, clusters, configurations, plans and policies."""
+"""The types that all schedulers share: jobs, GPU types, clusters, configurations, plans and policies."""
 
 from copter_frontends.vocabulary.cluster import Cluster, GpuType, Node
 from copter_frontends.vocabulary.configuration import Configuration, configurations_of

@@ -1,4 +1,4 @@
-"""What can be wrong with a job, a cluster or a trace; every message says what, where and how to mend it."""
+"""What can be wrong with a job, a cluster or a trace; every message says what, where and how to fix it."""
 
 from copter.errors import CopterError
 

@@ -31,7 +31,7 @@ class PlanStatus(str, Enum):
 
     OPTIMAL = "optimal"  # within the solver's tolerance of the bound
     FEASIBLE = "feasible"  # feasible, with the stated gap
-    KEPT_PREVIOUS = "kept_previous"  # nothing better than the last round's plan was found
+    KEPT_PREVIOUS = "kept_previous"  # the last round's plan again, as no better one was known
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The protocol that every scheduling policy, papers' and baselines', keeps."""
+"""The protocol of every scheduling policy, the papers' and the baselines'."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from copter_frontends.vocabulary.job import Job
 from copter_frontends.vocabulary.plan import Allocation, Plan
 
 FACTS = frozenset({"progress", "restarts", "hints"})
-"""What every policy may be told of a job; those that have no use for one take it all the same."""
+"""What every policy may be told of a job; a policy without a use for one accepts it."""
 
 
 @runtime_checkable

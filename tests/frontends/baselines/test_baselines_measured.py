@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -106,14 +107,17 @@ def test_gavels_reference_table_on_one_workload():
     if not (DATA / "reference_results").is_dir():
         pytest.skip(f"no reference results in {DATA}: set COPTER_DATA to the data folder")
     done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "tables" / "gavel_reference.py"), "--only", "philly_3"],
+        [sys.executable, str(ROOT / "benchmarks" / "tables" / "gavel_reference.py"), "--only", "philly_3", "--json"],
         env={**os.environ, "COPTER_DATA": str(DATA.resolve()), "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "philly_3" in done.stdout
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["within"]
+    assert [row["name"] for row in found["rows"]] == ["philly_3"]
+    assert abs(found["rows"][0]["off_avg_jct_h"]) < 0.05
 
 
 def test_rigid_policies_fix_the_batch_size_that_a_workload_gives():

@@ -90,7 +90,7 @@ def test_a_pin_over_two_parts_is_refused_and_one_in_another_part_takes_the_job_t
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_relaxation_the_integer_programme_and_copter_agree(seed: int):
+def test_the_relaxation_the_integer_program_and_copter_agree(seed: int):
     policies = [SiaPolicy(Cluster.of(TYPES)), *(ColdSiaPolicy(Cluster.of(TYPES), integer=i) for i in (False, True))]
     for policy in policies:
         for job in jobs(25, seed):
@@ -103,7 +103,7 @@ def test_the_relaxation_the_integer_programme_and_copter_agree(seed: int):
     assert exact.bound >= exact.objective * (1 - 1e-9)
 
 
-def test_prices_are_those_of_the_programme_and_bound_it():
+def test_prices_are_those_of_the_program_and_bound_it():
     policy, twin = ColdSiaPolicy(Cluster.of(TYPES)), SiaPolicy(Cluster.of(TYPES))
     for job in jobs(40):
         policy.add_job(job)

@@ -17,11 +17,15 @@ from copter_frontends.vocabulary import (
 
 
 class TestFifoConforms(PolicyConformance):
+    knows_applications = False
+
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return FifoPolicy(cluster)
 
 
 class TestFifoWithoutBackfillConforms(PolicyConformance):
+    knows_applications = False
+
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return FifoPolicy(cluster, backfill=False)
 

@@ -35,6 +35,7 @@ def rates_of(cluster: Cluster) -> GoodputThroughputs:
 
 class TestEdf(PolicyConformance):
     examples = 6
+    knows_applications = False
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return EdfPolicy(cluster, REWARDS)

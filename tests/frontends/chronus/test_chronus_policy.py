@@ -157,7 +157,7 @@ def test_a_cancelled_job_frees_its_leases_and_leaves_the_others_alone() -> None:
     add(policy, job_of("first", 1.0), 4.0)
     add(policy, job_of("second", 1.0), 4.0)
     policy.plan(0.0)
-    running = next(iter(policy._guaranteed))
+    running = next(iter(policy.lease.records))
     other = "second" if running == "first" else "first"
     promised = policy.book.records[other].promised
     policy.remove_job(running)

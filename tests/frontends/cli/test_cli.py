@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -73,11 +74,16 @@ def test_without_an_end_every_job_ends(capsys):
 
 
 def test_the_table_and_the_plain_progress_lines(capsys):
-    code, out, err = run(capsys, "simulate", "fifo", "--gpus", "16", "--rounds", "20", "--warmup-rounds", "0")
+    asked = ("simulate", "fifo", "--gpus", "16", "--rounds", "20", "--warmup-rounds", "0")
+    code, out, err = run(capsys, *asked)
     assert code == 0
-    assert "fifo on 16 GPUs" in out
-    assert "average JCT" in out
-    assert "wall-clock time per round" in out
+    found = json.loads(run(capsys, *asked, "--json")[1].splitlines()[-1])
+    assert out.splitlines()[0].strip() == "fifo on 16 GPUs"
+    cells = dict(re.findall(r"^  (\S.*?)  +(\S.*?) *$", out, re.MULTILINE))
+    assert float(cells["average JCT"].split()[0]) == pytest.approx(found["avg_jct_h"], abs=6e-4)
+    assert float(cells["utilisation"].rstrip("%")) == pytest.approx(100 * found["utilisation"], abs=0.06)
+    assert (int(cells["rounds"]), int(cells["jobs completed"])) == (found["rounds"], found["jobs_completed"])
+    assert {"round", "edit", "solve", "shim", "place"} <= set(cells)
     lines = [line for line in err.splitlines() if line.startswith("round ")]
     assert len(lines) == 10
     assert lines[0].startswith("round 2/20: ")

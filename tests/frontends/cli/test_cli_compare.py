@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -41,10 +42,14 @@ def test_each_policy_gives_what_simulate_gives(capsys):
 def test_the_table_has_a_column_for_each_policy(capsys):
     code, out, _ = run(capsys, "compare", "--policies", "fifo, srtf", *SMALL)
     assert code == 0
-    assert "fifo" in out
-    assert "srtf" in out
-    for figure in ("average JCT", "GPU hours per job", "hours in the queue", "jobs at a time", "p50 / p95 / p99"):
-        assert figure in out
+    _, printed, _ = run(capsys, "compare", "--policies", "fifo,srtf", *SMALL, "--json")
+    policies = json.loads(printed.splitlines()[-1])["policies"]
+    cells = {label: values.split() for label, values in re.findall(r"^  (\S.*?)  +(\S.*?) *$", out, re.MULTILINE)}
+    assert cells["figure"] == ["fifo", "srtf"]
+    for label, key in (("average JCT", "avg_jct_h"), ("GPU hours per job", "gpu_hours_per_job")):
+        shown = [float(cell) for cell in cells[label] if cell != "h"]
+        assert shown == pytest.approx([each[key] for each in policies], rel=0.02), label
+    assert [int(cell) for cell in cells["jobs completed"]] == [each["jobs_completed"] for each in policies]
 
 
 def test_rounds_of_unlike_length_are_pointed_out(capsys):

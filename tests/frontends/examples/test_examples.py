@@ -1,5 +1,6 @@
 """The examples run, and keep the protocol."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -13,7 +14,13 @@ EXAMPLE = Path(__file__).parents[3] / "frontends" / "examples" / "shortest_first
 
 def test_shortest_first_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLE), run_name="__main__")
-    assert "jobs done, average JCT" in capsys.readouterr().out
+    line = r"(\d+) of 300 jobs done, average JCT ([\d.]+) h, utilisation (\d+)%, round p99 \d+ ms\n"
+    printed = re.fullmatch(line, capsys.readouterr().out)
+    assert printed is not None
+    done, jct_h, utilisation = int(printed[1]), float(printed[2]), int(printed[3])
+    assert 250 <= done <= 300  # of a day of 6 hours most jobs end
+    assert 0.2 < jct_h < 1.0
+    assert 60 < utilisation <= 100
 
 
 def test_the_example_is_a_policy() -> None:

@@ -29,8 +29,8 @@ def test_all_jobs_end(priority: str) -> None:
     assert not result.skipped
     assert result.summary()["jobs_completed"] == 30
     assert (fragmentation_gpus(result.rounds) or 0.0) < 8.0
-    recent = policy.latency.recent_ratio(policy.latency._ended[-1][0], hours=24.0)
-    assert len(policy.latency._ended) >= 29  # the policy is not told of what ends in the last round
+    recent = policy.standings.queue.recent_ratio(policy.standings.queue._ended[-1][0], hours=24.0)
+    assert len(policy.standings.queue._ended) >= 29  # the policy is not told of what ends in the last round
     waited_s = result.jobs["first_start_s"].astype(float) - result.jobs["submit_s"].astype(float)
     assert recent is not None
     assert (recent > 0.0) == bool((waited_s > 0).any())

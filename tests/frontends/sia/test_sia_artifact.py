@@ -26,10 +26,10 @@ from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
 from copter_frontends.sia.objective import objective_of
 from copter_frontends.sia.shim import integer_assignment
+from copter_frontends.sia.workload import REFERENCE_WORKLOADS, reference_workload
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.agent_training import used_of
-from copter_frontends.simulator.workload import make_workload
-from copter_frontends.vocabulary import Allocation, Cluster, Configuration, Job, configurations_of
+from copter_frontends.vocabulary import Allocation, Cluster, Configuration, Job, TraceError, configurations_of
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
 FITTED = fitted_profiles()
@@ -347,19 +347,36 @@ def test_limits_of_nodes_and_gpus_hold() -> None:
 # Whole runs against the public simulator's
 
 
+@pytest.mark.skipif(not (DATA / "traces" / "sia").is_dir(), reason=f"no workloads in {DATA}")
+def test_the_reference_workloads_are_read() -> None:
+    assert len(REFERENCE_WORKLOADS) == 12
+    for name, gpus in (("philly_1", 64), ("homog_philly_2", 64)):
+        workload = reference_workload(name)
+        jobs = workload.read(DATA).jobs
+        assert workload.cluster.gpus == gpus
+        assert len(jobs) == 160
+        assert any(job.max_batch_size is not None for job in jobs)
+
+
+def test_a_reference_workload_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"'philly_9'; there are philly_1"):
+        reference_workload("philly_9")
+    with pytest.raises(TraceError, match=r"workload-1\.csv"):
+        reference_workload("philly_1").read(tmp_path)
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "reference_results").is_dir(), reason=f"no reference results in {DATA}")
 @pytest.mark.parametrize("name", ["philly_1", "saturn_3"])
 def test_average_jct_and_makespan_are_within_a_tenth_of_the_public_simulator(name: str) -> None:
-    trace, number = name.split("_")
     with gzip.open(DATA / "reference_results" / f"jobs_sia_{name}.csv.gz", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     jct_s = np.mean([float(row["jct"]) for row in rows])
     first = min(float(row["submission_time"]) for row in rows)
     makespan_s = max(float(row["completion_time"]) for row in rows) - first
-    cluster, profiles = named_cluster("sia-het"), read_profiles(DATA / "profiles" / "sia")
-    path = DATA / "traces" / "sia" / trace / f"workload-{number}.csv"
-    jobs = make_workload(str(path), None, 24.0, cluster.gpus, 0, cap_batch=True).jobs
+    workload = reference_workload(name)
+    cluster, profiles = workload.cluster, read_profiles(DATA / "profiles" / "sia")
+    jobs = workload.read(DATA).jobs
     policy = SiaPolicy(cluster, semantics=SIA_ARTIFACT, profiles=profiles)
     model = GoodputModel(configurations_of(cluster))
     summary = Simulation(cluster, jobs, policy, model, semantics=SIA_ARTIFACT, profiles=profiles).run().summary()

@@ -1,6 +1,6 @@
 """Gavel's linear programs on copter's differential model (docs/baselines.md, B4-B6).
 
-x_mj is the fraction of its time that job m spends on GPU type j. Both programs live on between the rounds: an edit
+x_mj is the fraction of its time that job m spends on GPU type j. Both programs are kept between the rounds: an edit
 touches the jobs that it is about, and a solve starts from where the last one ended.
 """
 
@@ -18,7 +18,7 @@ from copter_frontends.policy_kit import SessionHolder
 
 Floats = NDArray[np.float64]
 
-STEPS = 60  # of Newton's method on the level; it ends by itself after a few
+STEPS = 60  # most Newton steps on the level; a few are enough
 ROUNDING = 1e-6  # relative; levels that differ by less are equal
 
 
@@ -52,7 +52,7 @@ class Program(SessionHolder, ABC):
         self.requests: dict[str, Request] = {}
 
     def edit(self, capacity: Mapping[str, float], requests: Mapping[str, Request]) -> None:
-        """Bring the model to this capacity and these jobs by the edits that lead there."""
+        """Edit the model to this capacity and these jobs."""
         for kind, gpus in capacity.items():
             before = self.model.count(("gpus", kind))
             if gpus > before:
@@ -131,7 +131,7 @@ class LevelProgram(Program):
         self.model.drop_resource(("time", job_id))
 
     def reaches(self, level: float) -> tuple[Shares, float]:
-        """Solve at a level; the answer, whose bound is that on the objective, and the next level to try.
+        """Solve at a level. Returns the shares, with a bound on the objective, and the next level to try.
 
         The level is reached by every job if the next one is not below it.
         """
@@ -152,7 +152,7 @@ class LevelProgram(Program):
         return Shares(x, solution.objective, solution.bound, self._prices(solution)), min(step, level)
 
     def highest(self) -> float:
-        """A level that no job can pass all of: the least of what jobs could have alone."""
+        """Upper bound on the level: the least rate that any job could have alone."""
         return float(min((request.value.max() for request in self.requests.values()), default=0.0))
 
     def solve(self) -> Shares:
@@ -168,7 +168,7 @@ class LevelProgram(Program):
         return Shares(shares.x, self.least(shares.x), level, shares.prices)
 
     def least(self, x: Mapping[str, Floats]) -> float:
-        """Level that an answer reaches."""
+        """Level that these shares reach."""
         return float(min((float(r.value @ x[j]) for j, r in self.requests.items()), default=0.0))
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-NO_SPEEDUP = 1e-2  # of a job without GPUs, so that means with a power below zero are defined
-RESTART = 0.9  # speedups count this much where a job that runs is changed
+NO_SPEEDUP = 1e-2  # speedup of a job without GPUs, so that means with a power below zero are defined
+RESTART = 0.9  # factor on the speedup of a running job whose GPUs change
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class Problem:
         return np.asarray((value**self.power).mean(axis=1) ** (1.0 / self.power))
 
     def repair(self, population: Ints, rng: np.random.Generator) -> Ints:
-        """Make individuals feasible: one type a job, its largest size, one split job a node, the nodes' capacity."""
+        """Make individuals feasible: one type per job, its largest size, one split job a node, the nodes' capacity."""
         result = np.clip(population, 0, self.node_gpus)
         kind, _ = self.sizes(result)
         result = np.where(self.node_kind == kind[:, :, None], result, 0)
         result = _clipped(result, self.most[None, :, None], axis=2)
-        order = np.argsort(rng.random(result.shape[:2]), axis=1)  # who goes first where jobs clash
+        order = np.argsort(rng.random(result.shape[:2]), axis=1)  # order in which jobs are served on a shared node
         result = np.take_along_axis(result, order[:, :, None], axis=1)
         split = (result > 0) & ((result > 0).sum(axis=2) > 1)[:, :, None]
         result = np.where(split & (np.cumsum(split, axis=1) > 1), 0, result)

@@ -1,4 +1,4 @@
-"""Speedups of jobs as they have learned them of themselves, whatever GPU type they ran on (docs/baselines.md, B40)."""
+"""Speedups that jobs learned from their own runs, whatever the GPU type (docs/baselines.md, B40)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LearnedSpeedups:
     profiles : mapping of str to ProfiledApplication
         Only their batch limits are used, those of the first type in `order` for GPUs of all types.
     order : tuple of GPU type
-        Types in the order in which one is taken to speak for all, where hints differ by type. Others follow.
+        Where hints differ by type, those of the first type in this order count for all. Other types come after.
     growth : int or None
         A job may have so many times the most GPUs that it has run on, 1 at first; None: no limit.
     """

@@ -14,10 +14,10 @@ Ints = NDArray[np.int64]
 Dice = NDArray[np.uint64]
 
 FLOOR = 1e-3  # added to every speedup, so that means with a power below zero are defined
-CROSSED = 0.9  # of the pairs exchange jobs
-BACK_TO_BASE, THINNED = 0.1, 0.1  # of a child's jobs, by mutation
-LOST = 0.1  # of a thinned job's nodes
-TRIES = 20  # children made for one that differs from all others
+CROSSED = 0.9  # share of the pairs that exchange jobs
+BACK_TO_BASE, THINNED = 0.1, 0.1  # shares of a child's jobs that mutation changes so
+LOST = 0.1  # share of a thinned job's nodes that it loses
+TRIES = 20  # attempts at a child that differs from all others
 
 _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 
@@ -100,7 +100,7 @@ def _cut(row: Ints, most: int, dice: Dice) -> None:
 def evaluate(
     state: Ints, base: Ints, room: Ints, size: int, speedup: Floats, factor: Floats, power: float
 ) -> tuple[float, float]:
-    """What an individual is worth: the power mean of the jobs' speedups, and the speedup of all over GPUs (B38)."""
+    """The two objectives: the power mean of the jobs' speedups, and their sum over the GPUs of used nodes (B38)."""
     jobs, nodes = state.shape
     mean = whole = 0.0
     busy = np.zeros(nodes, np.int64)
@@ -161,7 +161,7 @@ def mate(crowd: Ints, values: Floats, spread: Floats, first: Ints, second: Ints,
 
 @_compile
 def _winner(values: Floats, spread: Floats, dice: Dice) -> int:
-    """Of two at random: the one that is better in one value and no worse in the other, else the lonelier one."""
+    """Of two at random: the one that is better in one value and no worse in the other, else the less crowded one."""
     a, b = int(draw(dice) * len(values)), int(draw(dice) * len(values))
     if _dominates(values[a], values[b]):
         return a
@@ -181,7 +181,7 @@ def _dominates(one: Floats, other: Floats) -> bool:
 
 @_compile
 def mark(state: Ints) -> np.int64:
-    """A number that two individuals share by chance only (FNV-1a)."""
+    """Hash of an individual (FNV-1a)."""
     result = np.uint64(14695981039346656037)
     jobs, nodes = state.shape
     for j in range(jobs):
@@ -192,7 +192,7 @@ def mark(state: Ints) -> np.int64:
 
 @_compile
 def survivors(values: Floats, count: int) -> tuple[Ints, Ints, Floats]:
-    """Indices of the `count` best by fronts, the last front's loneliest; their fronts (from 0) and spreads (B39)."""
+    """Indices of the `count` best by fronts, the last front's least crowded; fronts (from 0) and spreads (B39)."""
     order = np.argsort(-values[:, 1], kind="mergesort")
     order = order[np.argsort(-values[order, 0], kind="mergesort")]
     front = np.zeros(len(values), np.int64)  # in this order

@@ -146,7 +146,7 @@ class ParetoSearch:
 
 
 def warm_up() -> None:
-    """Compile the search, so that no plan's time limit pays for it."""
+    """Compile the search, so that compiling takes none of a plan's time."""
     one, none = np.ones(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
     runs, speedup = np.ones((1, 1), dtype=np.bool_), np.ones((1, 3, 2))
     problem = TypeBlindProblem(one, 1, one - 1, one - 1, runs, speedup, one, one, none, np.ones(1), -1.0)
@@ -158,7 +158,7 @@ _compile: Callable[..., Any] = njit(cache=True, nogil=True)
 
 @_compile
 def _known(marks: Ints, at: int) -> bool:
-    """Whether a mark is among those before it."""
+    """Whether a hash occurs before its own place."""
     i = 0
     while marks[i] != marks[at]:
         i += 1

@@ -25,14 +25,14 @@ DELAY_S = 30.0  # of a restart, as the restart factor has it
 
 
 class TypeBlindPollux(RoundPolicy):
-    """Pollux that sees equal virtual nodes and no GPU types; what it mixes is repaired afterwards.
+    """Pollux on equal virtual nodes, blind to GPU types; jobs on several types are repaired afterwards.
 
     Parameters
     ----------
     cluster : Cluster
         Read, never changed.
     speedups : LearnedSpeedups
-        What jobs know of themselves; they are told as ``hints``.
+        Speedups from the ``hints`` that jobs report.
     power : float
         Of the mean of speedups: -1 is the harmonic mean. Not 0.
     search : ParetoSearch, optional

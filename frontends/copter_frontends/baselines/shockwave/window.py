@@ -12,10 +12,10 @@ from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 Floats = NDArray[np.float64]
 
-BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # of the piecewise-linear logarithm
+BASES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])  # breakpoints of the piecewise-linear logarithm
 LEAST = 1e-6  # log 0 is log of this
 EARLIER = 1e-6  # worth of running a round earlier, so that idle rounds come last
-MOST_WEIGHT = 1e9  # beyond, what other jobs are worth is far below a solver's tolerance
+MOST_WEIGHT = 1e9  # with larger ones, other jobs' values are far below a solver's tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def plan_window(
 def in_turn(jobs: Sequence[WindowJob], runs: NDArray[np.bool_], gpus: int) -> NDArray[np.bool_]:
     """Put each job's rounds as early as they go, by weight over the number of its rounds, largest first (B42).
 
-    Of rounds that then fit nowhere there are none in the window any more.
+    Rounds that then fit nowhere are dropped.
     """
     counts = runs.sum(axis=1)
     turn = np.array([job.weight for job in jobs]) / np.maximum(counts, 1)

@@ -1,0 +1,237 @@
+"""The basis of a block program, kept from round to round and through edits (docs/blocks.md, K7 to K10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.blocks.program import BlockProgram
+from copter.blocks.solve import MOST_ROWS, BlockAnswer
+from copter.kernels.block_dual import BlockDual, Ending
+from copter.kernels.working_inverse import WorkingInverse
+from copter.runtime.watch import Watch
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Ages = NDArray[np.int64]
+
+SLICE = 100  # pivots between two looks at the watch
+MOST_PIVOTS = 10  # times the coupling rows, plus LEAST_PIVOTS, after which the basis is given up
+LEAST_PIVOTS = 1000
+TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
+CLOSED = 1e-7  # error of the rows or of basic reduced costs that is still accepted at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stays of a round: the program and its blocks' names, its scaling, the method's state."""
+
+    program: BlockProgram
+    slots: Ints
+    generation: Ages
+    scale: Floats
+    factor: float
+    dual: BlockDual
+
+
+class WarmBasis:
+    """Solves a block program from the basis at which the last one ended, by the dual simplex method.
+
+    Blocks are known by slot and generation. A block whose costs or coefficients have changed is taken for a new one:
+    its basic variables become artificial and leave, so that the basis stays dual feasible through every edit.
+    """
+
+    def __init__(self) -> None:
+        self.kept: Kept | None = None
+
+    def solve(
+        self, program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, watch: Watch
+    ) -> BlockAnswer | None:
+        """The optimum, a vertex; None where the method does not apply, does not end, or the time is up.
+
+        Parameters
+        ----------
+        program : BlockProgram
+        slots : ndarray (blocks,) int32
+        generation : ndarray (blocks,) int64
+            With the slot, the name of a block.
+        prices : ndarray (rows,)
+            Of the coupling rows, as minimised: where there is no basis, the method starts from them.
+        watch : Watch
+        """
+        if not applies_to(program):
+            return None
+        kept, self.kept = self.kept, None
+        with np.errstate(all="ignore"):
+            now = None if kept is None else carried(kept, program, slots, generation)
+            if now is None or not finished(now.dual, watch):
+                if watch():
+                    return None
+                now = begun(program, slots, generation, prices)
+                if now is None or not finished(now.dual, watch):
+                    return None
+        self.kept = now
+        n, dual = program.n_columns, now.dual
+        x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
+        prices = dual.prices * now.scale / now.factor
+        return BlockAnswer(x, prices, dual.pivots, own_prices(program, dual.keys, prices), vertex=True)
+
+
+def applies_to(program: BlockProgram) -> bool:
+    """Whether every block has at most one private row, the sum of its columns."""
+    rows = np.diff(program.private_start)
+    limited = np.repeat(rows > 0, np.diff(program.column_start))
+    return bool(
+        0 < program.n_rows <= MOST_ROWS
+        and program.n_columns == program.column_start[-1]
+        and rows.max(initial=0) <= 1
+        and np.array_equal(np.diff(program.own_start) > 0, limited)
+        and (program.own_value == 1.0).all()
+    )
+
+
+def dual_of(program: BlockProgram, scale: Floats, factor: float) -> BlockDual:
+    """The method's state for a program with its rows and costs scaled; no basis yet."""
+    n, m = program.n_columns, program.n_rows
+    blocks = len(program.column_start) - 1
+    limited = np.diff(program.private_start) > 0
+    least, most = np.full(blocks, -np.inf), np.full(blocks, np.inf)
+    least[limited], most[limited] = program.lower[n + m :], program.upper[n + m :]
+    row_lower, row_upper = program.lower[n : n + m] * scale, program.upper[n : n + m] * scale
+    dual = BlockDual(
+        m,
+        program.column_start,
+        program.start,
+        program.row,
+        program.value * scale[program.row],
+        program.cost * factor,
+        program.lower[:n],
+        program.upper[:n],
+        least,
+        most,
+        row_lower,
+        row_upper,
+    )
+    finite = np.concatenate((row_lower[np.isfinite(row_lower)], row_upper[np.isfinite(row_upper)]))
+    dual.tolerance = TOLERANCE * max(1.0, float(np.abs(finite).max(initial=0.0)) * 1e-2)
+    return dual
+
+
+def finished(dual: BlockDual, watch: Watch) -> bool:
+    """Pivot to the end: whether an optimum was reached, with rows and basic reduced costs closed."""
+    left = MOST_PIVOTS * dual.n_rows + LEAST_PIVOTS
+    while left > 0:
+        status = dual.run(min(SLICE, left))
+        if status == Ending.OPTIMAL:
+            return bool(dual.error() <= CLOSED)
+        if status != Ending.UNFINISHED or watch():
+            return False
+        left -= SLICE
+    return False
+
+
+def own_prices(program: BlockProgram, keys: Ints, prices: Floats) -> Floats:
+    """Prices of the private rows: the reduced cost of a block's key, zero where the key is the sum (K9)."""
+    limited = np.flatnonzero(np.diff(program.private_start))
+    key, found = keys[limited], np.zeros(len(limited))
+    column = key < program.n_columns
+    key = key[column]
+    counts = np.diff(program.start)[key]
+    entry = spread(program.start[key], counts)
+    usage = np.bincount(
+        np.repeat(np.arange(len(key)), counts),
+        weights=program.value[entry] * prices[program.row[entry]],
+        minlength=len(key),
+    )
+    found[column] = program.cost[key] - usage
+    return found
+
+
+# The two starts -------------------------------------------------------------------------------------------------------
+
+
+def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) -> Kept | None:
+    """A start from prices alone."""
+    _, every, factor = program.equilibrated()
+    scale = every[: program.n_rows]
+    dual = dual_of(program, scale, factor)
+    if not dual.begin(prices * factor / scale):
+        return None
+    return Kept(program, slots, generation, scale, factor, dual)
+
+
+def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Kept | None:
+    """The kept basis, taken over into a program: None where that cannot be."""
+    before, old = kept.dual, kept.program
+    rows = program.n_rows - old.n_rows
+    if rows < 0:
+        return None
+    scale = np.concatenate((kept.scale, np.ones(rows)))
+    dual = dual_of(program, scale, kept.factor)
+    blocks, old_blocks = len(slots), len(kept.slots)
+    place = same_blocks(kept, program, slots, generation)
+    heads = np.full(program.n_rows, -1, dtype=np.int32)
+    high = np.zeros(program.n_columns + blocks + program.n_rows, dtype=np.uint8)
+    keys = np.full(blocks, -1, dtype=np.int32)
+    first, old_first = program.n_columns + blocks, old.n_columns + old_blocks
+    # Columns and sums of the blocks that stayed.
+    stayed = np.flatnonzero(place >= 0)
+    counts = np.diff(old.column_start)[stayed]
+    from_columns = spread(old.column_start[stayed], counts)
+    number = np.full(old_first, -1, dtype=np.int32)  # of the old columns and sums in the new program
+    number[from_columns] = spread(program.column_start[place[stayed]], counts)
+    number[old.n_columns + stayed] = program.n_columns + place[stayed]
+    known = number >= 0
+    high[number[known]] = before.at_uppers[:old_first][known]
+    keys[place[stayed]] = number[before.keys[stayed]]
+    # Positions.
+    head = before.heads
+    own = (head >= 0) & (head < old_first)
+    heads[: old.n_rows][own] = number[head[own]]
+    heads[: old.n_rows][head >= old_first] = head[head >= old_first] - old_first + first
+    heads[old.n_rows :] = first + np.arange(old.n_rows, program.n_rows)
+    high[first : first + old.n_rows] = before.at_uppers[old_first:]
+    inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))
+    if rows:
+        inverse = WorkingInverse(program.n_rows)
+        inverse.reset()
+        inverse.entries[: old.n_rows, : old.n_rows] = before.inverse.entries
+    if not dual.take(inverse, prices, heads, keys, high):
+        return None
+    return Kept(program, slots, generation, scale, kept.factor, dual)
+
+
+def same_blocks(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Ints:
+    """Where each old block with basic variables now stands, if only bounds have changed in it; -1 for all others."""
+    old, basic = kept.program, np.flatnonzero(kept.dual.counts)
+    place = np.full(len(kept.slots), -1, dtype=np.int32)
+    if len(slots) == 0 or len(basic) == 0:
+        return place
+    order = np.argsort(slots, kind="stable")
+    at = order[np.minimum(np.searchsorted(slots, kept.slots[basic], sorter=order), len(slots) - 1)]
+    same = (slots[at] == kept.slots[basic]) & (generation[at] == kept.generation[basic])
+    counts = np.diff(old.column_start)[basic]
+    same &= counts == np.diff(program.column_start)[at]
+    limited = np.diff(program.private_start) > 0
+    same &= limited[at] == (np.diff(old.private_start)[basic] > 0)
+    basic, at, counts = basic[same], at[same], counts[same]
+    mine, its = spread(old.column_start[basic], counts), spread(program.column_start[at], counts)
+    lengths = np.diff(old.start)[mine]
+    equal = (old.cost[mine] == program.cost[its]) & (lengths == np.diff(program.start)[its])
+    lengths = np.where(equal, lengths, 0)
+    first, second = spread(old.start[mine], lengths), spread(program.start[its], lengths)
+    entry = (old.row[first] == program.row[second]) & (old.value[first] == program.value[second])
+    owner = np.repeat(np.arange(len(mine)), lengths)
+    equal &= np.bincount(owner[~entry], minlength=len(mine)) == 0
+    block = np.repeat(np.arange(len(basic)), counts)
+    whole = np.bincount(block[~equal], minlength=len(basic)) == 0
+    place[basic[whole]] = at[whole]
+    return place
+
+
+def spread(first: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    """first[0], first[0] + 1, ... counts[0] of them, then those from first[1] on."""
+    total = np.cumsum(counts) - counts
+    return np.repeat(np.asarray(first, dtype=np.int64) - total, counts) + np.arange(int(counts.sum()))

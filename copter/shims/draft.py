@@ -1,0 +1,329 @@
+"""A plan in the making: what must be, what is taken, what is left of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import EditNotAllowedError
+from copter.matrix import BlockMatrix
+from copter.model.model import Model
+from copter.settings import Settings
+from copter.shims.feasibility import exceeded, exceeded_by
+from copter.shims.greedy import bound_slots, fill, integer_slots, offer, takeable
+from copter.shims.plan import IDLE, IntegerPlan
+from copter.shims.shares import Shares
+from copter.shims.tally import tally_columns
+from copter.solving.solve import solve
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Keys = NDArray[np.int64]
+
+SLACK = 1e-9  # of a row's capacity, allowed while a plan is made; what is returned has passed the exact check
+MOST_SLACK = 0.5  # so that whole numbers are never allowed any
+ASKED_EVERY = 64  # templates between two looks at the clock
+STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # towards what shares have at least, until rounding no longer matters
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Rows that a draft was found to exceed, and the columns and shares that it had (which are never changed)."""
+
+    column: Ints
+    shares: Shares | None
+    share: Floats
+    exceeded: NDArray[np.intp]
+
+
+class Draft:
+    """A plan in the making: a column for every slot, and what is left of every row (costs as minimised).
+
+    It begins with what every plan has to have: fixed columns, those with a lower bound above zero, and what continuous
+    requests must get; on top of that, as much of what the LP gives continuous requests as there is room for.
+
+    Attributes
+    ----------
+    whole, forced : ndarray (n_slots,) bool
+        Slots whose columns must be whole; those of them that cannot choose.
+    conflict : list of int
+        Slots that contradict themselves: two columns that must be taken, or one that cannot be one.
+    left, room : ndarray (n_rows,)
+    column : ndarray (n_slots,) int32
+    shares, share
+        Columns of continuous requests, and their values; a change of values is a new array.
+    """
+
+    def __init__(self, model: Model, slots: Ints | None = None, columns: Ints | None = None, x: Floats | None = None):
+        self.model = model
+        self.matrix: BlockMatrix = model.ledger.matrix
+        matrix, rows = self.matrix, self.matrix.n_rows
+        self.left: Floats = matrix.row_upper[:rows].copy()
+        finite = np.where(np.isfinite(self.left), np.abs(self.left), 0.0)
+        self.room: Floats = np.minimum(SLACK * (1.0 + finite), MOST_SLACK)
+        limit, self.fixed = matrix.limits()
+        self.sizes = matrix.sizes_of(np.arange(matrix.n_slots, dtype=np.int32))
+        self.alive = self.sizes > 0
+        self.whole = integer_slots(matrix)
+        if matrix.n_with_rows:
+            raise EditNotAllowedError(
+                "this shim knows limits, not private rows nor least sums: copter.solve_integer(model.to_linear_program()) "
+                "makes a whole point of any model"
+            )
+        if bool(np.any(limit[self.whole] != 1.0)) or bool(np.isfinite(matrix.row_lower[:rows]).any()):
+            raise EditNotAllowedError("this shim needs integer requests with limit 1, resources without lower bounds")
+        self.column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
+        self.conflict: list[int] = []
+        self.shares: Shares | None = None
+        self.share: Floats = np.zeros(0)
+        self.last_check: Check | None = None
+        self.force()
+        if bool((self.alive & ~self.whole).any()):
+            self.share_out(slots, columns, x)
+
+    # What has to be -----------------------------------------------------------------------------------------------
+
+    def force(self) -> None:
+        """Take the columns that integer requests are fixed on, or have a lower bound above zero on."""
+        slabs = self.matrix.slabs
+        bound = bound_slots(self.matrix)
+        for slot in bound[self.whole[bound]].tolist():
+            lower, upper, fixed = slabs[slot].lower_each, slabs[slot].upper_each, bool(self.fixed[slot])
+            must = [] if lower is None else np.flatnonzero(lower > 0.0).tolist()
+            must = sorted({*must, self.matrix.fixed_of(slot)} if fixed else must)
+            if len(must) > 1 or (upper is not None and bool((upper < 0.0).any())):
+                self.conflict.append(slot)
+            elif must:
+                self.column[slot] = must[0]
+        self.forced = self.column != IDLE
+        slots = np.flatnonzero(self.forced).astype(np.int32)
+        if not len(slots):
+            return
+        possible = takeable(self.matrix, slots, self.column[slots])
+        self.conflict += slots[~possible].tolist()
+        self.take_all(slots, self.column[slots])
+
+    def share_out(self, slots: Ints | None, columns: Ints | None, x: Floats | None) -> None:
+        """Give continuous requests what the LP gives them, as far as there is room."""
+        none = np.zeros(0, dtype=np.int32)
+        slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (
+            slots, columns, x
+        )  # fmt: skip
+        own = ~self.whole[slots]
+        key: Keys = slots[own].astype(np.int64) << 32 | columns[own]
+        self.shares = Shares(self.matrix, self.alive & ~self.whole, key)
+        self.share = self.shares.base
+        self.left -= self.shares.use(self.share, len(self.left))
+        self.give(self.shares.within(self.shares.spread(key, x[own])))
+
+    def give(self, share: Floats) -> None:
+        """Move continuous requests' shares towards these, which are within their bounds, as far as all rows hold."""
+        shares, rows = self.shares, len(self.left)
+        if shares is None:
+            return
+        base = shares.base
+        free = self.left + shares.use(self.share, rows) - shares.use(base, rows)  # with all at their least
+        wanted = shares.use(share - base, rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = float(np.min(np.where(wanted > free, free / wanted, 1.0), initial=1.0))
+        part = min(max(part, 0.0), 1.0) if np.isfinite(part) else 0.0
+        before, kept = self.share, self.left.copy()
+        for back in STEPS_BACK:
+            step = part * (1.0 - back)
+            self.share = share if step == 1.0 else shares.within(base + step * (share - base))
+            if back == 1.0 or not len(self.exceeded()):
+                break
+        self.left = kept + shares.use(before, rows) - shares.use(self.share, rows)
+
+    def can_be_relieved(self) -> bool:
+        """Whether other columns might give back what the forced ones lack: some use less than nothing of a row."""
+        if self.conflict:
+            return False
+        short = self.exceeded()
+        users = (slab.template for slab in self.matrix.slabs if slab is not None)
+        return all(any(bool(((t.row == row) & (t.coefficient < 0.0)).any()) for t in set(users)) for row in short)
+
+    # Building blocks ----------------------------------------------------------------------------------------------
+
+    def usage(self, slots: Ints, columns: Ints) -> tuple[Ints, Ints, Floats]:
+        """(entry_start, row, coefficient) of one column of each slot."""
+        n = len(slots)
+        start = np.arange(n + 1, dtype=np.int32)
+        entries = self.matrix.gather_sizes(slots, start, columns)
+        entry_start, row = np.zeros(n + 1, dtype=np.int32), np.empty(entries, dtype=np.int32)
+        coefficient = np.empty(entries)
+        limit, cost, lower, upper = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        self.matrix.gather(slots, start, columns, limit, cost, lower, upper, entry_start, row, coefficient)
+        return entry_start, row, coefficient
+
+    def take_all(self, slots: Ints, columns: Ints) -> None:
+        """Give many slots their columns, unchecked."""
+        _, row, coefficient = self.usage(slots, columns)
+        self.left -= np.bincount(row, weights=coefficient, minlength=len(self.left))
+        self.column[slots] = columns
+
+    def take(self, slot: int, column: int, row: Ints, coefficient: Floats) -> bool:
+        """Give a slot a column if what it uses is left."""
+        if bool(np.any(coefficient > self.left[row] + self.room[row])):
+            return False
+        np.subtract.at(self.left, row, coefficient)
+        self.column[slot] = column
+        return True
+
+    def value(self) -> float:
+        """Cost of the plan (as minimised), rounded once."""
+        return fsum(self.terms().tolist())
+
+    def terms(self) -> Floats:
+        """What the plan's columns cost, one by one."""
+        slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
+        found: Floats = self.matrix.costs_at(slots, self.column[slots])
+        return found if self.shares is None else np.concatenate((found, self.shares.cost * self.share))
+
+    def exceeded(self) -> NDArray[np.intp]:
+        """Rows that are used beyond what they have, in exact arithmetic.
+
+        The last answer is kept with a copy of the columns and shares that it is about.
+        """
+        last = self.last_check
+        if last is None or not (
+            np.array_equal(last.column, self.column) and last.shares is self.shares and last.share is self.share
+        ):
+            last = Check(self.column.copy(), self.shares, self.share, self.check())
+            self.last_check = last
+        return last.exceeded
+
+    def check(self) -> NDArray[np.intp]:
+        """As :meth:`exceeded`, worked out."""
+        upper = self.matrix.row_upper[: self.matrix.n_rows]
+        if self.shares is None:
+            return exceeded_by(upper, tally_columns(self.matrix, self.column), self.all_terms)
+        return exceeded(upper, *self.all_terms())
+
+    def all_terms(self) -> tuple[Ints, Floats, Floats]:
+        """(row, coefficient, value) of all that the plan uses."""
+        slots = np.flatnonzero(self.column != IDLE).astype(np.int32)
+        _, row, coefficient = self.usage(slots, self.column[slots])
+        value = np.ones(len(row))
+        if self.shares is None:
+            return row, coefficient, value
+        return (
+            np.concatenate((row, self.shares.row)),
+            np.concatenate((coefficient, self.shares.coefficient)),
+            np.concatenate((value, np.repeat(self.share, np.diff(self.shares.entry_start)))),
+        )
+
+    def holds(self) -> bool:
+        """Whether no request contradicts itself and no row is used beyond what it has, in exact arithmetic."""
+        return not self.conflict and not len(self.exceeded())
+
+    # The stages ---------------------------------------------------------------------------------------------------
+
+    def round(self, slots: Ints, columns: Ints, x: Floats, whole: float, support: float) -> int:
+        """Take whole columns, then the others by weight, where they fit; return how many slots were split.
+
+        Columns at one together may use more than there is, where the LP was not solved to its end: then the dearest of
+        them are taken first.
+        """
+        free = ~self.forced[slots]
+        slots, columns, x = slots[free], columns[free], x[free]
+        cost = self.matrix.costs_at(slots, columns)
+        taken = x >= whole
+        order = np.flatnonzero(taken)
+        self.offer(slots, columns, order[np.argsort(cost[order], kind="stable")])
+        partial = np.flatnonzero(~taken & (x > support))
+        self.offer(slots, columns, partial[np.lexsort((cost[partial], -x[partial]))])
+        return len(np.unique(slots[partial]))
+
+    def offer(self, slots: Ints, columns: Ints, order: NDArray[np.intp]) -> None:
+        """Offer columns one by one; an idle slot takes the first of its own that fits."""
+        offer(self.matrix, slots, columns, order, self.left, self.room, self.column)
+
+    def fill(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Give idle slots the columns that what is left allows, most value per unit of resource first."""
+        idle = np.flatnonzero(self.whole & (self.column == IDLE)).astype(np.int32)
+        fitting: dict[object, Ints] = {}
+        slots, columns = [], []
+        for slot in idle.tolist():
+            template = self.matrix.slabs[slot].template
+            if template not in fitting:
+                if len(fitting) % ASKED_EVERY == ASKED_EVERY - 1 and stop():
+                    break
+                fitting[template] = self.fitting(template)
+            if len(fitting[template]):
+                slots.append(slot)
+                columns.append(fitting[template])
+        scale = self.matrix.row_scale[: len(self.left)]
+        listed = np.array(slots, dtype=np.int32)
+        fill(self.matrix, listed, columns, self.left, self.room, scale, self.column, stop)
+
+    def fitting(self, template: object) -> Ints:
+        """Columns of a template that what is left has room for."""
+        start, row = template.column_start, template.row  # type: ignore[attr-defined]
+        over = template.coefficient > (self.left + self.room)[row]  # type: ignore[attr-defined]
+        count = np.add.reduceat(np.append(over, False).astype(np.int64), start[:-1])
+        count[np.diff(start) == 0] = 0
+        return np.flatnonzero(count == 0).astype(np.int32)
+
+    def repair(self) -> None:
+        """Let columns go, those worth least first, until every row holds in exact arithmetic."""
+        for _ in range(len(self.column) + 1):
+            short = self.exceeded()
+            if not len(short):
+                return
+            slots = np.flatnonzero((self.column != IDLE) & ~self.forced).astype(np.int32)
+            if not len(slots):
+                return
+            entry_start, row, coefficient = self.usage(slots, self.column[slots])
+            owner = np.repeat(np.arange(len(slots)), np.diff(entry_start))
+            guilty = np.unique(owner[np.isin(row, short) & (coefficient > 0.0)])
+            if not len(guilty):
+                return
+            cost = self.matrix.costs_at(slots[guilty], self.column[slots[guilty]])
+            worst = int(guilty[np.argmax(cost)])
+            entries = slice(entry_start[worst], entry_start[worst + 1])
+            np.add.at(self.left, row[entries], coefficient[entries])
+            self.column[slots[worst]] = IDLE
+
+    def improve_shares(self, left_s: Callable[[], float]) -> None:
+        """Give continuous requests the best shares of what the whole columns leave: a linear program of their own."""
+        shares = self.shares
+        if shares is None or not shares.size or not self.holds() or left_s() <= 0.0:
+            return
+        free = self.left + shares.use(self.share, len(self.left))
+        settings = Settings(time_limit_s=left_s()) if np.isfinite(left_s()) and left_s() > 0.0 else Settings()
+        before, left, value = self.share, self.left, self.value()
+        self.give(shares.within(solve(shares.program(free), settings).x))
+        if not self.value() <= value or len(self.exceeded()):
+            self.share, self.left = before, left
+
+    def previous(self, plan: IntegerPlan) -> Draft:
+        """The previous plan as far as it still fits, on top of what has to be; asked of a draft that holds no more."""
+        draft = copy(self) if self.shares is None else Draft(self.model)
+        draft.left, draft.column = draft.left.copy(), draft.column.copy()
+        matrix = self.matrix
+        known = min(len(plan.column_of_slot), matrix.n_slots)
+        same = plan.generation[:known] == matrix.generation[:known]
+        column = np.full(matrix.n_slots, IDLE, dtype=np.int32)
+        column[:known][same] = plan.column_of_slot[:known][same]
+        column[~self.whole | self.forced] = IDLE
+        column[column >= self.sizes] = IDLE
+        slots = np.flatnonzero(column != IDLE).astype(np.int32)
+        order = np.argsort(matrix.costs_at(slots, column[slots]), kind="stable")
+        draft.offer(slots, column[slots], order)
+        if draft.shares is not None:
+            key, share = plan.shares_of_slots(same)
+            union = draft.shares.key if self.shares is None else np.union1d(self.shares.key, key)
+            whole = self.whole[np.minimum(union >> 32, matrix.n_slots - 1)]
+            draft.left = draft.left + draft.shares.use(draft.share, len(draft.left))
+            draft.shares = Shares(matrix, self.alive & ~self.whole, union[~whole])
+            draft.share = draft.shares.base
+            draft.left = draft.left - draft.shares.use(draft.share, len(draft.left))
+            draft.give(draft.shares.within(draft.shares.spread(key, share)))
+        draft.repair()
+        return draft

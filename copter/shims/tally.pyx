@@ -1,0 +1,84 @@
+"""What a plan uses of every row, in one pass over its terms."""
+
+import numpy as np
+
+from libc.math cimport fabs, rint
+
+from copter.kernels.layout cimport Pattern
+from copter.matrix.block_matrix cimport BlockMatrix
+
+
+def tally(const int[::1] row, const double[::1] coefficient, const double[::1] value, Py_ssize_t rows):
+    """Sums of coefficient * value by row, in the order of the terms, and what their rounding depends on.
+
+    Parameters
+    ----------
+    row : ndarray (k,) int32
+        From 0 to rows - 1.
+    coefficient, value : ndarray (k,) float64
+    rows : int
+
+    Returns
+    -------
+    use, size : ndarray (rows,) float64
+        Sums of the products and of their sizes.
+    count : ndarray (rows,) int64
+        Terms of each row.
+    whole : ndarray (rows,) bool
+        Whether all of a row's coefficients and values are whole numbers.
+    """
+    cdef Py_ssize_t k
+    cdef int at
+    if coefficient.shape[0] != row.shape[0] or value.shape[0] != row.shape[0]:
+        raise ValueError(f"{row.shape[0]} rows, {coefficient.shape[0]} coefficients, {value.shape[0]} values")
+    use, size, count = np.zeros(rows), np.zeros(rows), np.zeros(rows, dtype=np.int64)
+    whole = np.ones(rows, dtype=bool)
+    cdef double[::1] use_view = use, size_view = size
+    cdef long long[::1] count_view = count
+    cdef unsigned char[::1] whole_view = whole.view(np.uint8)
+    for k in range(row.shape[0]):
+        at = row[k]
+        if at < 0 or at >= rows:
+            raise IndexError(f"there is no row {at}")
+        use_view[at] += coefficient[k] * value[k]
+        size_view[at] += fabs(coefficient[k] * value[k])
+        count_view[at] += 1
+        if coefficient[k] != rint(coefficient[k]) or value[k] != rint(value[k]):
+            whole_view[at] = 0
+    return use, size, count, whole
+
+
+def tally_columns(BlockMatrix matrix, const int[::1] column_of_slot):
+    """As :func:`tally`, for the columns that slots have (below zero: none), each at one; rows are all of the matrix.
+
+    Parameters
+    ----------
+    matrix : BlockMatrix
+    column_of_slot : ndarray (n_slots,) int32
+    """
+    cdef Py_ssize_t slot, rows = matrix.n_rows
+    cdef int at, k, j
+    cdef const Pattern* pattern
+    cdef double coefficient
+    if column_of_slot.shape[0] != matrix.n_slots:
+        raise ValueError(f"{column_of_slot.shape[0]} columns for {matrix.n_slots} slots")
+    use, size, count = np.zeros(rows), np.zeros(rows), np.zeros(rows, dtype=np.int64)
+    whole = np.ones(rows, dtype=bool)
+    cdef double[::1] use_view = use, size_view = size
+    cdef long long[::1] count_view = count
+    cdef unsigned char[::1] whole_view = whole.view(np.uint8)
+    for slot in range(matrix.n_slots):
+        j = column_of_slot[slot]
+        if j < 0:
+            continue
+        if j >= matrix.blocks[slot].n_columns:
+            raise IndexError(f"slot {slot} has no column {j}")
+        pattern = matrix.blocks[slot].pattern
+        for k in range(pattern.column_start[j], pattern.column_start[j + 1]):
+            at, coefficient = pattern.row[k], pattern.coefficient[k]
+            use_view[at] += coefficient
+            size_view[at] += fabs(coefficient)
+            count_view[at] += 1
+            if coefficient != rint(coefficient):
+                whole_view[at] = 0
+    return use, size, count, whole

@@ -1,0 +1,108 @@
+"""The lease that runs now: which guaranteed jobs have it, and what it does for their progress (C3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from copter_frontends.chronus.job_book import SloBook, SloRecord
+from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.options import Ints
+from copter_frontends.chronus.packing import Parcel
+from copter_frontends.policy_kit import Wanted
+from copter_frontends.vocabulary import Allocation, Job
+
+
+class PresentLease:
+    """Guaranteed jobs that have the present lease.
+
+    Parameters
+    ----------
+    grid : LeaseGrid
+    book : SloBook
+    types : sequence of str
+        GPU types, by the numbers that modes have.
+
+    Attributes
+    ----------
+    number : int
+        The last lease at whose beginning all was planned again; -1 before the first.
+    records : dict of job id to SloRecord
+    """
+
+    def __init__(self, grid: LeaseGrid, book: SloBook, types: list[str]) -> None:
+        self.grid, self.book, self.types = grid, book, types
+        self.number = -1
+        self.records: dict[str, SloRecord] = {}
+        self._ended = False
+        self._reported: set[str] = set()  # jobs whose progress was told since the lease began
+
+    def progress_told(self, job_id: str) -> None:
+        """A job has reported its progress."""
+        self._reported.add(job_id)
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job."""
+        self.records.pop(job_id, None)
+        self._reported.discard(job_id)
+
+    def drop_without_gpus(self, held: Mapping[str, Allocation]) -> None:
+        """Take the lease from jobs whose GPUs have gone."""
+        for job_id in [job_id for job_id in self.records if job_id not in held]:
+            self.book.lose(self.records.pop(job_id), self.number)
+
+    def end(self, held: Mapping[str, Allocation]) -> None:
+        """The lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3).
+
+        Counted once, even if the plan that ends it is interrupted and made again.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        for job_id, record in self.records.items():
+            if job_id in held and job_id not in self._reported:
+                done = (self.grid.lease_s - self.grid.restart_s) / record.modes[record.mode].total_s
+                record.progress = min(record.progress + done, 1.0 - 1e-9)
+        self._reported.clear()
+
+    def begin(self, lease: int) -> None:
+        """Read the jobs that have a lease from the book."""
+        self.number, self._ended = max(self.number, lease), False
+        self.records = {record.job.id: record for record in self.book.holders(lease)}
+
+    def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
+        """What its jobs run on, taken from the GPUs left of each type; pinned jobs have theirs."""
+        result: Wanted = {}
+        for job_id, record in self.records.items():
+            mode = record.modes[record.mode]
+            kind = self.types[mode.kind]
+            if job_id not in pins and mode.gpus <= left[kind]:
+                result[job_id] = (kind, mode.gpus)
+                left[kind] -= mode.gpus
+        return result
+
+    def parcels(self, wanted: Collection[str], before: Mapping[str, Allocation]) -> list[Parcel]:
+        """Its wanted jobs as the placer takes them; `before` is what jobs had."""
+        parcels = []
+        for job_id, record in self.records.items():
+            if job_id in wanted:
+                mode = record.modes[record.mode]
+                parcels.append(Parcel(job_id, self.types[mode.kind], mode.gpus, mode.taken, before.get(job_id)))
+        return parcels
+
+    def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:
+        """GPUs of each type without those of jobs that may not be stopped and have no lease."""
+        result = total.copy()
+        for job_id, allocation in held.items():
+            if not jobs[job_id].preemptible and job_id not in self.records:
+                result[self.types.index(allocation.gpu_type)] -= allocation.gpus
+        return result
+
+    def pinned_gpus(self, pins: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:
+        """GPUs of each type that pinned jobs have in the lease that begins."""
+        total = np.zeros(len(self.types), dtype=np.int64)
+        for job_id, pin in pins.items():
+            if jobs[job_id].preemptible:
+                total[self.types.index(pin.gpu_type)] += pin.gpus
+        return total

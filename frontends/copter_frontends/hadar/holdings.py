@@ -1,0 +1,90 @@
+"""Which GPUs jobs have now and which they must keep, told to the servers and the formulation alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from copter_frontends.hadar.formulation import HadarFormulation
+from copter_frontends.hadar.servers import Servers
+from copter_frontends.policy_kit import jobs_on, jobs_to_stop
+from copter_frontends.vocabulary import Allocation
+
+
+class Holdings:
+    """Allocations and pins of the jobs.
+
+    Parameters
+    ----------
+    servers : Servers
+    formulation : HadarFormulation
+
+    Attributes
+    ----------
+    held, pins : dict of job id to Allocation
+        What jobs have now, and what they must keep.
+    """
+
+    def __init__(self, servers: Servers, formulation: HadarFormulation) -> None:
+        self.servers, self.formulation = servers, formulation
+        self.held: dict[str, Allocation] = {}
+        self.pins: dict[str, Allocation] = {}
+
+    def adopt(self, now: dict[str, Allocation]) -> None:
+        """Take over what a placement gave the jobs; its servers are taken already."""
+        before, self.held = self.held, now
+        for job_id in before.keys() | now.keys():
+            if before.get(job_id) is not now.get(job_id):
+                self._tell(job_id, now.get(job_id))
+
+    def release(self, job_id: str) -> None:
+        """Take a job's GPUs back, if it has any."""
+        allocation = self.held.pop(job_id, None)
+        if allocation is not None:
+            self.servers.give(allocation)
+            self._tell(job_id, None)
+
+    def remove_job(self, job_id: str) -> None:
+        """Take a job's GPUs and its pin back."""
+        self.release(job_id)
+        self.pins.pop(job_id, None)
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on an allocation; jobs in its way that are not pinned lose their GPUs. None ends the pin.
+
+        CapacityInUseError, InvalidClusterError as for :meth:`.HadarPolicy.pin`.
+        """
+        if allocation is None:
+            self.pins.pop(job_id, None)
+        else:
+            if self.held.get(job_id) != allocation:
+                self._move_onto(job_id, allocation)
+            self.pins[job_id] = allocation
+        self.formulation.pin(job_id, allocation is not None)
+
+    def remove_nodes(self, gpu_type: str, count: int, nodes: Iterable[str]) -> None:
+        """Take nodes away, those named or the emptiest, and the GPUs of the jobs on them; CapacityInUseError."""
+        pinned = {node for allocation in self.pins.values() for node, _ in allocation.nodes}
+        gone = self.servers.nodes.choose(gpu_type, count, nodes, pinned)
+        for job_id in jobs_on(set(gone), self.held):
+            self.release(job_id)
+        self.servers.nodes.drop(gpu_type, gone)
+
+    def _move_onto(self, job_id: str, allocation: Allocation) -> None:
+        parts, nodes = self.servers.checked_parts(job_id, allocation), self.servers.nodes
+        others = jobs_to_stop(nodes, job_id, parts, self.held, self.pins, self.servers.parts)
+        self.release(job_id)
+        for other in others:
+            if any(nodes.short_of(part) for part in parts):
+                self.release(other)
+        self.servers.take(allocation)
+        self.held[job_id] = allocation
+        self._tell(job_id, allocation)
+
+    def _tell(self, job_id: str, allocation: Allocation | None) -> None:
+        """Tell the formulation what a job has."""
+        if allocation is not None:
+            self.formulation.hold(job_id, self.servers.bundle(allocation), self.servers.is_spread(allocation))
+        elif self.formulation.book.held[self.formulation.book.row(job_id)].any():
+            self.formulation.hold(job_id, np.zeros(len(self.servers.types), dtype=np.int64))

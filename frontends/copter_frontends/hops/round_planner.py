@@ -1,0 +1,155 @@
+"""One round: window, relaxation, shim; for the whole cluster, or for the GPUs that are idle within a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter import Solution, Status
+from copter_frontends.hops.draft import Draft
+from copter_frontends.hops.drafting import Drafting
+from copter_frontends.hops.formulation import RoundPrograms
+from copter_frontends.hops.service_window import adjust_for_sensitivity, service_window
+from copter_frontends.hops.shim import HopsShim, fill
+from copter_frontends.policy_kit import OPTIMAL_GAP, Choice, StageClock, Wanted, relative_gap, status_of
+from copter_frontends.vocabulary import Allocation
+
+SOLVE_SHARE = 0.6  # of a plan's deadline that the LP may use
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """Which servers jobs get in a round, before that is a plan.
+
+    Attributes
+    ----------
+    draft : Draft
+    bound : float
+        Upper bound on the value of any draft.
+    fractional : int
+        Jobs that were fractional in the relaxation.
+    solution : Solution or None
+        None where there was nothing to solve.
+    kept : bool
+        Whether it is the last plan again.
+    """
+
+    draft: Draft
+    bound: float
+    fractional: int
+    solution: Solution | None
+    kept: bool = False
+
+    def allocations(self, drafting: Drafting) -> dict[str, Allocation]:
+        """Allocation of every placed job."""
+        return {job: drafting.allocation(each.shares) for job, each in self.draft.placed.items()}
+
+    def choice(
+        self, wanted: Wanted, prices: dict[str, float], skipped: dict[str, str], timings: dict[str, float]
+    ) -> Choice:
+        """What the policy hands over."""
+        solved = self.solution is None or self.solution.status is Status.OPTIMAL
+        gap = relative_gap(self.draft.value, self.bound)
+        close = solved and gap <= OPTIMAL_GAP  # then a bound below the value is rounding
+        return Choice(
+            wanted=wanted,
+            objective=self.draft.value,
+            bound=max(self.bound, self.draft.value) if close else self.bound,
+            fractional_jobs=self.fractional,
+            prices=prices,
+            skipped=skipped,
+            status=status_of(gap, solved, self.kept),
+            timings=timings,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlanner:
+    """Plans for the jobs that wait, given a draft with those that keep their GPUs.
+
+    Parameters
+    ----------
+    programs : RoundPrograms
+    shim : HopsShim
+    drafting : Drafting
+        With the weights of this plan.
+    deadline_s : float
+        Seconds for the plan.
+    clock : StageClock
+        Has measured the edits so far.
+    """
+
+    programs: RoundPrograms
+    shim: HopsShim
+    drafting: Drafting
+    deadline_s: float
+    clock: StageClock
+
+    def whole(self, draft: Draft, waiting: list[str], on_solved: Callable[[Solution, float], None]) -> RoundResult:
+        """Plan all GPUs that the draft leaves; `on_solved` gets the solution and the seconds that it took."""
+        book, formulation = self.drafting.book, self.programs.whole
+        pinned = draft.copy()
+        smallest = {job: book.requirements[job].smallest for job in waiting}
+        window = service_window(waiting, smallest, draft.idle)
+        draft.admit({job: self.drafting.wish(job) for job in window})
+        formulation.set_free(np.array(draft.free, dtype=np.int64))
+        formulation.set_wishes({job: draft.wishes[job] for job in window})
+        self.clock.end("edit")
+        solution = formulation.solve(deadline_s=SOLVE_SHARE * self.deadline_s)
+        self.clock.end("solve")
+        on_solved(solution, self.clock.total_s)
+        self.clock.end("observe")
+        bound = draft.value + solution.bound
+        draft, fractional = self._shim(draft, solution, bound, whole=True)
+        bound += self._fill_fragments(draft, [job for job in waiting if job not in draft.placed], solution)
+        kept = self.drafting.better_kept(draft, pinned)
+        self.clock.end("shim")
+        return RoundResult(kept or draft, bound, fractional, solution, kept is not None)
+
+    def idle(self, draft: Draft, waiting: list[str]) -> RoundResult:
+        """Plan only the GPUs that are idle; the bound is of this choice alone (HP18)."""
+        if not draft.idle or not waiting:
+            for stage in ("edit", "solve", "shim"):
+                self.clock.end(stage)
+            return RoundResult(draft, draft.value, 0, None)
+        formulation = self.programs.idle
+        draft.admit({job: self.drafting.wish(job) for job in self._fragment_window(waiting, draft.idle)})
+        formulation.set_free(np.array(draft.free, dtype=np.int64))
+        formulation.set_wishes({job: each for job, each in draft.wishes.items() if job not in draft.placed})
+        self.clock.end("edit")
+        solution = formulation.solve(deadline_s=SOLVE_SHARE * self.deadline_s)
+        self.clock.end("solve")
+        bound = draft.value + solution.bound
+        draft, fractional = self._shim(draft, solution, bound, whole=False)
+        self.clock.end("shim")
+        return RoundResult(draft, bound, fractional, solution)
+
+    def _shim(self, draft: Draft, solution: Solution, bound: float, whole: bool) -> tuple[Draft, int]:
+        formulation = self.programs.whole if whole else self.programs.idle
+        rest_s = (1 - SOLVE_SHARE) * self.deadline_s
+        return self.shim(draft, formulation, solution, bound, self.programs.idle, rest_s)
+
+    def _fill_fragments(self, draft: Draft, waiting: list[str], solution: Solution) -> float:
+        """Give fragments to jobs behind the window too; return what these may add to the bound (HP18)."""
+        idle = draft.idle
+        if idle == 0 or not waiting:
+            return 0.0
+        window = self._fragment_window(waiting, idle)
+        behind = {job: self.drafting.wish(job) for job in window if job not in draft.wishes}
+        if not behind:
+            return 0.0
+        draft.admit(behind)
+        fill(draft)
+        formulation = self.programs.whole
+        prices = formulation.prices(solution)
+        return sum(formulation.most_profit(each, prices) for each in behind.values())
+
+    def _fragment_window(self, waiting: list[str], idle: int) -> list[str]:
+        """The jobs that may have the idle GPUs."""
+        book = self.drafting.book
+        smallest = {job: book.requirements[job].smallest for job in waiting}
+        sensitivity = {job: book.offers[job].sensitivity for job in waiting}
+        window = service_window(waiting, smallest, idle)
+        return adjust_for_sensitivity(waiting, window, smallest, sensitivity, idle)

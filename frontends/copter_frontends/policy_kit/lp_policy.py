@@ -1,0 +1,48 @@
+"""What a policy that solves a linear program each round shows of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from copter import Model, Solution
+
+
+class LpPolicy(ABC):
+    """Base of policies with an LP: its last solution, and who may look at it before the round goes on.
+
+    Attributes
+    ----------
+    observers : list of callable
+        Called in every round once the LP is solved and before anything changes; their time is not counted.
+    last_solution : Solution or None
+        Of the last round's LP.
+    last_lp_s : float
+        Seconds of its edits and solve.
+    """
+
+    def __init__(self) -> None:
+        self.observers: list[Callable[[], object]] = []
+        self.last_solution: Solution | None = None
+        self.last_lp_s = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the observers and the last solution, which belong to the process."""
+        return {**self.__dict__, "observers": [], "last_solution": None}
+
+    @property
+    @abstractmethod
+    def model(self) -> Model:
+        """The LP of the last round."""
+
+    @property
+    def variables(self) -> int:
+        """Columns of the LP as it stands."""
+        return self.model.n_columns
+
+    def show(self, solution: Solution | None, lp_s: float) -> None:
+        """Keep the round's solution and call the observers."""
+        self.last_solution, self.last_lp_s = solution, lp_s
+        for observe in self.observers:
+            observe()

@@ -1,0 +1,93 @@
+"""Makes Sia's formulation for a cluster, and again when the cluster outgrows its configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from copter import Settings
+from copter_frontends.goodput import Application, GoodputModel
+from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
+from copter_frontends.semantics import Semantics
+from copter_frontends.sia.estimator import HintedGoodput
+from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.objective import SiaObjective
+from copter_frontends.vocabulary import Allocation, Cluster, Configuration, configurations_of
+
+CAPPED_GPUS = 64  # most GPUs of a job in capped mode, as in the public simulator
+
+
+class FormulationBuilder:
+    """What a formulation is made of besides the cluster.
+
+    Parameters
+    ----------
+    mode, objective, settings, semantics, profiles
+        As for :class:`.SiaPolicy`.
+    applications : mapping of str to Application
+        Of the goodput model.
+    """
+
+    def __init__(
+        self,
+        mode: Literal["full", "capped"],
+        applications: Mapping[str, Application],
+        objective: SiaObjective,
+        settings: Settings,
+        semantics: Semantics,
+        profiles: Mapping[str, ProfiledApplication] | None,
+    ) -> None:
+        self.most_gpus = None if mode == "full" else CAPPED_GPUS
+        self.applications, self.objective, self.settings = applications, objective, settings
+        self.semantics, self.profiles = semantics, profiles
+
+    def configurations(self, cluster: Cluster) -> Sequence[Configuration]:
+        """What a job can have in a cluster."""
+        return configurations_of(cluster, self.most_gpus)
+
+    def build(self, cluster: Cluster, former: Sequence[Configuration] = ()) -> SiaFormulation:
+        """A formulation without jobs, over the cluster's configurations and former ones that may come back."""
+        configurations = [*self.configurations(cluster)]
+        there = {(each.gpu_type, each.gpus) for each in configurations}
+        configurations += [each for each in former if (each.gpu_type, each.gpus) not in there]
+        place = {name: at for at, name in enumerate(cluster.types)}
+        configurations.sort(key=lambda each: (place[each.gpu_type], each.gpus))
+        return SiaFormulation(
+            configurations,
+            {name: cluster.capacity(name) for name in cluster.types},
+            GoodputModel(configurations, self.applications),
+            self.objective,
+            self.settings,
+            self.semantics,
+            self._estimator(cluster, configurations),
+        )
+
+    def rebuild(
+        self, old: SiaFormulation, cluster: Cluster, held: Mapping[str, Allocation], pins: Mapping[str, Allocation]
+    ) -> SiaFormulation:
+        """A formulation for a cluster that has changed, with the jobs of the old one, what they have and must keep."""
+        result = self.build(cluster, old.configurations)
+        for job_id, state in old.jobs.items():
+            result.add_job(state.job, may_wait=True)
+            result.update_job(job_id, state.progress, state.restarts, state.hints)
+            if job_id in held:
+                result.place(job_id, result.column_for(job_id, held[job_id]))
+            if job_id in pins:
+                result.pin(job_id, result.column_for(job_id, pins[job_id]))
+        return result
+
+    def outgrown(self, formulation: SiaFormulation, cluster: Cluster, gpu_type: str) -> bool:
+        """Whether a GPU type has configurations by now that the formulation does not know."""
+        return any(
+            each.gpu_type == gpu_type and (gpu_type, each.gpus) not in formulation.column_of
+            for each in self.configurations(cluster)
+        )
+
+    def _estimator(self, cluster: Cluster, configurations: Sequence[Configuration]) -> HintedGoodput | None:
+        """What estimates goodput from hints; None where the policy knows it exactly."""
+        if self.semantics.training == "exact":
+            return None
+        if self.profiles is None:
+            self.profiles = fitted_profiles(self.applications)
+        per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
+        return HintedGoodput(configurations, per_node, self.profiles, self.semantics)

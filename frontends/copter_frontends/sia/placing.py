@@ -1,0 +1,46 @@
+"""Nodes for the jobs of an assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from copter_frontends.placement import PlacementError, Placer
+from copter_frontends.sia.reservations import Reservations
+from copter_frontends.sia.shim import Assignment, as_plan, fill
+from copter_frontends.vocabulary import Allocation
+
+
+def place(
+    assignment: Assignment,
+    placer: Placer,
+    reservations: Reservations,
+    held: Mapping[str, Allocation],
+    pins: Mapping[str, Allocation],
+) -> dict[str, Allocation]:
+    """Allocations by job id. Where pinned jobs leave no room for a job, it gets the next best that they allow.
+
+    Parameters
+    ----------
+    assignment : Assignment
+        Changed where a job gets something else.
+    placer : Placer
+    reservations : Reservations
+        Say which jobs keep their nodes besides the pinned ones.
+    held, pins : mapping of job id to Allocation
+        What jobs have now, and what they must keep.
+
+    Raises
+    ------
+    PlacementError
+        If a pinned job's own nodes do not hold it.
+    """
+    while True:
+        fixed = reservations.in_place(assignment.column, held, pins)
+        try:
+            return placer.place(as_plan(assignment), held, fixed)[0]
+        except PlacementError as error:
+            if error.job_id is None or error.job_id in fixed:
+                raise
+            assignment.refuse(error.job_id)
+            fill(assignment)
+            assignment.evaluate()
