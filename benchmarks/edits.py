@@ -30,7 +30,7 @@ from families.sia import SiaRounds
 from floor import machine
 from memory import peak_rss_mb
 
-from copter import Model, Session, Settings
+from copter import Model, PrivateRows, Session, Settings
 
 HERE = Path(__file__).parent
 RATE_BAR = 1e6  # nonzeros a second
@@ -302,6 +302,38 @@ def steady(turns: int = 10_000) -> list[Row]:
     }]  # fmt: skip
 
 
+# In bulk ----------------------------------------------------------------------------------------------------------
+
+
+def bulk(k: int = 20_000, resources: int = 50, shapes: int = 200) -> list[Row]:
+    """Edits of many requests with private rows in one call, and reading a solution of them."""
+    rng, model = np.random.default_rng(0), Model()
+    for name in range(resources):
+        model.add_resources(name, 4000.0)
+    own = PrivateRows([[1, 1, 0, 0], [0, 0, 1, -1]], [-np.inf, 0], [3, 0])
+    for first in range(0, k, k // shapes):
+        one, other = rng.choice(resources, 2, replace=False).tolist()
+        template = model.add_template({one: [1, 0, 1, 0], other: [0, 1, 0, 1]}, private_rows=own)
+        costs = rng.uniform(1, 2, (k // shapes, 4))
+        model.add_requests(range(first, first + k // shapes), costs, template=template, limit=5.0)
+    ids, limits, costs = list(range(k)), rng.uniform(4, 6, k), rng.uniform(1, 2, (k, 4))
+    upper, counts = np.column_stack((rng.uniform(2, 3, k), np.zeros(k))), rng.uniform(3000, 4000, resources)
+    solution = Session(model).solve()
+    reads: list[tuple[str, int, Callable[[], object]]] = [
+        ("values of all", 4 * k, lambda: solution.values_of(ids)),
+        ("duals of private rows of all", 2 * k, lambda: solution.private_duals(ids)),
+    ]
+    edits: list[tuple[str, int, Callable[[], object]]] = [
+        ("limits of all", k, lambda: model.update_limits(ids, limits)),
+        ("limits of all, one by one", k, lambda: [model.update_limit(each, 5.0) for each in ids]),
+        ("counts of all", resources, lambda: model.update_counts(range(resources), counts)),
+        ("costs of all", 4 * k, lambda: model.update_costs(ids, costs)),
+        ("bounds of all private rows", 2 * k, lambda: model.update_row_bounds(ids, upper=upper)),
+        ("bounds of one private row of each", k, lambda: model.update_row_bounds(ids, upper=upper[:, 0], row=0)),
+    ]
+    return [row(what, count, action, 9) for what, count, action in (*reads, *edits)]
+
+
 # All of it --------------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[], list[Row]]] = {
@@ -311,6 +343,7 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
     **{f"churn-{gpus}": (lambda gpus=gpus: churn(gpus)) for gpus in GPUS},  # type: ignore[misc]
     **{f"memory-{kind}": (lambda kind=kind: memory(kind)) for kind in MEMORY_BAR_MIB},  # type: ignore[misc]
     "steady": steady,
+    "bulk": bulk,
 }
 
 

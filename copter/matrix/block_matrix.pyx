@@ -348,7 +348,6 @@ cdef class BlockMatrix(ListOfLists):
         cdef int j, k
         cdef long long at = 0
         cdef double used
-        cdef Block* block
         cdef Pattern* pattern
         cost = self.flat_columns(slots, n)[0] if costs else np.zeros(n)
         cdef double[::1] view = cost

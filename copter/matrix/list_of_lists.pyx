@@ -222,10 +222,31 @@ cdef class ListOfLists(RowLists):
                       slab.exception_cost, slab.rounding, slab.integer, slab.private_bounds)
         return saved
 
-    def save_slabs(self, const int[::1] slots):
-        """:meth:`save_slab` of many."""
+    def save_costs(self, const int[::1] slots):
+        """All that an edit of the costs of many slabs can change, for :meth:`restore_costs`; no cost is copied."""
         cdef Py_ssize_t i
-        return [self.save_slab(slots[i]) for i in range(slots.shape[0])]
+        cdef Slab slab
+        blocks = self.save_blocks(slots)
+        costs, columns, values, roundings = [], [], [], np.empty(slots.shape[0])
+        cdef double[::1] rounding = roundings
+        for i in range(slots.shape[0]):
+            slab = self.slabs[slots[i]]
+            costs.append(slab.cost)
+            columns.append(slab.exception_column)
+            values.append(slab.exception_cost)
+            rounding[i] = slab.rounding
+        return blocks, costs, columns, values, roundings
+
+    def restore_costs(self, const int[::1] slots, saved):
+        """Take back an edit of the costs of many slabs."""
+        cdef Py_ssize_t i
+        cdef Slab slab
+        blocks, costs, columns, values, roundings = saved
+        for i in range(slots.shape[0]):
+            slab = self.slabs[slots[i]]
+            slab.cost, slab.exception_column, slab.exception_cost = costs[i], columns[i], values[i]
+            slab.rounding = roundings[i]
+        self.restore_blocks(slots, blocks)
 
     def restore_slab(self, SavedSlab saved):
         """Take back the edits of a slab, or its removal, since :meth:`save_slab`; later edits are taken back first."""

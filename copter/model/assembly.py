@@ -26,11 +26,11 @@ def assemble(ledger: Ledger) -> LinearProgram:
     n = int(first[-1])
     rows = list(ledger.row_of.values())
     cost, lower, upper = matrix.flat_columns(slots, n)
-    own_first, *entries, own_lower, own_upper = matrix.own_rows(slots, n)
+    own_first, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
     integer = np.array([matrix.slabs[slot].integer for slot in slots.tolist()], dtype=np.float64)
     return LinearProgram(
         c=ledger.sign * cost + 0.0,
-        A=whole_matrix(ledger, slots, first, own_first, *entries),
+        A=whole_matrix(ledger, slots, first, own_first, own_start, own_row, own_value),
         row_lower=np.concatenate((matrix.row_lower[rows], own_lower)),
         row_upper=np.concatenate((matrix.row_upper[rows], own_upper)),
         col_lower=lower,

@@ -171,7 +171,7 @@ def checked_sums(requests: list[Hashable], limit: ArrayLike, least: ArrayLike) -
         if array.shape != (k,):
             raise DimensionError(f"{what} has shape {array.shape}, must be ({k},): one for each request")
     for at in np.flatnonzero(~(limits >= 0.0) | ~(leasts < np.inf) | (leasts > limits))[:1].tolist():
-        checked_least(requests[at], leasts[at], checked_limit(requests[at], limits[at]))
+        checked_least(requests[at], float(leasts[at]), checked_limit(requests[at], float(limits[at])))
     return limits, leasts
 
 

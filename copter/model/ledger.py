@@ -218,7 +218,7 @@ class Ledger:
         """The sums of usage of these resources lie between bounds; rows are made for those that are new."""
         matrix, known = self.matrix, [self.row_of.get(resource, -1) for resource in resources]
         if -1 not in known:
-            rows = np.array(known, dtype=np.intp)
+            rows = np.array(known, dtype=np.int32)
             self._note(matrix.set_rows_bounds, rows, matrix.row_lower[rows], matrix.row_upper[rows])
             matrix.set_rows_bounds(rows, lower, upper)
             return
@@ -423,12 +423,8 @@ class Ledger:
     def _op_costs(self, requests: list[Hashable], costs: Floats, scale: float, offset: float) -> None:
         """The costs of many requests, one after the other, or the rows of a matrix."""
         slots = self.slots(requests)
-        self._note(self._restore_slabs, self.matrix.save_slabs(slots))
+        self._note(self.matrix.restore_costs, slots, self.matrix.save_costs(slots))
         self.matrix.set_costs(slots, costs, scale, offset)
-
-    def _restore_slabs(self, saved: list[SavedSlab]) -> None:
-        for each in reversed(saved):
-            self.matrix.restore_slab(each)
 
     def _op_scale(
         self, request: Hashable, scale: float, offset: float, columns: Ints | None, costs: Floats | None

@@ -43,9 +43,10 @@ class Model(ResourceEdits, RowEdits, CostEdits):
     """A resource-allocation LP kept alive: resources are rows, requests are blocks of columns.
 
     sense c'x + offset subject to, for every resource, sum of usage <= count (or within two bounds); for every request,
-    at_least <= sum x <= limit, its private rows, and lower <= x <= upper (docs/formulation.md, F1). An edit costs time in proportion to the nonzeros that it touches. Ids are the caller's own
-    (any hashable); they never renumber, and a removed id can be added again. A failed edit leaves the model as it was,
-    a failed :meth:`batch` of edits too.
+    at_least <= sum x <= limit, its private rows, and lower <= x <= upper (equation F2; F12 for a variable that requests
+    share). An edit costs time in proportion to the nonzeros that it touches. Ids are the caller's own (any hashable);
+    they never renumber, and a removed id can be added again. A failed edit leaves the model as it was, a failed
+    :meth:`batch` of edits too.
 
     Parameters
     ----------
@@ -305,7 +306,7 @@ class Model(ResourceEdits, RowEdits, CostEdits):
 def private_table(
     requests: list[Hashable], private: Private | None, lower: ArrayLike | None, upper: ArrayLike | None
 ) -> Floats | None:
-    """(requests, 2 * rows): bounds of the private rows of new requests, lower ones, then upper ones; None for no rows."""
+    """(requests, 2 * rows): private rows' bounds of new requests, lower ones, then upper ones; None for no rows."""
     if private is None:
         if lower is not None or upper is not None:
             raise InvalidDataError("there are no private rows that row_lower and row_upper could be of")

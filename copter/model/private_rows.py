@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import DimensionError, InvalidDataError
-from copter.matrix.patterns import all_finite, from_entries
 from copter.matrix.contents import Private
+from copter.matrix.patterns import all_finite, from_entries
 from copter.problem.linear_program import as_floats, checked_vector, require_ordered
 from copter.problem.sparse_input import checked_sparse
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateRows:
-    """Private rows of a request: lower <= matrix @ x <= upper over its own columns x (equation F1).
+    """Private rows of a request: lower <= matrix @ x <= upper over its own columns x (equation F2).
 
     Checked when they are given to a model. Rows may be more than the columns, and may depend on each other.
 

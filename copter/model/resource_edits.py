@@ -121,7 +121,7 @@ class ResourceEdits(Inventory):
             if low[at] > high[at]:
                 raise InvalidDataError(f"resource {ids[at]!r}: lower is {low[at]:g}, above the count {high[at]:g}")
             raise InvalidDataError(
-                f"resource {ids[at]!r}: count is {high[at]} and lower is {low[at]}: give numbers (inf and -inf for none)"
+                f"resource {ids[at]!r}: count is {high[at]}, lower is {low[at]}: give numbers (inf and -inf for none)"
             )
         return low, high
 
@@ -141,7 +141,8 @@ class ResourceEdits(Inventory):
             raise InvalidDataError(f"resource {resource!r}: cannot remove {count} units of {here}")
         if here - count < self.ledger.matrix.row_lower[self.ledger.row(resource)]:
             raise InvalidDataError(
-                f"resource {resource!r}: {here - count:g} units would be left, below its lower bound; set_count changes both"
+                f"resource {resource!r}: {here - count:g} units would be left, below its lower bound; set_count "
+                "changes both"
             )
         used = self.fixed_usage(resource)
         if count > 0 and used > here - count + ROUNDING * (1.0 + here):

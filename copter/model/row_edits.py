@@ -55,7 +55,7 @@ class RowEdits(Inventory):
         matrix = self.ledger.matrix
         limit, least = checked_sums(ids, limits, matrix.sums_of(slots)[1] if at_least is None else at_least)
         at, total, fixed = matrix.contradiction(slots, limit)
-        if at >= 0:  # the same edit of this request alone says what is wrong
+        if at >= 0:
             self._check_sum(ids[at], float(limit[at]), total, fixed)
         self.ledger.apply("sums", ids, limit, least)
 
@@ -64,7 +64,7 @@ class RowEdits(Inventory):
         """Raise for a limit that does not fit the rest of a request."""
         if fixed:
             raise EditNotAllowedError(
-                f"request {request!r} is fixed: the limit {limit:g} would not let it be (a finite limit up to its upper "
+                f"request {request!r} is fixed: the limit {limit:g} would not let it be (a finite one up to its upper "
                 "bound would); unfix it first"
             )
         if not np.isfinite(total):
@@ -117,7 +117,8 @@ class RowEdits(Inventory):
         requests : sequence of ids (k,)
         lower, upper : array_like, optional
             (k, rows), or (rows,) for all alike, or a float; for requests of different numbers of rows a list with an
-            array for each, or one array with all of them, request by request. With `row`: float or (k,). None leaves a side as it is.
+            array for each, or one array with all of them, request by request. With `row`: float or (k,). None leaves a
+            side as it is.
         row : int, optional
             The one private row of each request to change; the others keep their bounds.
 

@@ -77,7 +77,7 @@ class ModelValues:
         return self._pair
 
     def duals(self) -> tuple[Floats, Floats]:
-        """Prices, then duals of own rows; reduced costs (all in the signs of the sense)."""
+        """Prices, then duals of own rows; reduced costs (F11; all in the signs of the sense)."""
         ledger = self.ledger
         matrix, slots = ledger.matrix, slots_in_order(ledger)
         start = matrix.starts_of(slots)

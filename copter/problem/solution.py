@@ -185,7 +185,8 @@ class Solution:
         """Primal values, (n,), in the model's column order (requests in the order they were added)."""
         if self._sparse is None or "dense" in self._cache:
             return self._arrays()[0]
-        return self._kept("x", self._sparse.behind.x)
+        x: Floats = self._kept("x", self._sparse.behind.x)
+        return x
 
     @property
     def y(self) -> Floats:
@@ -203,7 +204,8 @@ class Solution:
         return None if self._ray is None else self._ray()
 
     def _arrays(self) -> Arrays:
-        return self._kept("dense", self._dense)
+        arrays: Arrays = self._kept("dense", self._dense)
+        return arrays
 
     def _kept(self, name: str, make: Callable[[], Any]) -> Any:
         """What was worked out before, or now."""
@@ -238,7 +240,7 @@ class Solution:
         return self._require_sparse().values_of(list(requests))
 
     def reduced_costs_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
-        """Reduced costs of many requests' columns, c - A'y - B'v: (offsets, values) as :meth:`values_of`.
+        """Reduced costs of many requests' columns (F11): (offsets, values) as :meth:`values_of`.
 
         Raises
         ------

@@ -130,8 +130,8 @@ def tables_of(templates: list[Template], bounds: Any) -> list[tuple[NDArray[np.f
         if template.n_private:
             users.setdefault(template, []).append(at)
     for template, places in users.items():
-        at = start[places][:, None] + np.arange(template.n_private)
-        table = np.ascontiguousarray(np.hstack((lower[at], upper[at])))
+        rows = start[places][:, None] + np.arange(template.n_private)
+        table = np.ascontiguousarray(np.hstack((lower[rows], upper[rows])))
         for row, place in enumerate(places):
             found[place] = (table, row)
     return found

@@ -151,9 +151,9 @@ class BlockSolve:
 
     def own_keys(self) -> Keys:
         """slot << 32 | row of every own row, in the program's order; row 0 is the sum (copter.problem.values)."""
-        counts = np.diff(self.own_first)
+        counts = np.diff(self.own_first).astype(np.int64)
         summed = counts - self.model.ledger.matrix.private_sizes(self.slots)
-        row = ranges(1 - summed.astype(np.int64), 1 - summed + counts)
+        row = ranges(1 - summed, 1 - summed + counts)
         return (np.repeat(self.slots.astype(np.int64), counts) << 32) | row
 
     def keep(self, point: Point) -> Point:

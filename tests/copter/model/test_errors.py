@@ -115,7 +115,11 @@ WRONG: dict[str, tuple[Edit, type[CopterError], str]] = {
         "'r': a limit needs finite lower bounds",
     ),
     "lower bounds above the limit": (lambda m: m.add_request("r", [1, 2], USAGE, lower=0.6), InvalidDataError, "'r'"),
-    "crossed bounds": (lambda m: m.add_request("r", [1, 2], USAGE, lower=[0, 2], upper=1.0), InvalidDataError, "'r', column 1"),
+    "crossed bounds": (
+        lambda m: m.add_request("r", [1, 2], USAGE, lower=[0, 2], upper=1.0),
+        InvalidDataError,
+        "'r', column 1",
+    ),
     "NaN lower": (lambda m: m.add_request("r", [1, 2], USAGE, lower=NAN), InvalidDataError, "'r': lower"),
     "NaN upper": (lambda m: m.add_request("r", [1, 2], USAGE, upper=[1, NAN]), InvalidDataError, "'r': upper"),
     "upper of -inf": (lambda m: m.add_request("r", [1, 2], USAGE, upper=-INF), InvalidDataError, "'r': upper"),

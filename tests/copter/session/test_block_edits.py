@@ -1,4 +1,4 @@
-"""Sessions of models with private rows, least sums and ranged resources, edited at random: always as a fresh model is."""
+"""Models with private rows, least sums and ranged resources, edited at random: always what a fresh model is."""
 
 from __future__ import annotations
 
