@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.blocks.program import BlockProgram
 from copter.blocks.solve import MOST_ROWS, BlockAnswer
-from copter.kernels.block_dual import BlockDual, Ending
+from copter.kernels.block_dual import BlockDual
 from copter.kernels.working_inverse import WorkingInverse
 from copter.runtime.watch import Watch
 
@@ -22,6 +23,15 @@ MOST_PIVOTS = 10  # times the coupling rows, plus LEAST_PIVOTS, after which the 
 LEAST_PIVOTS = 1000
 TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
 CLOSED = 1e-7  # error of the rows or of basic reduced costs that is still accepted at the end
+
+
+class Ending(IntEnum):
+    """How pivots end; INFEASIBLE: a row of the tableau that no column can move far enough."""
+
+    OPTIMAL = 0
+    INFEASIBLE = 1
+    UNFINISHED = 2
+    UNSTABLE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,7 @@ def applies_to(program: BlockProgram) -> bool:
     limited = np.repeat(rows > 0, np.diff(program.column_start))
     return bool(
         0 < program.n_rows <= MOST_ROWS
+        and program.n_columns > 0
         and program.n_columns == program.column_start[-1]
         and rows.max(initial=0) <= 1
         and np.array_equal(np.diff(program.own_start) > 0, limited)
@@ -119,11 +130,11 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float) -> BlockDual:
     return dual
 
 
-def ended(dual: BlockDual, watch: Watch) -> int:
+def ended(dual: BlockDual, watch: Watch) -> Ending:
     """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
     left = MOST_PIVOTS * dual.n_rows + LEAST_PIVOTS
     while left > 0:
-        ending = dual.run(min(SLICE, left))
+        ending = Ending(dual.run(min(SLICE, left)))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
             return Ending.UNSTABLE
         if ending != Ending.UNFINISHED or watch():

@@ -1,52 +1,14 @@
-from enum import IntEnum
-
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels.working_inverse import WorkingInverse
+from copter.kernels.block_basis import BlockBasis
+from copter.kernels.breakpoints import Breakpoints
 
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.int32]
-_Bytes = NDArray[np.uint8]
-
-class Ending(IntEnum):
-    OPTIMAL = 0
-    INFEASIBLE = 1
-    UNFINISHED = 2
-    UNSTABLE = 3
-
-class BlockDual:
-    n_rows: int
-    n_blocks: int
-    n_columns: int
+class BlockDual(BlockBasis):
     pivots: int
     flips: int
     passes: int
-    tolerance: float
-    bounds: _Floats
-    values: _Floats
-    prices: _Floats
-    heads: _Ints
-    keys: _Ints
-    counts: _Ints
-    at_uppers: _Bytes
-    inverse: WorkingInverse
-    def __init__(
-        self,
-        n_rows: int,
-        column_start: _Ints,
-        start: _Ints,
-        row: _Ints,
-        value: _Floats,
-        cost: _Floats,
-        lower: _Floats,
-        upper: _Floats,
-        least: _Floats,
-        most: _Floats,
-        row_lower: _Floats,
-        row_upper: _Floats,
-    ) -> None: ...
-    def begin(self, y: _Floats) -> bool: ...
-    def take(self, inverse: WorkingInverse, y: _Floats, heads: _Ints, keys: _Ints, at_upper: _Bytes) -> bool: ...
+    radii: NDArray[np.float64]
+    ahead: Breakpoints
     def run(self, most: int) -> int: ...
-    def error(self) -> float: ...
+    def look(self) -> None: ...

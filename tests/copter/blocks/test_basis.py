@@ -1,4 +1,4 @@
-"""The dual simplex method on blocks: optimal as HiGHS says from any prices, and again from the kept basis after edits."""
+"""The dual simplex method on blocks: as HiGHS ends from any prices, and again from the kept basis after edits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import LinearProgram
-from copter.blocks.basis import WarmBasis, applies_to, begun, carried, ended
+from copter.blocks.basis import Ending, WarmBasis, applies_to, begun, carried, ended
 from copter.blocks.program import BlockProgram, sums_before
-from copter.kernels.block_dual import Ending
+from copter.kernels.breakpoints import Breakpoints
 from copter.kernels.working_inverse import WorkingInverse
 from copter.runtime.watch import Watch
 from tests.copter.highs import highs
@@ -98,7 +98,8 @@ def assert_as_highs(program: BlockProgram, values: np.ndarray, prices: np.ndarra
     x = values[:n]
     activity = np.concatenate((x, lp.A @ x))
     assert status == HighsModelStatus.kOptimal
-    assert (activity >= program.lower - 1e-7).all() and (activity <= program.upper + 1e-7).all()
+    assert (activity >= program.lower - 1e-7).all()
+    assert (activity <= program.upper + 1e-7).all()
     assert float(program.cost @ x) == pytest.approx(value, rel=1e-7, abs=1e-7)
 
 
@@ -170,7 +171,8 @@ def test_blocks_that_leave_and_come_are_known_by_slot_and_generation():
         stay = rng.random(40) < 0.8
         program, generation = mixed(program, other, stay), generation + ~stay
         answer = warm.solve(program, slots, generation, np.zeros(6), FOREVER)
-        assert answer is not None and answer.vertex
+        assert answer is not None
+        assert answer.vertex
         assert_as_highs(program, answer.x, answer.y)
 
 
@@ -215,7 +217,9 @@ def test_prices_and_private_prices_prove_the_optimum():
     usage = sp.csc_array((program.value, program.row, program.start), shape=(7, program.n_columns)).T @ answer.y
     block = np.repeat(np.arange(50), np.diff(program.column_start))
     reduced = program.cost - usage - answer.private[block]
-    assert (reduced >= -1e-9).all() and (answer.y <= 1e-9).all() and (answer.private <= 1e-9).all()
+    assert (reduced >= -1e-9).all()
+    assert (answer.y <= 1e-9).all()
+    assert (answer.private <= 1e-9).all()
     n = program.n_columns
     bound = float(answer.y @ program.upper[n : n + 7] + answer.private @ program.upper[n + 7 :])
     assert bound == pytest.approx(float(program.cost @ answer.x), rel=1e-9)
@@ -224,13 +228,16 @@ def test_prices_and_private_prices_prove_the_optimum():
 def test_more_rows_than_before_keep_the_basis():
     program = program_like(np.random.default_rng(8), 40, 5, exotic=False)
     kept = begun(program, *names(program), np.zeros(5))
-    assert kept is not None and ended(kept.dual, FOREVER) == Ending.OPTIMAL
+    assert kept is not None
+    assert ended(kept.dual, FOREVER) == Ending.OPTIMAL
     n = program.n_columns
     lower = np.concatenate((program.lower[: n + 5], [-np.inf], program.lower[n + 5 :]))
     upper = np.concatenate((program.upper[: n + 5], [3.0], program.upper[n + 5 :]))
     wider = replace(program, n_rows=6, lower=lower, upper=upper)
     more = carried(kept, wider, *names(wider))
-    assert more is not None and ended(more.dual, FOREVER) == Ending.OPTIMAL and more.dual.pivots == 0
+    assert more is not None
+    assert ended(more.dual, FOREVER) == Ending.OPTIMAL
+    assert more.dual.pivots == 0
     assert carried(more, program, *names(program)) is None  # fewer rows: the basis does not fit
 
 
@@ -245,9 +252,12 @@ def test_what_the_method_does_not_know_is_left_to_others():
 def test_the_inverse_is_that_of_the_basis_after_many_pivots():
     program = program_like(np.random.default_rng(11), 200, 12, exotic=False)
     start = begun(program, *names(program), np.zeros(12))
-    assert start is not None and ended(start.dual, FOREVER) == Ending.OPTIMAL
+    assert start is not None
+    assert ended(start.dual, FOREVER) == Ending.OPTIMAL
     dual, n, blocks = start.dual, program.n_columns, 200
-    matrix = sp.csc_array((program.value * start.scale[program.row], program.row, program.start), shape=(12, n)).toarray()
+    matrix = sp.csc_array(
+        (program.value * start.scale[program.row], program.row, program.start), shape=(12, n)
+    ).toarray()
     basis = np.zeros((12, 12))
     block = np.repeat(np.arange(blocks), np.diff(program.column_start))
     for p, v in enumerate(dual.heads.tolist()):
@@ -260,10 +270,24 @@ def test_the_inverse_is_that_of_the_basis_after_many_pivots():
         sign = (1.0 if v < n else -1.0) * (1.0 if key < n else -1.0)
         basis[:, p] = own - (sign * matrix[:, key] if key < n else 0.0)
     assert np.allclose(dual.inverse.entries.T @ basis, np.eye(12), atol=1e-9)
-    assert dual.pivots > 5 and dual.error() < 1e-9
+    assert dual.pivots > 5
+    assert dual.error() < 1e-9
 
 
 def test_an_inverse_begins_as_that_of_the_rows_activities():
     inverse = WorkingInverse(3)
     inverse.reset()
-    assert np.array_equal(inverse.entries, -np.eye(3)) and np.array_equal(inverse.norms, np.ones(3))
+    assert np.array_equal(inverse.entries, -np.eye(3))
+    assert np.array_equal(inverse.norms, np.ones(3))
+
+
+@given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=50))
+def test_breakpoints_come_in_order(steps):
+    ahead = Breakpoints(len(steps))
+    for variable, step in enumerate(steps):
+        ahead.push(variable, step)
+    taken = [ahead.pop() for _ in steps]
+    assert [step for _, step in taken] == sorted(steps)
+    assert sorted(variable for variable, _ in taken) == list(range(len(steps)))
+    with pytest.raises(IndexError, match="no breakpoints"):
+        ahead.pop()

@@ -1,0 +1,6 @@
+cdef class Breakpoints:
+    cdef readonly int size
+    cdef double[::1] step
+    cdef int[::1] variable
+    cdef void add(self, int variable, double step) noexcept nogil
+    cdef int take(self) noexcept nogil

@@ -1,0 +1,56 @@
+"""Breakpoints of a ratio test, the first on top: a binary heap of (step, variable)."""
+
+import numpy as np
+
+
+cdef class Breakpoints:
+    """A heap with room for a given number of breakpoints.
+
+    Parameters
+    ----------
+    room : int
+        The most that it ever holds at once.
+    """
+
+    def __init__(self, int room):
+        self.step, self.variable = np.zeros(max(room, 1)), np.zeros(max(room, 1), dtype=np.int32)
+        self.size = 0
+
+    def push(self, int variable, double step):
+        """Add a breakpoint."""
+        self.add(variable, step)
+
+    def pop(self):
+        """Take the first breakpoint off: (variable, step)."""
+        cdef double step = self.step[0]
+        if self.size == 0:
+            raise IndexError("there are no breakpoints")
+        return self.take(), step
+
+    cdef void add(self, int variable, double step) noexcept nogil:
+        cdef int at = self.size, parent
+        self.size += 1
+        while at > 0:
+            parent = (at - 1) // 2
+            if self.step[parent] <= step:
+                break
+            self.step[at], self.variable[at] = self.step[parent], self.variable[parent]
+            at = parent
+        self.step[at], self.variable[at] = step, variable
+
+    cdef int take(self) noexcept nogil:
+        """Take the first one off: its variable."""
+        cdef int first = self.variable[0], at = 0, child, variable
+        cdef double step
+        self.size -= 1
+        step, variable = self.step[self.size], self.variable[self.size]
+        while 2 * at + 1 < self.size:
+            child = 2 * at + 1
+            if child + 1 < self.size and self.step[child + 1] < self.step[child]:
+                child += 1
+            if self.step[child] >= step:
+                break
+            self.step[at], self.variable[at] = self.step[child], self.variable[child]
+            at = child
+        self.step[at], self.variable[at] = step, variable
+        return first
