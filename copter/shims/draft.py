@@ -72,8 +72,8 @@ class Draft:
         self.whole = integer_slots(matrix)
         if matrix.n_with_rows:
             raise EditNotAllowedError(
-                "this shim knows limits, not private rows nor least sums: copter.solve_integer(model.to_linear_program()) "
-                "makes a whole point of any model"
+                "this shim knows limits, not private rows nor least sums: "
+                "copter.solve_integer(model.to_linear_program()) makes a whole point of any model"
             )
         if bool(np.any(limit[self.whole] != 1.0)) or bool(np.isfinite(matrix.row_lower[:rows]).any()):
             raise EditNotAllowedError("this shim needs integer requests with limit 1, resources without lower bounds")
