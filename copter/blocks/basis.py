@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
-SLICE = 100  # pivots between two looks at the watch
+SLICE = 10  # pivots between two looks at the watch
 MOST_PIVOTS = 10  # times the coupling rows, plus LEAST_PIVOTS, after which the basis is given up
 LEAST_PIVOTS = 1000
 TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
@@ -61,17 +61,17 @@ class WarmBasis:
             Of the coupling rows, as minimised: where there is no basis, the method starts from them.
         watch : Watch
         """
-        if not applies_to(program):
+        if watch() or not applies_to(program):
             return None
         kept, self.kept = self.kept, None
         with np.errstate(all="ignore"):
             now = None if kept is None else carried(kept, program, slots, generation)
-            if now is None or not finished(now.dual, watch):
-                if watch():
-                    return None
+            ending = Ending.UNSTABLE if now is None else ended(now.dual, watch)
+            if ending == Ending.UNSTABLE:
                 now = begun(program, slots, generation, prices)
-                if now is None or not finished(now.dual, watch):
-                    return None
+                ending = Ending.UNSTABLE if now is None else ended(now.dual, watch)
+            if now is None or ending != Ending.OPTIMAL:
+                return None
         self.kept = now
         n, dual = program.n_columns, now.dual
         x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
@@ -119,17 +119,17 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float) -> BlockDual:
     return dual
 
 
-def finished(dual: BlockDual, watch: Watch) -> bool:
-    """Pivot to the end: whether an optimum was reached, with rows and basic reduced costs closed."""
+def ended(dual: BlockDual, watch: Watch) -> int:
+    """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
     left = MOST_PIVOTS * dual.n_rows + LEAST_PIVOTS
     while left > 0:
-        status = dual.run(min(SLICE, left))
-        if status == Ending.OPTIMAL:
-            return bool(dual.error() <= CLOSED)
-        if status != Ending.UNFINISHED or watch():
-            return False
+        ending = dual.run(min(SLICE, left))
+        if ending == Ending.OPTIMAL and dual.error() > CLOSED:
+            return Ending.UNSTABLE
+        if ending != Ending.UNFINISHED or watch():
+            return ending
         left -= SLICE
-    return False
+    return Ending.UNFINISHED
 
 
 def own_prices(program: BlockProgram, keys: Ints, prices: Floats) -> Floats:

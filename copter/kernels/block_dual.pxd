@@ -2,17 +2,18 @@ from copter.kernels.working_inverse cimport WorkingInverse
 
 
 cdef class BlockDual:
-    cdef readonly int n_rows, n_blocks, n_columns, pivots, flips, visits, looks, passes, n_moved, since
-    cdef public int near, often
+    cdef readonly int n_rows, n_blocks, n_columns, pivots, flips, visits, passes
+    cdef int n_moved, since, next_look
+    cdef bint everything
     cdef readonly object bounds, values, heads, prices, radii, keys, at_uppers, counts
     cdef readonly WorkingInverse inverse
     cdef public double tolerance
     cdef const int[::1] column_start, start, row
     cdef const double[::1] value
     cdef double[::1] cost
-    cdef double[::1] low, high, x, y, artificial, rho, alpha, shift, heap_step, factors, radius, length
+    cdef double[::1] low, high, x, y, artificial, rho, alpha, shift, heap_step, factors, radius, known_prices, length
     cdef unsigned char[::1] at_upper, is_moved
-    cdef int[::1] place, block_of, key, count, head, heap_of, listed, others, stamp, moved
+    cdef int[::1] place, block_of, key, count, head, heap_of, listed, others, stamp, moved, flipped
     cdef bint settle(self, int g) noexcept nogil
     cdef void refresh(self) noexcept nogil
     cdef double dot(self, int j, const double* y) noexcept nogil
@@ -41,7 +42,10 @@ cdef class BlockDual:
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
     cdef void move(self, const double* alpha, double theta) noexcept nogil
     cdef double radius_of(self, int g) noexcept nogil
+    cdef void take_back(self, int flipped) noexcept nogil
     cdef void note(self, int g) noexcept nogil
+    cdef void heat(self, int g) noexcept nogil
+    cdef double reach(self, double side, double step) noexcept nogil
     cdef int resettle(self) noexcept nogil
     cdef bint is_settled(self, int g) noexcept nogil
     cdef int hard_breakpoints(self, double side, double* end) noexcept nogil

@@ -24,6 +24,11 @@ cpdef enum Ending:
     UNFINISHED
     UNSTABLE
 
+cdef enum:
+    NEAR = 4  # times the coupling rows: blocks that are hot at first
+    OFTEN = 25  # pivots between two passes over the blocks that are not
+    LOOK = 100  # pivots after which the hot blocks are chosen anew
+
 cdef double RATE = 1e-9  # least entry of a tableau row that counts
 cdef double PIVOT = 1e-7  # least pivot
 cdef double TIE = 1e-12  # steps this close are taken as equal, and the larger pivot is taken
@@ -70,20 +75,22 @@ cdef class BlockDual:
         self.y = self.prices
         self.inverse = WorkingInverse(n_rows)
         self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
+        self.flipped = np.zeros(total, dtype=np.int32)
         self.heap_step, self.heap_of = np.zeros(total), np.zeros(total, dtype=np.int32)
         self.listed, self.others = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows, dtype=np.int32)
         self.factors = np.zeros(n_rows)
         self.stamp = np.zeros(self.n_blocks, dtype=np.int32)
         self.radii = np.zeros(self.n_blocks)
         self.radius = self.radii
-        self.near, self.often = 4, 25
+        self.known_prices = np.zeros(n_rows)
         self.moved, self.is_moved = np.zeros(self.n_blocks, dtype=np.int32), np.zeros(self.n_blocks, dtype=np.uint8)
         self.n_moved = 0
         self.length = np.add.reduceat(np.concatenate((np.abs(value), [0.0])), start[:-1]) * (np.diff(start) > 0)
         self.tolerance = 1e-9
         for g in range(self.n_blocks):
             self.drop_twins(g)
-        self.pivots = self.flips = self.visits = 0
+        self.pivots = self.flips = self.visits = self.next_look = 0
+        self.everything = False
 
     # Where it starts ----------------------------------------------------------------------------------------------
 
@@ -132,8 +139,10 @@ cdef class BlockDual:
         for r in range(self.n_rows):
             v = first + r
             if self.place[v] < 0:
-                if y[r] != 0.0:
+                if fabs(y[r]) > TIE:
                     self.at_upper[v] = y[r] < 0.0
+                elif fabs(self.high[v] if self.at_upper[v] else self.low[v]) == INFINITY:
+                    self.at_upper[v] = not self.at_upper[v]
                 if not self.rest(v):
                     return False
         for g in range(self.n_blocks):
@@ -301,14 +310,13 @@ cdef class BlockDual:
     def run(self, int most):
         """At most so many pivots: how it ended."""
         cdef int status, last = self.pivots + most
-        self.look()
+        if self.pivots >= self.next_look:
+            self.look()
         while True:
             with nogil:
                 status = self.loop(last)
-                if status == INFEASIBLE or status == OPTIMAL or status == STALE:
-                    if self.resettle():
-                        continue
-                    if status == STALE:
+                if status == STALE or status == OPTIMAL:
+                    if self.resettle() or status == STALE:
                         continue
             return status
 
@@ -343,12 +351,13 @@ cdef class BlockDual:
                 self.radius[g] = self.radius_of(g) if self.count[g] == 0 else 0.0
                 self.is_moved[g] = False
         self.n_moved = 0
-        self.looks += 1
-        count = min(self.n_blocks, self.near * self.n_rows)
+        self.next_look = self.pivots + LOOK
+        count = min(self.n_blocks, NEAR * self.n_rows)
         near = np.argpartition(self.radii, count - 1)[:count].astype(np.int32)
         near.sort()
         for g in near:
-            self.note(g)
+            self.heat(g)
+        self.known_prices[:] = self.y
 
     cdef int resettle(self) noexcept nogil:
         """Settle blocks that are not hot at the present prices: how many changed, which are hot from now on."""
@@ -421,6 +430,11 @@ cdef class BlockDual:
 
     cdef void note(self, int g) noexcept nogil:
         """The radius of a block holds no longer: it is looked at in every pivot."""
+        self.radius[g] = 0.0
+        self.heat(g)
+
+    cdef void heat(self, int g) noexcept nogil:
+        """Look at a block in every pivot whose step may be longer than its radius."""
         if not self.is_moved[g]:
             self.is_moved[g] = True
             self.moved[self.n_moved] = g
@@ -436,12 +450,13 @@ cdef class BlockDual:
             if self.pivots >= last:
                 return UNFINISHED
             self.since += 1
-            if self.since > self.often:
+            if self.since > OFTEN:
                 return STALE
             self.inverse.row(p, &self.rho[0])
             q = self.choose_column(excess, &step)
             if q == AGAIN:
                 continue
+            self.everything = False
             if q < 0:
                 return INFEASIBLE
             if not self.pivot(p, q, excess > 0.0, step):
@@ -525,29 +540,22 @@ cdef class BlockDual:
 
     cdef int choose_column(self, double excess, double* step) noexcept nogil:
         """The entering variable: the last breakpoint at which the dual objective still rises; those before flip."""
-        cdef int v, g, n, r, first = self.n_columns + self.n_blocks
-        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess)
-        cdef bint whole
+        cdef int v, g, n, r, flipped = 0, first = self.n_columns + self.n_blocks
+        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess), reach
         self.visits += 1
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
         n = self.hard_breakpoints(side, &end)
         for r in range(n // 2 - 1, -1, -1):
             self.sink(r, n)
+        reach = self.reach(side, end)
         for r in range(self.n_moved):
-            n = self.scan(self.moved[r], side, n, end)
-        whole = False
-        while True:
-            if n == 0:
-                if whole:
-                    return -1
-                whole = True
-                if self.since > 0 and self.resettle():
-                    return AGAIN
-                for g in range(self.n_blocks):
-                    if not self.is_moved[g]:
-                        n = self.scan(g, side, n, end)
-                if n == 0:
-                    return -1
+            if self.radius[self.moved[r]] <= reach:
+                n = self.scan(self.moved[r], side, n, end)
+        if self.everything:
+            for g in range(self.n_blocks):
+                if not self.is_moved[g]:
+                    n = self.scan(g, side, n, end)
+        while n > 0:
             v, here = self.heap_of[0], self.heap_step[0]
             n = self.drop(n)
             left -= self.rate_of(v) * self.range_of(v)
@@ -555,9 +563,40 @@ cdef class BlockDual:
                 return self.largest_of(v, here, n, step)
             self.flip(v)
             self.flips += 1
-            if v < first and self.count[self.block(v)] == 0:
+            if v >= first or self.count[self.block(v)] > 0:
+                self.flipped[flipped] = v
+                flipped += 1
+            else:
                 self.note(self.block(v))
                 n = self.scan(self.block(v), side, n, end)
+        if self.everything:
+            return -1
+        self.take_back(flipped)
+        self.resettle()
+        self.everything = True
+        return AGAIN
+
+    cdef void take_back(self, int flipped) noexcept nogil:
+        """Undo the flips of a search that is given up: prices have not moved."""
+        cdef int r, v
+        for r in range(flipped):
+            v = self.flipped[r]
+            self.at_upper[v] = not self.at_upper[v]
+            self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
+        for r in range(self.n_moved):
+            if self.count[self.moved[r]] == 0 and not self.is_settled(self.moved[r]):
+                self.settle(self.moved[r])
+        self.refresh()
+
+    cdef double reach(self, double side, double step) noexcept nogil:
+        """How far a step takes any price from where it was when the radii were measured."""
+        cdef int i
+        cdef double most = 0.0
+        if step == INFINITY:
+            return INFINITY
+        for i in range(self.n_rows):
+            most = max(most, fabs(self.y[i] - step * side * self.rho[i] - self.known_prices[i]))
+        return most * (1.0 + 1e-9) + TIE
 
     cdef int hard_breakpoints(self, double side, double* end) noexcept nogil:
         """Breakpoints of rows and of the blocks that are not settled: their number; the first that ends the search."""
@@ -707,7 +746,7 @@ cdef class BlockDual:
 
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil:
         """Move prices and values, and exchange the variable at position p for q; False where the pivot is too small."""
-        cdef int i, v, m = self.n_rows, first = self.n_columns + self.n_blocks
+        cdef int i, g, v, m = self.n_rows, first = self.n_columns + self.n_blocks
         cdef double side = -1.0 if to_upper else 1.0, theta, bound
         cdef double* alpha = &self.alpha[0]
         for i in range(m):
@@ -745,6 +784,13 @@ cdef class BlockDual:
                 self.count[self.block(v)] -= 1
         self.inverse.pivot(p, alpha, &self.rho[0])
         self.head[p], self.place[q] = q, p
+        if 0 <= v < first:
+            g = self.block(v)
+            self.note(g)
+            if self.count[g] == 0 and fabs(self.excess(self.key[g])) > self.tolerance:
+                if not self.settle(g):
+                    return False
+                self.refresh()
         return True
 
     cdef void move(self, const double* alpha, double theta) noexcept nogil:
