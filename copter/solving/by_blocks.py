@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.program import program_of
-from copter.blocks.solve import solve_blocks
+from copter.blocks.solve import BlockAnswer
 from copter.interior.solve import solve_interior
 from copter.model.assembly import named_by, slots_in_order
 from copter.model.model import Model
@@ -26,6 +25,7 @@ from copter.problem.values import OwnDuals, ranges
 from copter.proximal.iterate import Iterate
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.blocks import answer_by_blocks
 from copter.solving.contradictions import impossible_row, of_one_request
 
 Floats = NDArray[np.float64]
@@ -89,17 +89,16 @@ class BlockSolve:
             point = self.kept_point()
             if self.is_optimal(point):
                 return point, Status.OPTIMAL, None
-        try:
-            answer = solve_blocks(
-                program_of(self.model.ledger.matrix, self.slots), self.settings, self.watch, self.wants_vertex
-            )
-        except MemoryError:  # the generic method holds its matrices sparse
-            answer = None
-        if answer is not None:
-            self.iterations = answer.iterations
+        for warm in (True, False):
+            answer = self.answer(warm)
+            if answer is None:
+                break
+            self.iterations += answer.iterations
             point = self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
             if self.is_optimal(point):
                 return self.keep(point), Status.OPTIMAL, None
+            if self.watch() or not answer.vertex:
+                break
         if self.watch():
             status = Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
             return self.kept_point(), status, None
@@ -117,15 +116,18 @@ class BlockSolve:
             ray = of_one_request(self.program, ray, self.own_first)
         return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
 
+    def answer(self, warm: bool) -> BlockAnswer | None:
+        """What the blocks' methods find, from the last basis where there is one, or cold."""
+        matrix = self.model.ledger.matrix
+        try:
+            return answer_by_blocks(matrix, self.slots, self.iterate, self.settings, self.watch, warm)
+        except MemoryError:  # the generic method holds its matrices sparse
+            return None
+
     @property
     def sign(self) -> float:
         """1 for a minimisation, -1 for a maximisation."""
         return self.model.ledger.sign
-
-    @property
-    def wants_vertex(self) -> bool:
-        """Whether a vertex is asked for: a request is integer."""
-        return self.settings.purify and bool(self.program.integrality.any())
 
     def rows(self) -> list[int]:
         """Row slots of the resources, in the program's order."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.basis import WarmBasis
-from copter.blocks.program import program_of, sums_before
-from copter.blocks.solve import BlockAnswer, solve_blocks
+from copter.blocks.program import sums_before
+from copter.blocks.solve import BlockAnswer
 from copter.interior.solve import solve_interior
 from copter.model.assembly import first_columns, places
 from copter.model.model import Model
@@ -22,6 +21,7 @@ from copter.proximal.iterate import Iterate
 from copter.proximal.solve import FallbackResult
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.blocks import answer_by_blocks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -73,16 +73,7 @@ class InteriorStart:
 
     def by_blocks(self) -> BlockAnswer | None:
         """The optimum by the structure of the model, or None."""
-        matrix, slots, iterate = self.model.ledger.matrix, self.slots(), self.iterate
-        program = program_of(matrix, slots)
-        basis = iterate.basis
-        if isinstance(basis, WarmBasis):
-            answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, self.watch)
-            if answer is not None or self.watch():
-                return answer
-        vertex = self.settings.purify and any(matrix.slabs[slot].integer for slot in slots.tolist())
-        iterate.basis = WarmBasis()
-        return solve_blocks(program, self.settings, self.watch, vertex)
+        return answer_by_blocks(self.model.ledger.matrix, self.slots(), self.iterate, self.settings, self.watch)
 
     def slots(self) -> Ints:
         """Slots of the requests, ascending."""

@@ -17,6 +17,7 @@ from copter import (
     EditNotAllowedError,
     InvalidDataError,
     Model,
+    PrivateRows,
     UnknownHandleError,
 )
 from tests.copter.plain import innards, small
@@ -134,9 +135,57 @@ GARBAGE: list[Any] = [
     {7: 1.0}, np.array([2**63], dtype=np.uint64),
 ]  # fmt: skip
 
-KEYWORDS = ("limit", "lower", "upper", "integer", "scale", "offset", "cost_dtype")
+KEYWORDS = (
+    "limit", "at_least", "lower", "upper", "integer", "scale", "offset", "cost_dtype", "row_lower", "row_upper"
+)  # fmt: skip
+
+
+def with_rows() -> Model:
+    """The small model, with private rows in `own` and in a template that `t` uses."""
+    model = small()
+    model.remove_request("own")
+    model.add_request("own", [1.0, 2.0], {"a": [1, 3]}, private_rows=PrivateRows([[1, 2], [0, 1]], 0.0, 3.0))
+    model.add_template({"a": [1, 1, 1]}, private_rows=PrivateRows([[1, 2, 3]], -1.0, [4.0]))
+    model.add_request("t", [1.0, 2.0, 3.0], template=model.templates[1], row_upper=7.0)
+    return model
+
+
 FED: dict[str, list[Callable[[Model, Any], object]]] = {
     "add_resources": [lambda m, g: m.add_resources(g, 1), lambda m, g: m.add_resources("a", g)],
+    "set_count": [
+        lambda m, g: m.set_count(g, 1), lambda m, g: m.set_count("a", g), lambda m, g: m.set_count("a", 5, g),
+        lambda m, g: m.add_resources("a", 5, g), lambda m, g: m.set_count("new", g, 0.0),
+    ],
+    "update_counts": [
+        lambda m, g: m.update_counts(g, 1), lambda m, g: m.update_counts(["a", "b"], g),
+        lambda m, g: m.update_counts(["a"], 5, g), lambda m, g: m.update_counts(["a"], g, g),
+    ],
+    "update_limits": [
+        lambda m, g: m.update_limits(g, 1), lambda m, g: m.update_limits(["p", "own"], g),
+        lambda m, g: m.update_limits(["p"], 5, g), lambda m, g: m.update_limits(["p"], g, g),
+        lambda m, g: m.update_limit("p", 5.0, g),
+    ],
+    "update_row_bounds": [
+        lambda m, g: m.update_row_bounds(g, 1), lambda m, g: m.update_row_bounds(["own"], g),
+        lambda m, g: m.update_row_bounds(["own", "t"], g), lambda m, g: m.update_row_bounds(["own", "t"], None, g),
+        lambda m, g: m.update_row_bounds(["own"], 0.0, 1.0, row=g), lambda m, g: m.update_row_bounds(["t"], g, row=0),
+    ],
+    "update_private_rows": [
+        lambda m, g: m.update_private_rows(g, PrivateRows([[1, 2], [0, 1]])),
+        lambda m, g: m.update_private_rows("own", g),
+        lambda m, g: m.update_private_rows("own", PrivateRows(g)),
+        lambda m, g: m.update_private_rows("own", PrivateRows([[1, 2], [0, 1]], g)),
+        lambda m, g: m.update_private_rows("t", PrivateRows([[1, 2, 3]], 0.0, g)),
+    ],
+    "private_rows": [
+        lambda m, g: m.add_request("n", [1], {"a": [1]}, private_rows=g),
+        lambda m, g: m.add_request("n", [1, 2, 3], {"a": [1, 1, 1]}, private_rows=PrivateRows(g)),
+        lambda m, g: m.add_template({"a": [1, 1, 1]}, private_rows=g),
+        lambda m, g: m.update_template(m.templates[1], private_rows=g),
+        lambda m, g: m.update_template(m.templates[1], private_rows=PrivateRows(g)),
+        lambda m, g: m.add_request("n", [1, 2, 3], template=m.templates[1], row_lower=g),
+        lambda m, g: m.add_requests(["n", "k"], np.ones((2, 3)), template=m.templates[1], row_upper=g),
+    ],
     "remove_resources": [lambda m, g: m.remove_resources(g, 1), lambda m, g: m.remove_resources("a", g)],
     "drop_resource": [lambda m, g: m.drop_resource(g)],
     "add_template": [
@@ -205,7 +254,7 @@ def test_anything_at_all_is_an_edit_or_one_clear_error(name: str) -> None:
         warnings.simplefilter("ignore")
         for edit in FED[name]:
             for garbage in GARBAGE:
-                model = small()
+                model = with_rows()
                 before = innards(model)
                 try:
                     edit(model, garbage)

@@ -136,6 +136,29 @@ def test_a_session_goes_on_from_edit_to_edit() -> None:
     assert session.solve().objective == pytest.approx(-1.0)
 
 
+def test_requests_that_must_be_served_go_on_from_the_last_basis() -> None:
+    rng, model = np.random.default_rng(0), Model("min")
+    for row in range(8):
+        model.set_count(row, 60.0, 5.0)
+    for request in range(100):
+        usage = sp.csr_array((rng.uniform(0.5, 1.5, 6), (rng.integers(0, 8, 6), [0, 0, 1, 1, 2, 2])), shape=(8, 3))
+        cost = rng.uniform(1.0, 2.0, 3)
+        model.add_request(request, cost, usage, resources=list(range(8)), limit=2.0, at_least=1.0)
+    session = Session(model)
+    session.solve()
+    for _ in range(5):
+        least = rng.uniform(0.8, 1.2, 20)
+        model.update_limits(rng.permutation(100)[:20], least + rng.choice([0.0, 1.0], 20), least)
+        solution, fresh = session.solve(), Session(model).solve()
+        assert solution.status is fresh.status is Status.OPTIMAL
+        assert solution.objective == pytest.approx(fresh.objective, rel=1e-8)
+        assert_optimal(model.to_linear_program(), solution.x, solution.y)
+    offsets, values = solution.values_of(range(100))
+    split = np.add.reduceat((values > 1e-9) & (values < 1 - 1e-9), offsets[:-1])
+    assert session._iterate.basis is not None
+    assert np.count_nonzero(split > 1) <= 8  # a vertex, as the dual simplex method gives it
+
+
 def test_compacting_copying_and_forking_keep_the_duals() -> None:
     model = duties()
     model.add_request("gone", [1.0], {"m1": [1]})
