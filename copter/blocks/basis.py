@@ -19,9 +19,12 @@ Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
 SLICE = 10  # pivots between two looks at the watch
-MOST_PIVOTS = 10  # times the coupling rows, plus LEAST_PIVOTS, after which the basis is given up
-LEAST_PIVOTS = 1000
+COLD_ITERATIONS = 25  # of an interior-point method
+COLD_PASSES = 50  # multiplications with every entry, in one of them
+LEAST_PIVOTS = 200  # before the basis is given up, plus twice what a cold solve costs
 TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
+APART = 1e-8  # relative change of costs that keeps them from being equal
+LEAST_COST = 1e-3  # relative to the largest, that a change is relative to
 CLOSED = 1e-7  # error of the rows or of basic reduced costs that is still accepted at the end
 
 
@@ -55,6 +58,7 @@ class WarmBasis:
 
     def __init__(self) -> None:
         self.kept: Kept | None = None
+        self.failures = self.resting = 0  # in a row without an end, rounds to leave out: one, two, four, ...
 
     def solve(
         self, program: BlockProgram, slots: Ints, generation: Ages, prices: Floats, watch: Watch
@@ -73,6 +77,9 @@ class WarmBasis:
         """
         if watch() or not applies_to(program):
             return None
+        if self.resting:
+            self.resting -= 1
+            return None
         kept, self.kept = self.kept, None
         with np.errstate(all="ignore"):
             now = None if kept is None else carried(kept, program, slots, generation)
@@ -80,12 +87,15 @@ class WarmBasis:
             if ending == Ending.UNSTABLE:
                 now = begun(program, slots, generation, prices)
                 ending = Ending.UNSTABLE if now is None else ended(now.dual, watch)
-            if now is None or ending != Ending.OPTIMAL:
-                return None
-        self.kept = now
+        if now is None or ending != Ending.OPTIMAL:
+            if ending == Ending.UNFINISHED and not watch():
+                self.failures += 1
+                self.resting = 2 ** min(self.failures, 5) // 2
+            return None
+        self.kept, self.failures = now, 0
         n, dual = program.n_columns, now.dual
         x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
-        prices = dual.prices * now.scale / now.factor
+        prices = true_prices(now, slots) * now.scale / now.factor
         return BlockAnswer(x, prices, dual.pivots, own_prices(program, dual.keys, prices), vertex=True)
 
 
@@ -103,8 +113,8 @@ def applies_to(program: BlockProgram) -> bool:
     )
 
 
-def dual_of(program: BlockProgram, scale: Floats, factor: float) -> BlockDual:
-    """The method's state for a program with its rows and costs scaled; no basis yet."""
+def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
+    """The method's state for a program with its rows and costs scaled, costs a little apart; no basis yet."""
     n, m = program.n_columns, program.n_rows
     blocks = len(program.column_start) - 1
     limited = np.diff(program.private_start) > 0
@@ -117,7 +127,7 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float) -> BlockDual:
         program.start,
         program.row,
         program.value * scale[program.row],
-        program.cost * factor,
+        apart(program.cost * factor, program.column_start, slots),
         program.lower[:n],
         program.upper[:n],
         least,
@@ -130,9 +140,38 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float) -> BlockDual:
     return dual
 
 
+def apart(cost: Floats, column_start: Ints, slots: Ints) -> Floats:
+    """Costs moved by up to APART, so that no two columns tie; always alike for the same column of the same block."""
+    counts = np.diff(column_start)
+    column = np.arange(len(cost)) - np.repeat(column_start[:-1], counts)
+    name = (np.repeat(slots, counts).astype(np.uint64) << np.uint64(16)) + column.astype(np.uint64)
+    name = (name ^ (name >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+    name = (name ^ (name >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    part = (name >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return cost + APART * (0.5 + part) * np.maximum(np.abs(cost), LEAST_COST)
+
+
+def true_prices(kept: Kept, slots: Ints) -> Floats:
+    """Prices of the kept basis for the costs as they are, scaled; none that no bound answers for."""
+    program, dual = kept.program, kept.dual
+    n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
+    cost = program.cost * kept.factor
+    moved = np.zeros(n + blocks + m)
+    moved[:n] = cost - apart(cost, program.column_start, slots)
+    block = np.concatenate((np.repeat(np.arange(blocks), np.diff(program.column_start)), np.arange(blocks)))
+    change = np.zeros(m)
+    position = np.flatnonzero((dual.heads >= 0) & (dual.heads < n + blocks))
+    head = dual.heads[position]
+    key = dual.keys[block[head]]
+    change[position] = moved[head] - np.where((head < n) == (key < n), 1.0, -1.0) * moved[key]
+    prices = dual.prices + dual.inverse.entries @ change
+    bound = np.where(prices > 0.0, dual.bounds[0, n + blocks :], dual.bounds[1, n + blocks :])
+    return np.where(np.isfinite(bound), prices, 0.0)
+
+
 def ended(dual: BlockDual, watch: Watch) -> Ending:
     """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
-    left = MOST_PIVOTS * dual.n_rows + LEAST_PIVOTS
+    left = LEAST_PIVOTS + 2 * worth(dual)
     while left > 0:
         ending = Ending(dual.run(min(SLICE, left)))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
@@ -141,6 +180,13 @@ def ended(dual: BlockDual, watch: Watch) -> Ending:
             return ending
         left -= SLICE
     return Ending.UNFINISHED
+
+
+def worth(dual: BlockDual) -> int:
+    """Pivots that cost as much as a cold solve by the interior-point method, by counted multiplications."""
+    rows = dual.n_rows
+    cold = COLD_ITERATIONS * (rows**3 / 3.0 + COLD_PASSES * dual.n_entries)
+    return int(cold / (3.0 * rows**2 + rows + 1.0))
 
 
 def own_prices(program: BlockProgram, keys: Ints, prices: Floats) -> Floats:
@@ -167,7 +213,7 @@ def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) 
     """A start from prices alone."""
     _, every, factor = program.equilibrated()
     scale = every[: program.n_rows]
-    dual = dual_of(program, scale, factor)
+    dual = dual_of(program, scale, factor, slots)
     if not dual.begin(prices * factor / scale):
         return None
     return Kept(program, slots, generation, scale, factor, dual)
@@ -180,7 +226,7 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     if rows < 0:
         return None
     scale = np.concatenate((kept.scale, np.ones(rows)))
-    dual = dual_of(program, scale, kept.factor)
+    dual = dual_of(program, scale, kept.factor, slots)
     blocks, old_blocks = len(slots), len(kept.slots)
     place = same_blocks(kept, program, slots, generation)
     heads = np.full(program.n_rows, -1, dtype=np.int32)

@@ -5,7 +5,7 @@ cdef enum:
 
 
 cdef class BlockBasis:
-    cdef readonly int n_rows, n_blocks, n_columns
+    cdef readonly int n_rows, n_blocks, n_columns, n_entries
     cdef readonly object bounds, values, heads, prices, keys, at_uppers, counts
     cdef readonly WorkingInverse inverse
     cdef public double tolerance

@@ -11,6 +11,7 @@ class BlockBasis:
     n_rows: int
     n_blocks: int
     n_columns: int
+    n_entries: int
     tolerance: float
     bounds: _Floats
     values: _Floats

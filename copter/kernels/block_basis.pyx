@@ -35,7 +35,7 @@ cdef class BlockBasis:
         cdef int g
         self.n_rows, self.n_blocks, self.n_columns = n_rows, len(column_start) - 1, len(cost)
         self.column_start, self.start, self.row, self.value = column_start, start, row, value
-        self.cost = cost
+        self.cost, self.n_entries = cost, len(value)
         total = self.n_columns + self.n_blocks + n_rows
         self.bounds = np.empty((2, total))
         self.bounds[0] = np.concatenate((lower, least, row_lower))

@@ -25,6 +25,7 @@ cdef enum:  # how a run ends: copter.blocks.basis.Ending
     UNFINISHED = 2
     UNSTABLE = 3
 
+cdef double CLOSE = 1e-5  # a radius this small is as good as none: such blocks are all hot
 cdef double RATE = 1e-9  # least entry of a tableau row that counts
 cdef double PIVOT = 1e-7  # least pivot
 cdef double TIE = 1e-12  # steps this close are taken as equal, and the larger pivot is taken
@@ -384,7 +385,7 @@ cdef class BlockDual(BlockBasis):
                 self.is_hot[g] = False
         self.n_hot = 0
         self.next_look = self.pivots + LOOK
-        count = min(self.n_blocks, NEAR * self.n_rows)
+        count = min(self.n_blocks, max(NEAR * self.n_rows, int((self.radii <= CLOSE).sum())))
         near = np.argpartition(self.radii, count - 1)[:count].astype(np.int32)
         near.sort()
         for g in near:
