@@ -21,6 +21,7 @@ Ages = NDArray[np.int64]
 SLICE = 10  # pivots between two looks at the watch
 COLD_ITERATIONS = 25  # of an interior-point method
 COLD_PASSES = 50  # multiplications with every entry, in one of them
+AGAIN = 3  # times that a basis is inverted afresh in a round
 LEAST_PIVOTS = 200  # before the basis is given up, plus twice what a cold solve costs
 TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
 APART = 1e-8  # relative change of costs that keeps them from being equal
@@ -83,10 +84,10 @@ class WarmBasis:
         kept, self.kept = self.kept, None
         with np.errstate(all="ignore"):
             now = None if kept is None else carried(kept, program, slots, generation)
-            ending = Ending.UNSTABLE if now is None else ended(now.dual, watch)
+            ending = Ending.UNSTABLE if now is None else ended(now, watch)
             if ending == Ending.UNSTABLE:
                 now = begun(program, slots, generation, prices)
-                ending = Ending.UNSTABLE if now is None else ended(now.dual, watch)
+                ending = Ending.UNSTABLE if now is None else ended(now, watch)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED and not watch():
                 self.failures += 1
@@ -169,17 +170,54 @@ def true_prices(kept: Kept, slots: Ints) -> Floats:
     return np.where(np.isfinite(bound), prices, 0.0)
 
 
-def ended(dual: BlockDual, watch: Watch) -> Ending:
+def ended(kept: Kept, watch: Watch) -> Ending:
     """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
-    left = LEAST_PIVOTS + 2 * worth(dual)
+    dual, left, again = kept.dual, LEAST_PIVOTS + 2 * worth(kept.dual), 0
     while left > 0:
         ending = Ending(dual.run(min(SLICE, left)))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
-            return Ending.UNSTABLE
+            ending = Ending.UNSTABLE
+        if ending == Ending.UNSTABLE and again < AGAIN and refactorised(kept):
+            again, ending = again + 1, Ending.UNFINISHED
         if ending != Ending.UNFINISHED or watch():
             return ending
         left -= SLICE
     return Ending.UNFINISHED
+
+
+def refactorised(kept: Kept) -> bool:
+    """Whether the basis could be inverted afresh, and prices and values made new by it; not with artificial variables."""
+    program, dual = kept.program, kept.dual
+    n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
+    head = dual.heads
+    if (head < 0).any():
+        return False
+    block = np.concatenate((np.repeat(np.arange(blocks), np.diff(program.column_start)), np.arange(blocks)))
+    own = np.flatnonzero(head < n + blocks)
+    key = np.full(m, n)
+    key[own] = dual.keys[block[head[own]]]
+    sign = np.where((head < n) == (key < n), 1.0, -1.0)
+    cost = np.append(apart(program.cost * kept.factor, program.column_start, kept.slots), 0.0)
+    basis, right = np.zeros((m, m)), np.zeros(m)
+    for variable, factor in ((head, np.ones(m)), (key, -sign)):
+        position = np.flatnonzero(variable < n)
+        column = variable[position]
+        counts = np.diff(program.start)[column]
+        entry, at = spread(program.start[column], counts), np.repeat(position, counts)
+        value = program.value[entry] * kept.scale[program.row[entry]] * factor[at]
+        np.add.at(basis, (program.row[entry], at), value)
+        right[position] += factor[position] * cost[column]
+    rows = np.flatnonzero(head >= n + blocks)
+    basis[head[rows] - n - blocks, rows] = -1.0
+    try:
+        inverse = np.linalg.inv(basis)
+    except np.linalg.LinAlgError:
+        return False
+    fresh = WorkingInverse(m)
+    fresh.entries[:] = inverse.T
+    return bool(np.isfinite(inverse).all()) and dual.take(
+        fresh, inverse.T @ right, head.copy(), dual.keys.copy(), dual.at_uppers.copy()
+    )
 
 
 def worth(dual: BlockDual) -> int:

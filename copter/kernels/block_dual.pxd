@@ -4,13 +4,13 @@ from copter.kernels.breakpoints cimport Breakpoints
 
 cdef class BlockDual(BlockBasis):
     cdef readonly int pivots, flips, passes
-    cdef int n_hot, visits, since, next_look
+    cdef int n_hot, n_fresh, visits, since, next_look
     cdef bint everything
     cdef readonly object radii
     cdef readonly Breakpoints ahead
     cdef double[::1] radius, known_prices, length
-    cdef unsigned char[::1] is_hot
-    cdef int[::1] stamp, hot, flipped
+    cdef unsigned char[::1] is_hot, is_fresh
+    cdef int[::1] stamp, hot, fresh, flipped
     cdef int loop(self, int last) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
@@ -30,6 +30,5 @@ cdef class BlockDual(BlockBasis):
     cdef void take_back(self, int flipped) noexcept nogil
     cdef double radius_of(self, int g) noexcept nogil
     cdef void note(self, int g) noexcept nogil
-    cdef void heat(self, int g) noexcept nogil
-    cdef double reach(self, double side, double step) noexcept nogil
+    cdef double reach(self, double side, double radius) noexcept nogil
     cdef int resettle(self) noexcept nogil

@@ -15,6 +15,7 @@ from copter.kernels.breakpoints cimport Breakpoints
 cdef enum:
     AGAIN = -2  # in place of an entering variable: choose the row again
     STALE = -3  # in place of an ending: settle blocks, then go on
+    FIRST = 64  # blocks that are looked at first
     NEAR = 4  # times the coupling rows: blocks that are hot at first
     OFTEN = 25  # pivots between two passes over the blocks that are not
     LOOK = 100  # pivots after which the hot blocks are chosen anew
@@ -26,8 +27,9 @@ cdef enum:  # how a run ends: copter.blocks.basis.Ending
     UNSTABLE = 3
 
 cdef double CLOSE = 1e-5  # a radius this small is as good as none: such blocks are all hot
-cdef double RATE = 1e-9  # least entry of a tableau row that counts
-cdef double PIVOT = 1e-7  # least pivot
+cdef double RATE = 1e-7  # least entry of a tableau row that counts
+cdef double PIVOT = 1e-6  # least pivot
+cdef double DRIFT = 1e-6  # relative difference, made by rounding, of a pivot's values by row and by column
 cdef double TIE = 1e-12  # steps this close are taken as equal, and the larger pivot is taken
 
 
@@ -49,10 +51,12 @@ cdef class BlockDual(BlockBasis):
         self.stamp = np.zeros(self.n_blocks, dtype=np.int32)
         self.radii = np.zeros(self.n_blocks)
         self.radius, self.known_prices = self.radii, np.zeros(n_rows)
-        self.hot, self.is_hot = np.zeros(self.n_blocks, dtype=np.int32), np.zeros(self.n_blocks, dtype=np.uint8)
+        self.hot, self.fresh = np.zeros((2, self.n_blocks), dtype=np.int32)
+        self.is_hot, self.is_fresh = np.zeros((2, self.n_blocks), dtype=np.uint8)
         lengths = np.add.reduceat(np.concatenate((np.abs(value), [0.0])), start[:-1])
         self.length = lengths * (np.diff(start) > 0)
-        self.n_hot = self.pivots = self.flips = self.passes = self.visits = self.since = self.next_look = 0
+        self.n_hot = self.n_fresh = self.visits = self.since = self.next_look = 0
+        self.pivots = self.flips = self.passes = 0
         self.everything = False
 
     # The main loop ------------------------------------------------------------------------------------------------
@@ -118,8 +122,9 @@ cdef class BlockDual(BlockBasis):
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil:
         """Move prices and values, and exchange the variable at position p for q; False where the pivot is too small."""
         cdef int i, g, v, m = self.n_rows, first = self.n_columns + self.n_blocks
-        cdef double side = -1.0 if to_upper else 1.0, theta, bound
+        cdef double side = -1.0 if to_upper else 1.0, theta, bound, cost, entry
         cdef double* alpha = &self.alpha[0]
+        self.reduced(q, &cost, &entry)
         for i in range(m):
             self.y[i] -= step * side * self.rho[i]
         memset(alpha, 0, m * sizeof(double))
@@ -133,7 +138,7 @@ cdef class BlockDual(BlockBasis):
         for i in range(m):
             if self.shift[i] != 0.0:
                 self.inverse.add_column(i, self.shift[i], alpha)
-        if fabs(alpha[p]) < PIVOT:
+        if fabs(alpha[p]) < PIVOT or fabs(alpha[p] - entry) > DRIFT * fabs(alpha[p]):
             return False
         v = self.head[p]
         if v == ARTIFICIAL:
@@ -181,35 +186,45 @@ cdef class BlockDual(BlockBasis):
     # The ratio test -----------------------------------------------------------------------------------------------
 
     cdef int choose_column(self, double excess, double* step) noexcept nogil:
-        """The entering variable: the last breakpoint at which the dual objective still rises; those before flip."""
-        cdef int v, g, r, flipped = 0, first = self.n_columns + self.n_blocks
-        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess), reach
+        """The entering variable: the last breakpoint at which the dual objective still rises; those before flip.
+
+        Hot blocks are looked at in the order of their radii, as far as the step may reach.
+        """
+        cdef int v, g, r, at = 0, upto = FIRST, flipped = 0, first = self.n_columns + self.n_blocks
+        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess), known
         self.visits += 1
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
         self.ahead.size = 0
         self.hard_breakpoints(side, &end)
-        reach = self.reach(side, end)
-        for r in range(self.n_hot):
-            if self.radius[self.hot[r]] <= reach:
-                self.scan(self.hot[r], side, end)
+        for r in range(self.n_fresh):
+            self.scan(self.fresh[r], side, end)
         if self.everything:
             for g in range(self.n_blocks):
                 if not self.is_hot[g]:
                     self.scan(g, side, end)
-        while self.ahead.size > 0:
-            here = self.ahead.step[0]
-            v = self.ahead.take()
-            left -= self.rate_of(v) * self.range_of(v)
-            if left <= self.tolerance:
-                return self.largest_of(v, here, step)
-            self.flip(v)
-            self.flips += 1
-            if v >= first or self.count[self.block(v)] > 0:
-                self.flipped[flipped] = v
-                flipped += 1
-            else:
-                self.note(self.block(v))
-                self.scan(self.block(v), side, end)
+        while True:
+            upto = min(upto, self.n_hot)
+            for r in range(at, upto):
+                if not self.is_fresh[self.hot[r]]:
+                    self.scan(self.hot[r], side, end)
+            at, upto = upto, 2 * upto
+            known = INFINITY if at == self.n_hot else self.reach(side, self.radius[self.hot[at]])
+            while self.ahead.size > 0 and self.ahead.step[0] <= known:
+                here = self.ahead.step[0]
+                v = self.ahead.take()
+                left -= self.rate_of(v) * self.range_of(v)
+                if left <= self.tolerance:
+                    return self.largest_of(v, here, step)
+                self.flip(v)
+                self.flips += 1
+                if v >= first or self.count[self.block(v)] > 0:
+                    self.flipped[flipped] = v
+                    flipped += 1
+                else:
+                    self.note(self.block(v))
+                    self.scan(self.block(v), side, end)
+            if at == self.n_hot:
+                break
         if self.everything:
             return -1
         self.take_back(flipped)
@@ -363,14 +378,14 @@ cdef class BlockDual(BlockBasis):
 
     cdef void take_back(self, int flipped) noexcept nogil:
         """Undo the flips of a search that is given up: prices have not moved."""
-        cdef int r, v
+        cdef int r, v, g
         for r in range(flipped):
             v = self.flipped[r]
             self.at_upper[v] = not self.at_upper[v]
             self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
-        for r in range(self.n_hot):
-            if self.count[self.hot[r]] == 0 and not self.is_settled(self.hot[r]):
-                self.settle(self.hot[r])
+        for g in range(self.n_blocks):
+            if self.is_hot[g] and self.count[g] == 0 and not self.is_settled(g):
+                self.settle(g)
         self.refresh()
 
     # Hot blocks ---------------------------------------------------------------------------------------------------
@@ -382,14 +397,16 @@ cdef class BlockDual(BlockBasis):
             self.inverse.measure()
             for g in range(self.n_blocks):
                 self.radius[g] = self.radius_of(g) if self.count[g] == 0 else 0.0
-                self.is_hot[g] = False
-        self.n_hot = 0
+                self.is_hot[g] = self.is_fresh[g] = False
+        self.n_fresh = 0
         self.next_look = self.pivots + LOOK
         count = min(self.n_blocks, max(NEAR * self.n_rows, int((self.radii <= CLOSE).sum())))
-        near = np.argpartition(self.radii, count - 1)[:count].astype(np.int32)
-        near.sort()
-        for g in near:
-            self.heat(g)
+        near = np.argpartition(self.radii, count - 1)[:count]
+        near = near[np.argsort(self.radii[near])].astype(np.int32)
+        self.n_hot = count
+        for g in range(count):
+            self.hot[g] = near[g]
+            self.is_hot[self.hot[g]] = True
         self.known_prices[:] = self.y
 
     cdef double radius_of(self, int g) noexcept nogil:
@@ -412,24 +429,23 @@ cdef class BlockDual(BlockBasis):
     cdef void note(self, int g) noexcept nogil:
         """The radius of a block holds no longer: it is looked at in every pivot."""
         self.radius[g] = 0.0
-        self.heat(g)
+        if not self.is_fresh[g]:
+            self.is_fresh[g] = self.is_hot[g] = True
+            self.fresh[self.n_fresh] = g
+            self.n_fresh += 1
 
-    cdef void heat(self, int g) noexcept nogil:
-        """Look at a block in every pivot whose step may be longer than its radius."""
-        if not self.is_hot[g]:
-            self.is_hot[g] = True
-            self.hot[self.n_hot] = g
-            self.n_hot += 1
-
-    cdef double reach(self, double side, double step) noexcept nogil:
-        """How far a step takes any price from where it was when the radii were measured."""
+    cdef double reach(self, double side, double radius) noexcept nogil:
+        """The longest step at which no price is farther than radius from where it was when radii were measured."""
         cdef int i
-        cdef double most = 0.0
-        if step == INFINITY:
-            return INFINITY
+        cdef double most = INFINITY, rate, away
         for i in range(self.n_rows):
-            most = max(most, fabs(self.y[i] - step * side * self.rho[i] - self.known_prices[i]))
-        return most * (1.0 + 1e-9) + TIE
+            rate = -side * self.rho[i]
+            away = self.y[i] - self.known_prices[i]
+            if rate > 0.0:
+                most = min(most, (radius - away) / rate)
+            elif rate < 0.0:
+                most = min(most, (radius + away) / -rate)
+        return most * (1.0 - 1e-9) - TIE
 
     cdef int resettle(self) noexcept nogil:
         """Settle blocks that are not hot at the present prices: how many changed, which are hot from now on."""

@@ -114,7 +114,7 @@ def test_from_any_prices_it_ends_as_highs_does(seed, exotic, from_zero):
     if start is None:  # a block that contradicts itself
         assert highs(whole(program))[0] != HighsModelStatus.kOptimal
         return
-    ending = ended(start.dual, FOREVER)
+    ending = ended(start, FOREVER)
     assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
     if ending == Ending.INFEASIBLE:
         assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
@@ -146,13 +146,13 @@ def test_a_kept_basis_ends_as_highs_does_after_edits(seed, exotic):
     rng = np.random.default_rng(seed)
     program = program_like(rng, 30, 6, exotic)
     kept = begun(program, *names(program), np.zeros(program.n_rows))
-    if kept is None or ended(kept.dual, FOREVER) != Ending.OPTIMAL:
+    if kept is None or ended(kept, FOREVER) != Ending.OPTIMAL:
         return
     for _ in range(4):
         program = edited(rng, program)
         kept = carried(kept, program, *names(program))
         assert kept is not None
-        ending = ended(kept.dual, FOREVER)
+        ending = ended(kept, FOREVER)
         assert ending in (Ending.OPTIMAL, Ending.INFEASIBLE)
         if ending == Ending.INFEASIBLE:
             assert highs(whole(program))[0] == HighsModelStatus.kInfeasible
@@ -229,14 +229,14 @@ def test_more_rows_than_before_keep_the_basis():
     program = program_like(np.random.default_rng(8), 40, 5, exotic=False)
     kept = begun(program, *names(program), np.zeros(5))
     assert kept is not None
-    assert ended(kept.dual, FOREVER) == Ending.OPTIMAL
+    assert ended(kept, FOREVER) == Ending.OPTIMAL
     n = program.n_columns
     lower = np.concatenate((program.lower[: n + 5], [-np.inf], program.lower[n + 5 :]))
     upper = np.concatenate((program.upper[: n + 5], [3.0], program.upper[n + 5 :]))
     wider = replace(program, n_rows=6, lower=lower, upper=upper)
     more = carried(kept, wider, *names(wider))
     assert more is not None
-    assert ended(more.dual, FOREVER) == Ending.OPTIMAL
+    assert ended(more, FOREVER) == Ending.OPTIMAL
     assert more.dual.pivots == 0
     assert carried(more, program, *names(program)) is None  # fewer rows: the basis does not fit
 
@@ -253,7 +253,7 @@ def test_the_inverse_is_that_of_the_basis_after_many_pivots():
     program = program_like(np.random.default_rng(11), 200, 12, exotic=False)
     start = begun(program, *names(program), np.zeros(12))
     assert start is not None
-    assert ended(start.dual, FOREVER) == Ending.OPTIMAL
+    assert ended(start, FOREVER) == Ending.OPTIMAL
     dual, n, blocks = start.dual, program.n_columns, 200
     matrix = sp.csc_array(
         (program.value * start.scale[program.row], program.row, program.start), shape=(12, n)
