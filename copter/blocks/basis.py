@@ -186,7 +186,7 @@ def ended(kept: Kept, watch: Watch) -> Ending:
 
 
 def refactorised(kept: Kept) -> bool:
-    """Whether the basis could be inverted afresh, and prices and values made new by it; not with artificial variables."""
+    """Whether the basis could be inverted afresh, with prices and values by it; not where variables are artificial."""
     program, dual = kept.program, kept.dual
     n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
     head = dual.heads
