@@ -4,8 +4,8 @@ from copter.kernels.breakpoints cimport Breakpoints
 
 cdef class BlockDual(BlockBasis):
     cdef readonly int pivots, flips, passes
-    cdef int n_hot, n_fresh, visits, since, next_look
-    cdef bint everything
+    cdef int n_hot, n_fresh, visits, since
+    cdef bint everything, looked
     cdef readonly object radii
     cdef readonly Breakpoints ahead
     cdef double[::1] radius, known_prices, length
@@ -30,5 +30,5 @@ cdef class BlockDual(BlockBasis):
     cdef void take_back(self, int flipped) noexcept nogil
     cdef double radius_of(self, int g) noexcept nogil
     cdef void note(self, int g) noexcept nogil
-    cdef double reach(self, double side, double radius) noexcept nogil
+    cdef double reach(self, double side, double step) noexcept nogil
     cdef int resettle(self) noexcept nogil

@@ -15,10 +15,8 @@ from copter.kernels.breakpoints cimport Breakpoints
 cdef enum:
     AGAIN = -2  # in place of an entering variable: choose the row again
     STALE = -3  # in place of an ending: settle blocks, then go on
-    FIRST = 64  # blocks that are looked at first
     NEAR = 4  # times the coupling rows: blocks that are hot at first
-    OFTEN = 25  # pivots between two passes over the blocks that are not
-    LOOK = 100  # pivots after which the hot blocks are chosen anew
+    OFTEN = 25  # pivots between two passes over all blocks, which choose the hot ones anew
 
 cdef enum:  # how a run ends: copter.blocks.basis.Ending
     OPTIMAL = 0
@@ -55,7 +53,8 @@ cdef class BlockDual(BlockBasis):
         self.is_hot, self.is_fresh = np.zeros((2, self.n_blocks), dtype=np.uint8)
         lengths = np.add.reduceat(np.concatenate((np.abs(value), [0.0])), start[:-1])
         self.length = lengths * (np.diff(start) > 0)
-        self.n_hot = self.n_fresh = self.visits = self.since = self.next_look = 0
+        self.n_hot = self.n_fresh = self.visits = self.since = 0
+        self.looked = False
         self.pivots = self.flips = self.passes = 0
         self.everything = False
 
@@ -64,14 +63,13 @@ cdef class BlockDual(BlockBasis):
     def run(self, int most):
         """At most so many pivots: how it ended, as copter.blocks.basis.Ending counts."""
         cdef int status, last = self.pivots + most
-        if self.pivots >= self.next_look:
-            self.look()
         while True:
+            if not self.looked or self.since > OFTEN:
+                self.look()
             with nogil:
                 status = self.loop(last)
-                if status == STALE or status == OPTIMAL:
-                    if self.resettle() or status == STALE:
-                        continue
+                if status == STALE or (status == OPTIMAL and self.resettle()):
+                    continue
             return status
 
     cdef int loop(self, int last) noexcept nogil:
@@ -188,43 +186,41 @@ cdef class BlockDual(BlockBasis):
     cdef int choose_column(self, double excess, double* step) noexcept nogil:
         """The entering variable: the last breakpoint at which the dual objective still rises; those before flip.
 
-        Hot blocks are looked at in the order of their radii, as far as the step may reach.
+        Hot blocks are looked at in the order of their radii, as far as the longest step reaches.
         """
-        cdef int v, g, r, at = 0, upto = FIRST, flipped = 0, first = self.n_columns + self.n_blocks
-        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess), known
+        cdef int v, g, r, flipped = 0, first = self.n_columns + self.n_blocks
+        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess), reach
         self.visits += 1
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
         self.ahead.size = 0
         self.hard_breakpoints(side, &end)
+        reach = self.reach(side, end)
         for r in range(self.n_fresh):
             self.scan(self.fresh[r], side, end)
+        for r in range(self.n_hot):
+            g = self.hot[r]
+            if self.radius[g] > reach:
+                break
+            if not self.is_fresh[g]:
+                self.scan(g, side, end)
         if self.everything:
             for g in range(self.n_blocks):
                 if not self.is_hot[g]:
                     self.scan(g, side, end)
-        while True:
-            upto = min(upto, self.n_hot)
-            for r in range(at, upto):
-                if not self.is_fresh[self.hot[r]]:
-                    self.scan(self.hot[r], side, end)
-            at, upto = upto, 2 * upto
-            known = INFINITY if at == self.n_hot else self.reach(side, self.radius[self.hot[at]])
-            while self.ahead.size > 0 and self.ahead.step[0] <= known:
-                here = self.ahead.step[0]
-                v = self.ahead.take()
-                left -= self.rate_of(v) * self.range_of(v)
-                if left <= self.tolerance:
-                    return self.largest_of(v, here, step)
-                self.flip(v)
-                self.flips += 1
-                if v >= first or self.count[self.block(v)] > 0:
-                    self.flipped[flipped] = v
-                    flipped += 1
-                else:
-                    self.note(self.block(v))
-                    self.scan(self.block(v), side, end)
-            if at == self.n_hot:
-                break
+        while self.ahead.size > 0:
+            here = self.ahead.step[0]
+            v = self.ahead.take()
+            left -= self.rate_of(v) * self.range_of(v)
+            if left <= self.tolerance:
+                return self.largest_of(v, here, step)
+            self.flip(v)
+            self.flips += 1
+            if v >= first or self.count[self.block(v)] > 0:
+                self.flipped[flipped] = v
+                flipped += 1
+            else:
+                self.note(self.block(v))
+                self.scan(self.block(v), side, end)
         if self.everything:
             return -1
         self.take_back(flipped)
@@ -394,12 +390,13 @@ cdef class BlockDual(BlockBasis):
         """Find for every settled block how far prices may move before it changes; the nearest are hot (K10)."""
         cdef int g
         with nogil:
+            self.resettle()  # a step may have gone too far for blocks that were not hot
             self.inverse.measure()
             for g in range(self.n_blocks):
                 self.radius[g] = self.radius_of(g) if self.count[g] == 0 else 0.0
                 self.is_hot[g] = self.is_fresh[g] = False
         self.n_fresh = 0
-        self.next_look = self.pivots + LOOK
+        self.looked = True
         count = min(self.n_blocks, max(NEAR * self.n_rows, int((self.radii <= CLOSE).sum())))
         near = np.argpartition(self.radii, count - 1)[:count]
         near = near[np.argsort(self.radii[near])].astype(np.int32)
@@ -434,18 +431,15 @@ cdef class BlockDual(BlockBasis):
             self.fresh[self.n_fresh] = g
             self.n_fresh += 1
 
-    cdef double reach(self, double side, double radius) noexcept nogil:
-        """The longest step at which no price is farther than radius from where it was when radii were measured."""
+    cdef double reach(self, double side, double step) noexcept nogil:
+        """How far a step takes any price from where it was when radii were measured."""
         cdef int i
-        cdef double most = INFINITY, rate, away
+        cdef double most = 0.0
+        if step == INFINITY:
+            return INFINITY
         for i in range(self.n_rows):
-            rate = -side * self.rho[i]
-            away = self.y[i] - self.known_prices[i]
-            if rate > 0.0:
-                most = min(most, (radius - away) / rate)
-            elif rate < 0.0:
-                most = min(most, (radius + away) / -rate)
-        return most * (1.0 - 1e-9) - TIE
+            most = max(most, fabs(self.y[i] - step * side * self.rho[i] - self.known_prices[i]))
+        return most * (1.0 + 1e-9) + TIE
 
     cdef int resettle(self) noexcept nogil:
         """Settle blocks that are not hot at the present prices: how many changed, which are hot from now on."""

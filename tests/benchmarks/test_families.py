@@ -30,7 +30,7 @@ def require_same_program(family) -> None:
     """The family's arrays are the program that the model holds."""
     held, said = family.model.to_linear_program(), family.program()
     assert tuple(family.requests.tolist()) == family.model.requests
-    np.testing.assert_allclose(held.c, said.c, rtol=1e-14)
+    np.testing.assert_allclose(held.c, said.c, rtol=1e-14, atol=1e-15)
     assert abs(held.A - said.A).max() == 0
     for side in ("row_lower", "row_upper", "col_lower", "col_upper"):
         np.testing.assert_array_equal(getattr(held, side), getattr(said, side))
