@@ -52,7 +52,7 @@ def require_savable(path: str | Path) -> None:
     try:
         require_writable(path)
     except CopterError as error:
-        raise SimulationError(f"the run cannot be saved: {error}") from error
+        raise SimulationError(str(error)) from error
 
 
 def load_run(path: str | Path, classes: Iterable[type] = ()) -> Simulation:
