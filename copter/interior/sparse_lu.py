@@ -1,33 +1,31 @@
-"""SciPy's sparse LU factorisation, in a thread of its own so that a stop need not wait for it."""
+"""SciPy's sparse LU factorisation; a large one in a process of its own, so that a stop ends it at once."""
 
 from __future__ import annotations
 
 import atexit
-import threading
+import os
+import sys
 import weakref
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import Empty
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
+from copter.interior.lu_process import DROP, ENDED, FACTORISE, SOLVE, LuProcess
 from copter.interior.stopping import SLICE_S, SMALL, Stopped
 
 Floats = NDArray[np.float64]
-Question = SimpleQueue[Floats | None]
-Answer = SimpleQueue[Floats | BaseException]
 
-SERVING: weakref.WeakKeyDictionary[threading.Thread, Question] = weakref.WeakKeyDictionary()
-PATIENCE_S = 1.0  # seconds that an abandoned thread has to finish its factorisation
+IDLE: list[LuProcess] = []  # at most one: the next factorisation need not wait for Python to start
+ALIVE: weakref.WeakSet[LuProcess] = weakref.WeakSet()
 
 
 class SparseLU:
     """L U = A, and its solves.
-
-    SciPy gives a factor's memory back only in the thread that allocated it, so a large factor is made, used and let go
-    in one thread.
 
     Parameters
     ----------
@@ -37,60 +35,82 @@ class SparseLU:
     Raises
     ------
     RuntimeError
-        If the matrix is singular to working precision.
+        If the matrix is singular to working precision, or there is no memory for its factor.
     Stopped
-        If `must_stop` says so; the factorisation then ends later, in its thread.
+        If `must_stop` says so; nothing goes on then.
     """
 
     def __init__(self, matrix: sp.csc_matrix, must_stop: Callable[[], bool] | None = None) -> None:
         self._must_stop = must_stop
-        self._own = spl.splu(matrix) if must_stop is None or matrix.nnz < SMALL else None
-        if self._own is None:
-            self._ask: Question = SimpleQueue()
-            self._told: Answer = SimpleQueue()
-            queues = (self._ask, self._told)
-            thread = threading.Thread(target=serve, args=(matrix, *queues), daemon=True, name="copter-lu")
-            SERVING[thread] = self._ask
-            thread.start()
-            weakref.finalize(self, self._ask.put, None)
-            self._answer()
+        self._process = None if must_stop is None or matrix.nnz < SMALL else lu_process()
+        self._own: Any = spl.splu(matrix) if self._process is None else None
+        if self._process is not None:
+            self._give_back = weakref.finalize(self, give_back, self._process)
+            self._give_back.atexit = False  # end_all does
+            self._ask(self._process, FACTORISE, matrix)
 
     def solve(self, right: Floats) -> Floats:
         """x with A x = right."""
-        if self._own is not None:
-            return np.asarray(self._own.solve(right))
-        self._ask.put(right)
-        return self._answer()
+        if self._process is not None:
+            return self._ask(self._process, SOLVE, right)
+        return np.asarray(self._own.solve(right))
 
-    def _answer(self) -> Floats:
-        result: Floats | BaseException | None = None
-        while result is None:
-            try:
-                result = self._told.get(timeout=SLICE_S)
-            except Empty:
-                if self._must_stop is not None and self._must_stop():
-                    raise Stopped from None
+    def _ask(self, process: LuProcess, what: str, content: object) -> Floats:
+        """The answer of the process, which is ended if the solve must stop before it is there."""
+        if not process.alive:
+            raise RuntimeError(ENDED)
+        process.ask(what, content)
+        try:
+            while True:
+                try:
+                    result = process.answers.get(timeout=SLICE_S)
+                    break
+                except Empty:
+                    if self._must_stop is not None and self._must_stop():
+                        raise Stopped from None
+        except BaseException:
+            self._give_back.detach()
+            process.end()
+            raise
         if isinstance(result, BaseException):
             raise result
         return result
 
 
-@atexit.register
-def end_all() -> None:
-    """Have every thread let its factor go: an interpreter that ends around one ends with an error of SciPy's."""
-    serving = dict(SERVING)
-    for asked in serving.values():
-        asked.put(None)
-    for thread in serving:
-        thread.join(PATIENCE_S)
-
-
-def serve(matrix: sp.csc_matrix, asked: Question, told: Answer) -> None:
-    """Factorise, then solve for every right side that comes, until there is none."""
+def lu_process() -> LuProcess | None:
+    """A process that nobody uses; None if none can be started."""
+    while IDLE:
+        process = IDLE.pop()
+        if process.alive:
+            return process
+        process.end()
+    if not sys.executable:
+        return None
     try:
-        factor = spl.splu(matrix)
-        told.put(np.zeros(0))
-        while (right := asked.get()) is not None:
-            told.put(np.asarray(factor.solve(right)))
-    except BaseException as error:
-        told.put(error)
+        process = LuProcess()
+    except OSError:
+        return None
+    ALIVE.add(process)
+    return process
+
+
+def give_back(process: LuProcess) -> None:
+    """Keep a process for the next factorisation, without its factor; end it if there is one already."""
+    if IDLE or not process.alive:
+        process.end()
+        return
+    process.ask(DROP)
+    IDLE.append(process)
+
+
+def end_all() -> None:
+    """End every process."""
+    IDLE.clear()
+    for process in list(ALIVE):
+        process.end()
+
+
+atexit.register(end_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=IDLE.clear)  # they are the parent's
+    os.register_at_fork(after_in_child=ALIVE.clear)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import struct
 from dataclasses import asdict, dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +13,13 @@ from copter.proximal.iterate import Iterate
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
 from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
-from copter.storage.encoding import Buffers, Reader, encode
+from copter.storage.encoding import Reader, encode
 from copter.storage.files import PathLike, read_file, write_atomically
 from copter.storage.journal import MAGIC as JOURNAL_MAGIC
 from copter.storage.journal import Contents, History, Journal, Sync, operations_of
+from copter.storage.sealing import Seal
 
-MAGIC = b"\x89COPTERS"
-FORMAT = 2  # 1: without rows of requests' own beyond limits
-HEADER = struct.Struct("<8sHHQ")  # magic, format, zero, length of the payload; then its digest
-DIGEST = 32
+SNAPSHOT = Seal(b"\x89COPTERS", 2, "a copter snapshot")  # format 1: without rows of requests' own beyond limits
 
 
 @dataclass(frozen=True)
@@ -74,36 +70,7 @@ def plain(state: SessionState, path: PathLike | None = None) -> Plain:
 
 def save_state(state: SessionState, path: PathLike) -> None:
     """Write a snapshot."""
-    write_atomically(path, sealed(encode(plain(state, path))))
-
-
-def sealed(payload: Buffers) -> Buffers:
-    """A payload behind its header and checksum."""
-    front = HEADER.pack(MAGIC, FORMAT, 0, sum(len(part) for part in payload))
-    checksum = blake2b(front, digest_size=DIGEST)
-    for part in payload:
-        checksum.update(part)
-    return [front, checksum.digest(), *payload]
-
-
-def unsealed(data: bytes, where: str) -> memoryview:
-    """The payload of a snapshot file; SnapshotError if it is not one, is newer, cut short or damaged."""
-    view = memoryview(data)
-    if bytes(view[: len(MAGIC)]) != MAGIC:
-        raise SnapshotError(f"{where} is not a copter snapshot" if data else f"{where} is empty")
-    begin = HEADER.size + DIGEST
-    if len(view) < begin:
-        raise SnapshotError(f"{where} is cut short: {len(view)} bytes, its head alone has {begin}")
-    _, version, _, length = HEADER.unpack(view[: HEADER.size])
-    if version > FORMAT:
-        raise SnapshotError(f"{where} has format {version}, this copter reads up to {FORMAT}: use a newer copter")
-    if len(view) != begin + length:
-        raise SnapshotError(f"{where} is cut short or damaged: {len(view)} bytes, its head says {begin + length}")
-    checksum = blake2b(view[: HEADER.size], digest_size=DIGEST)
-    checksum.update(view[begin:])
-    if checksum.digest() != bytes(view[HEADER.size : begin]):
-        raise SnapshotError(f"{where} is damaged: its checksum does not hold")
-    return view[begin:]
+    write_atomically(path, SNAPSHOT.close(encode(plain(state, path))))
 
 
 def load_state(
@@ -129,7 +96,7 @@ def load_state(
     data, where = read_file(path), os.fspath(path)
     if data[: len(JOURNAL_MAGIC)] == JOURNAL_MAGIC:
         return _from_journal(path, settings, sync)
-    values = read_state(unsealed(data, where), where)
+    values = read_state(SNAPSHOT.open(data, where), where)
     del data
     state, history = state_from(values, settings, where), values["history"]
     if find and history is not None:

@@ -1,17 +1,39 @@
-"""Saved runs: every bit flip, every older or forged file is one clear error; links are followed, pipes refused."""
+"""Saved runs hold data only: every bit flip, every older or forged file is one clear error."""
 
 from __future__ import annotations
 
 import os
 import pickle
-from hashlib import blake2b
+import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from copter_frontends.simulator import SimulationError, load_run
-from copter_frontends.simulator.saved_run import MAGIC, OLD_MAGIC, save_run
+import copter
+from copter.storage.encoding import Reader, encode
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.registry.policies import POLICIES
+from copter_frontends.simulator import Simulation, SimulationError, load_run
+from copter_frontends.simulator.rebuilt_objects import Rebuilder
+from copter_frontends.simulator.saved_classes import SavedClasses
+from copter_frontends.simulator.saved_objects import Flattener
+from copter_frontends.simulator.saved_run import PICKLES, RUN, save_run
+from copter_frontends.vocabulary import Cluster, Job, configurations_of
+
+
+def simulation(policy: str = "sia") -> Simulation:
+    """A run in its middle."""
+    cluster = Cluster.of({"t4": (2, 4)})
+    model = GoodputModel(configurations_of(cluster))
+    made = POLICIES[policy].build(cluster, model, "full", 1)
+    jobs = [Job(f"j{i}", "cifar10", 50.0 * i) for i in range(4)]
+    run = Simulation(cluster, jobs, made, model, made.round_s, deadline_s=1e6)
+    for _ in range(3):
+        run.step()
+    return run
 
 
 class Forged:
@@ -24,35 +46,91 @@ class Forged:
         return self.call, self.arguments
 
 
-def sealed(body: bytes) -> bytes:
-    """A file whose checksum holds."""
-    return MAGIC + blake2b(body, digest_size=32).digest() + body
+def written(path: Path, nodes: list[tuple[Any, ...]], version: str = copter.__version__) -> Path:
+    """A file with these nodes, whose checksum holds."""
+    order = np.arange(len(nodes), dtype=np.int64)[::-1].copy()
+    payload = encode({"copter": version, "run": {"nodes": nodes, "order": order}})
+    path.write_bytes(b"".join(RUN.close(payload)))
+    return path
 
 
-@pytest.mark.parametrize("call", [os.system, eval, exec, getattr, np.load, open])
-def test_forged_files_run_nothing(tmp_path: Path, call: object) -> None:
-    mark = tmp_path / "ran"
+@pytest.mark.parametrize("magic", PICKLES)
+def test_pickles_of_older_versions_are_refused_in_one_line(tmp_path: Path, magic: bytes) -> None:
     path = tmp_path / "f"
-    arguments = ("os", "system") if call is getattr else (f"touch {mark}",)
-    path.write_bytes(sealed(pickle.dumps(Forged(call, *arguments))))
-    with pytest.raises(SimulationError, match="cannot be read"):
-        load_run(path)
-    assert not mark.exists()
-
-
-def test_older_runs_are_refused_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(OLD_MAGIC + pickle.dumps(Forged(os.system, f"touch {tmp_path / 'ran'}")))
-    with pytest.raises(SimulationError, match=r"copter 0\.1\.0") as caught:
+    path.write_bytes(magic + pickle.dumps(Forged(os.system, f"touch {tmp_path / 'ran'}")))
+    with pytest.raises(SimulationError, match=r"copter 0\.1\.0 \(format \d\), as a pickle") as caught:
         load_run(path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "ran").exists()
 
 
+def test_other_versions_are_refused_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "f", [("list", [])], "0.0.7")
+    with pytest.raises(SimulationError, match=r"copter 0\.0\.7"):
+        load_run(path)
+    newer = bytearray(path.read_bytes())
+    newer[8] += 1
+    path.write_bytes(newer)
+    with pytest.raises(SimulationError, match=f"format {RUN.format + 1}, this copter reads up to {RUN.format}"):
+        load_run(path)
+
+
+FORGED: list[list[tuple[Any, ...]]] = [
+    [("object", name, ["args"], [("touch ran",)])]
+    for name in (
+        "os:system",
+        "builtins:eval",
+        "subprocess:Popen",
+        "copter_frontends.cli.__main__:main",
+        "copter_frontends.cli.running:SimulateOptions",
+        "copter_frontends.simulator.simulation:np",
+        "copter_frontends.simulator.simulation:Sequence",
+        "copter_frontends.simulator.errors:SimulationError",
+        "copter_frontends.simulator.simulation:Simulation.run",
+        "copter_frontends.no_such_module:X",
+        "copter.storage.journal:Journal",
+        "copter_frontends..simulator:Simulation",
+    )
+]
+FORGED += [
+    [("function", "os:system", [])],
+    [("function", "copter_frontends.simulator.saved_run:save_run", [])],
+    [("method", "run", [(1,)]), ("object", "copter_frontends.vocabulary.cluster:Cluster", ["types", "nodes"], [1, 2])],
+    [("method", "__class__", [(1,)]), ("list", [])],
+    [("default", "eval", [])],
+    [("array", ["O", [1], "C", b"12345678"], [])],
+    [("generator", {"bit_generator": "Forged"}, [])],
+    [("enum", "copter_frontends.vocabulary.cluster:Cluster", "mro", [])],
+    [("sparse", "Forged", [1, 1], [1, 2, 3])],
+    [("tuple", [(0,)])],
+    [("list", [(7,)])],
+    [("no such kind", [])],
+    [()],
+    [("model", {}, [])],
+    [("model", 0, [])],
+    [("template", 0, 0, [])],
+    [("session", {}, [])],
+    [("object", "copter_frontends.simulator.simulation:Simulation", ["policy"], [])],
+    [("object", "copter_frontends.vocabulary.job:Job", ["id"], ["j"])],
+]
+
+
+@pytest.mark.parametrize("nodes", FORGED, ids=lambda nodes: str(nodes[0])[:60])
+def test_forged_nodes_make_nothing(tmp_path: Path, nodes: list[tuple[Any, ...]], monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SimulationError, match="cannot be read"):
+        load_run(written(tmp_path / "f", nodes))
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
 def test_every_bit_flip_is_refused(tmp_path: Path) -> None:
-    data = sealed(pickle.dumps({"a": list(range(50))}))
     path = tmp_path / "f"
-    for bit in range(8 * len(data)):
+    small = written(path, [("list", ["a", 1.5, None])]).read_bytes()
+    save_run(simulation(), path)
+    rng, whole = random.Random(1), path.read_bytes()
+    bits = [(small, bit) for bit in range(8 * len(small))]
+    bits += [(whole, rng.randrange(8 * len(whole))) for _ in range(300)]
+    for data, bit in bits:
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
@@ -60,14 +138,124 @@ def test_every_bit_flip_is_refused(tmp_path: Path) -> None:
             load_run(path)
 
 
+def test_damage_behind_a_forged_checksum_is_an_error_or_a_run(tmp_path: Path) -> None:
+    """No crash, no other exception: only SimulationError, or a run of some sort."""
+    path, rng = tmp_path / "f", random.Random(2)
+    save_run(simulation(), path)
+    payload = bytes(RUN.open(path.read_bytes(), "f"))
+    refused = 0
+    for _ in range(150):
+        forged = bytearray(payload)
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            forged[rng.randrange(len(forged))] = rng.randrange(256)
+        path.write_bytes(b"".join(RUN.close([bytes(forged)])))
+        try:
+            assert isinstance(load_run(path), Simulation)
+        except SimulationError:
+            refused += 1
+    assert refused
+
+
 def test_links_are_followed_and_pipes_refused(tmp_path: Path) -> None:
     real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
     link.symlink_to(real)
     os.mkfifo(pipe)
-    save_run({"no": "run"}, link)  # type: ignore[arg-type]
+    run = simulation("fifo")
+    save_run(run, link)
     assert link.is_symlink()
-    assert real.read_bytes().startswith(MAGIC)
+    assert isinstance(load_run(real), Simulation)
     with pytest.raises(SimulationError, match="no ordinary file"):
-        save_run({"no": "run"}, pipe)  # type: ignore[arg-type]
+        save_run(run, pipe)
+    with pytest.raises(SimulationError, match="no ordinary file"):
+        save_run(run, "/dev/null")
+    written(real, [("list", [])])
     with pytest.raises(SimulationError, match="does not hold a run"):
         load_run(real)
+
+
+class Mine:
+    """A class from elsewhere."""
+
+    def __init__(self) -> None:
+        self.seen = {1: [self]}
+
+
+def test_classes_from_elsewhere_are_named_by_the_caller(tmp_path: Path) -> None:
+    run, path = simulation("fifo"), tmp_path / "f"
+    run.note = Mine()
+    with pytest.raises(SimulationError, match="Mine is no class of copter's frontends"):
+        save_run(run, path)
+    assert not path.exists()
+    save_run(run, path, [Mine])
+    with pytest.raises(SimulationError, match="Mine is no class of copter's frontends"):
+        load_run(path)
+    note = load_run(path, [Mine]).note
+    assert isinstance(note, Mine)
+    assert note.seen[1][0] is note
+
+
+@pytest.mark.parametrize("value", [print, lambda: 0, os, type, iter([]), Mine, object()])
+def test_what_is_no_data_is_refused_when_it_is_saved(value: object) -> None:
+    with pytest.raises(SimulationError):
+        Flattener(SavedClasses([Mine])).flatten([value])
+
+
+def things() -> Iterator[object]:
+    """Values of every kind."""
+    yield from ([], (), {}, set(), frozenset({(1, "a")}), 3 + 4j, slice(1, None), range(3, 9, 2), bytearray(b"ab"))
+    yield from ([1.5] * 20, (2,) * 20, [1 << 70] * 20, [True] * 20, {"a": {(1, 2): None}}, b"x", "\ud800")
+    yield from (np.float32(1.5), np.str_("ä"), np.datetime64("2020-01-01"), np.zeros((2, 0)), np.array(["a", "bc"]))
+    yield np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    yield np.array([1, "a", None], dtype=object)
+    yield np.arange(5, dtype=np.uint16)[::2]
+
+
+@pytest.mark.parametrize("value", list(things()), ids=repr)
+def test_values_come_back_as_they_were(value: Any) -> None:
+    back = again([value])[0]
+    assert type(back) is type(value)
+    if isinstance(value, np.ndarray):
+        assert back.dtype == value.dtype
+        assert (value.ndim < 2) or back.flags.f_contiguous == value.flags.f_contiguous
+        np.testing.assert_array_equal(back, value)
+    else:
+        assert back == value
+
+
+def again(value: object) -> Any:
+    """A value written and read."""
+    data = b"".join(encode(Flattener(SavedClasses([Mine])).flatten(value)))
+    return Rebuilder(Reader(data, "values").whole(), SavedClasses([Mine])).rebuild()
+
+
+def test_identities_and_cycles_come_back() -> None:
+    shared: list[Any] = [1]
+    cycle: dict[str, Any] = {"a": shared, "b": (shared, Mine())}
+    cycle["self"] = [cycle]
+    back = again(cycle)
+    assert back["a"] is back["b"][0]
+    assert back["self"][0] is back
+    rng = np.random.default_rng(3)
+    copy = again({"one": rng, "two": rng})
+    assert copy["one"] is copy["two"]
+    assert copy["one"].random() == np.random.default_rng(3).random()
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    again(deep)
+
+
+def test_models_sessions_and_templates_stay_together() -> None:
+    model = copter.Model()
+    model.add_resources("g", 4)
+    template = model.add_template({"g": [1, 2]})
+    model.add_requests(["p", "q"], [[1.0, 2.0], [1.0, 2.0]], template=template)
+    session = copter.Session(model)
+    other = copter.Model()
+    before = session.solve().objective
+    back = again({"template": template, "model": model, "session": session, "other": other, "too": [model]})
+    assert back["session"].model is back["model"] is back["too"][0]
+    assert back["model"].templates == (back["template"],)
+    assert back["other"] is not back["model"]
+    back["model"].add_request("r", [9.0, 9.0], template=back["template"])
+    assert back["session"].solve().objective > before

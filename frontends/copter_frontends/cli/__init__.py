@@ -29,7 +29,10 @@ cli.add_command(solve)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command; exit code 0 if done, 1 if the run failed, 2 for bad arguments or bad input.
+    """Run the command. Exit code 0 if done, 1 if the run failed, 2 for bad arguments or input.
+
+    A simulation that Ctrl-C ends after a round, with its results so far, has exit code 130, 143 for SIGTERM. What was
+    ended at once, by a second Ctrl-C or before the first round, has 1.
 
     What goes wrong is one line on stderr. With COPTER_DEBUG=1 in the environment a failed run shows its traceback.
     """

@@ -40,7 +40,7 @@ def _defaults_of_the_others() -> dict[str, Any]:
     return {name: given[name] for name in OWN_TO_SIMULATE}
 
 
-def _run(policies: tuple[str, ...], **options: Any) -> None:
+def _run(policies: tuple[str, ...], **options: Any) -> int:
     """Simulate the same jobs under several policies and set the figures side by side."""
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
     asked = [SimulateOptions(**{**shared, "policy": name}) for name in policies]
@@ -48,6 +48,7 @@ def _run(policies: tuple[str, ...], **options: Any) -> None:
     # Imported late, as in simulate.py: 2 s that `--help` need not take.
     from rich.console import Console
 
+    from copter_frontends.cli.interruption import exit_code_of
     from copter_frontends.cli.running import run_simulation
     from copter_frontends.report.table import print_side_by_side
 
@@ -55,14 +56,19 @@ def _run(policies: tuple[str, ...], **options: Any) -> None:
     for each in asked:
         out = None if each.out is None else os.path.join(each.out, each.policy)
         summaries.append(run_simulation(replace(each, out=out)))
+        if summaries[-1]["interrupted"] is not None:
+            complain(f"policies that were not simulated: {len(asked) - len(summaries)}")
+            break
+    code = exit_code_of(summaries[-1])
     lengths = {each["policy"]: each["simulated_h"] for each in summaries}
     if asked[0].rounds is not None and len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {hours:.4g} h" for name, hours in lengths.items())
         complain(f"so many rounds are not as long for each policy ({told}): take --hours, or one --round-s for all")
     if asked[0].as_json:
         print_json({"policies": summaries})
-        return
+        return code
     print_side_by_side(summaries, Console())
+    return code
 
 
 compare = click.Command(

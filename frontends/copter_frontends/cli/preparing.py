@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
@@ -20,6 +21,7 @@ from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras
 from copter_frontends.semantics import PRESETS, Semantics
 from copter_frontends.simulator import Simulation, read_events
+from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
 from copter_frontends.simulator.workload import Workload, make_workload
 from copter_frontends.vocabulary import Cluster, configurations_of
@@ -28,8 +30,7 @@ from copter_frontends.vocabulary import Cluster, configurations_of
 def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
     """Make all that a run needs; what is wrong here is bad input."""
     try:
-        if asked.out is not None:
-            prepare_directory(asked.out)
+        prepare_outputs(asked)
         cluster = cluster_of(asked)
         model = goodput_model_of(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
@@ -104,12 +105,26 @@ def cluster_of(asked: SimulateOptions) -> Cluster:
     return scaled_cluster(asked.gpus) if asked.gpus is not None else cluster_from(asked.cluster or "")
 
 
+def prepare_outputs(asked: SimulateOptions) -> None:
+    """Make sure that the results can be written where they are to go; InputError where they cannot."""
+    if asked.out is not None:
+        prepare_directory(asked.out)
+    if asked.save is not None:
+        try:
+            require_savable(asked.save)
+        except CopterError as error:
+            raise InputError(f"--save {error}") from error
+
+
 def prepare_directory(out: str) -> None:
-    """Make the directory of a report; InputError where that cannot be."""
+    """Make the directory of a report; InputError where that cannot be, or where no file can be written to it."""
     check_extras()
     try:
         os.makedirs(out, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {out}: cannot be made: {error.strerror or error}") from error
-    if not os.access(out, os.W_OK):
-        raise InputError(f"--out {out}: cannot be written to")
+    try:
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be written to: {error.strerror or error}") from error

@@ -27,7 +27,7 @@ def resume(
     as_json: bool,
     save: str | None,
     save_every: int | None,
-) -> None:
+) -> int:
     """Go on with the run that `copter simulate --save FILE` left in FILE, as if it had never stopped.
 
     It ends where it was asked to end, unless --hours, --rounds or --to-end say otherwise. A damaged file is refused.
@@ -37,7 +37,7 @@ def resume(
     if save_every is not None and save is None:
         raise click.UsageError("--save-every says how often --save FILE is written; give --save too")
     # Imported late, as in simulate.py: 2 s that `--help` need not take.
-    from copter_frontends.cli.preparing import prepare_directory
+    from copter_frontends.cli.preparing import prepare_outputs
     from copter_frontends.cli.running import carry_on, show
     from copter_frontends.cli.saving import RunNote
     from copter_frontends.simulator import SimulationError, load_run
@@ -53,6 +53,5 @@ def resume(
     if hours or rounds or to_end:
         warmup = asked.warmup(simulation.round_s, note.workload.sampled)
         asked = replace(asked, hours=hours, rounds=rounds, warmup_rounds=warmup)
-    if out is not None:
-        prepare_directory(out)
-    show(asked, carry_on(asked, simulation, note.workload))
+    prepare_outputs(asked)
+    return show(asked, carry_on(asked, simulation, note.workload))

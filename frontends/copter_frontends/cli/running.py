@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain, print_json
 from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare
@@ -43,19 +44,35 @@ def carry_on(asked: SimulateOptions, simulation: Simulation, workload: Workload)
     total = _rounds(asked, simulation.round_s, warmup)
     left = None if total is None else max(total - done, 0)
     saver = Saver(simulation, asked, workload)
-    with LiveProgress(left, simulation.jobs_left) as progress:
+    with Interruption() as interruption, LiveProgress(left, simulation.jobs_left) as progress:
 
         def on_round(record: RoundRecord) -> None:
             progress(record)
             saver.after_round()
 
         warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
-        result = simulation.run(None if left is None else left - warmup_left, None, on_round, warmup_left)
-    saver.at_end()
+        rounds = None if left is None else left - warmup_left
+        result = simulation.run(rounds, None, on_round, warmup_left, interruption)
+        try:
+            saver.at_end()
+        finally:  # a disk that is full for the one may have room for the other
+            ended = simulation.finished if total is None else len(result.rounds) >= total
+            summary = _report(asked, result, workload, comparison, None if ended else interruption.name)
+    if summary["interrupted"] is not None:
+        whole = f" of {total}" if total is not None else ""
+        on = f"; go on with: copter resume {shlex.quote(asked.save)}" if asked.save is not None else ""
+        complain(f"interrupted after {len(result.rounds)}{whole} rounds: the results are of these{on}")
+    return summary
+
+
+def _report(
+    asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None, by: str | None
+) -> dict[str, Any]:
+    """Say which jobs were skipped, work out the summary and write the report; `by` is the signal that ended the run."""
     if result.skipped:
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
-    summary = summary_of(asked, result, workload, comparison)
+    summary = {**summary_of(asked, result, workload, comparison), "interrupted": by}
     if asked.out is not None:
         _write(asked, result, summary, workload, comparison)
     return summary
@@ -138,15 +155,17 @@ def _write(
         "Configurations": asked.mode,
         "Round": f"{result.round_s:g} s",
     }
+    if summary["interrupted"] is not None:
+        facts["Interrupted"] = f"by {summary['interrupted']} after {len(result.rounds):,} rounds, which is all there is"
     rows = comparison.table() if comparison is not None else []
     page = write_report(result, asked.out or ".", summary, facts=facts, comparison=rows)
     print(f"report: {page}", file=sys.stderr)
 
 
-def show(asked: SimulateOptions, summary: Mapping[str, Any]) -> None:
-    """The summary, as a table or as JSON."""
+def show(asked: SimulateOptions, summary: Mapping[str, Any]) -> int:
+    """Print the summary, as a table or as JSON; return the exit code."""
     if asked.as_json:
         print_json(summary)
-        return
-
-    print_summary(summary, Console())
+    else:
+        print_summary(summary, Console())
+    return exit_code_of(summary)

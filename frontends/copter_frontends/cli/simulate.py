@@ -69,11 +69,15 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option(
     "--save-every", type=_COUNT, metavar="ROUNDS", help="Save every so many rounds, too  [default: at the end]"
 )
-def simulate(**options: Any) -> None:
-    """Simulate POLICY on a cluster, round by round."""
+def simulate(**options: Any) -> int:
+    """Simulate POLICY on a cluster, round by round.
+
+    Ctrl-C or SIGTERM ends the run after the round that is being simulated: the results so far are written, and the exit
+    code is 130 or 143. A second one ends it at once.
+    """
     asked = SimulateOptions(**options)
     asked.check()
     # Imported late: it takes 2 s of processor time (Numba, SciPy, every policy), `--help` 0.1 s without it.
     from copter_frontends.cli.running import run_simulation, show
 
-    show(asked, run_simulation(asked))
+    return show(asked, run_simulation(asked))

@@ -11,7 +11,6 @@ from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, 
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
 from copter_frontends.policy_kit.service import Service
-from copter_frontends.policy_kit.session_holder import SessionHolder
 from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
@@ -32,7 +31,6 @@ __all__ = [
     "RoundPolicy",
     "RunsWith",
     "Service",
-    "SessionHolder",
     "StageClock",
     "ThroughputTable",
     "Throughputs",

@@ -49,10 +49,6 @@ class ColumnSets:
         self._gpus, self._kind, self._types = gpus, kind, tuple(types)
         self._sets: dict[bytes, ColumnSet] = {}
 
-    def __getstate__(self) -> dict[str, object]:
-        """The state to pickle: without the sets, because their templates belong to a model in memory."""
-        return {**self.__dict__, "_sets": {}}
-
     def of(self, live: NDArray[np.bool_], model: Model) -> ColumnSet:
         """The column set of the configurations that are live, (n,)."""
         key = live.tobytes()

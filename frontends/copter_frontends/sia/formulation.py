@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from copter import Model, Session, Settings, Solution
 from copter_frontends.goodput import GoodputModel, application_of
 from copter_frontends.goodput.hints import TrainingHints
-from copter_frontends.policy_kit import SessionHolder
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
@@ -36,7 +35,7 @@ TIE_SPREAD, TIE_TURN = (
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
-class SiaFormulation(SessionHolder):
+class SiaFormulation:
     """max sum v_ic x_ic; sum_c x_ic <= 1 for every job; sum_ic n_ck x_ic <= N_k for every GPU type (S5).
 
     Parameters

@@ -177,6 +177,7 @@ class Simulation:
         hours: float | None = None,
         on_round: Callable[[RoundRecord], object] | None = None,
         warmup_rounds: int = 0,
+        must_stop: Callable[[], bool] | None = None,
     ) -> SimulationResult:
         """Simulate a number of rounds, or of hours, or until the last job ends.
 
@@ -189,12 +190,16 @@ class Simulation:
             Called after each round, before the policy is told what came of it: its model is still the one solved.
         warmup_rounds : int
             Rounds simulated first, on top of the others, that the statistics over rounds leave out.
+        must_stop : callable, optional
+            Asked before each round: whether the run is to end here.
         """
         limits = [float(rounds)] if rounds is not None else []
         limits += [math.ceil(hours * 3600 / self.round_s - 1e-9)] if hours is not None else []
         last = min(limits) + warmup_rounds if limits else math.inf
         done = 0
         while done < last and (limits or not self.finished):
+            if must_stop is not None and must_stop():
+                break
             record = self.step(warmup=done < warmup_rounds)
             done += 1
             if on_round is not None:

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from copter import CopterError, Session, SnapshotError
-from copter.session.snapshot import DIGEST, HEADER, sealed
+from copter.session.snapshot import SNAPSHOT
 from copter.storage.journal import HEADER as JOURNAL_HEADER
 from copter.storage.journal import read_journal
+from copter.storage.sealing import DIGEST, HEADER
 from tests.copter.plain import Player, innards
 
 
@@ -126,7 +127,7 @@ def test_damage_under_a_right_checksum_is_no_crash(seed: int, recorded: Any, tmp
     snapshot, _, _ = recorded
     payload, rng = snapshot[HEADER.size + DIGEST :], random.Random(seed)
     for _ in range(400):
-        (tmp_path / "s").write_bytes(b"".join(sealed([mutated(rng, payload)])))
+        (tmp_path / "s").write_bytes(b"".join(SNAPSHOT.close([mutated(rng, payload)])))
         try:
             session = Session.load(tmp_path / "s", journal=None)
             session.model.to_linear_program()

@@ -1,4 +1,4 @@
-"""A run under a baseline, Hare or its opponents can be saved in its middle and goes on as if it had not been."""
+"""A run under any policy can be saved in its middle and goes on as if it had not been."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from copter_frontends.goodput import GoodputModel
-from copter_frontends.registry.names import BASELINE_NAMES, HARE_SCHEMES
+from copter_frontends.registry.names import POLICY_NAMES
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.saved_run import load_run, save_run
@@ -25,7 +25,7 @@ def run(name: str) -> Simulation:
     return Simulation(cluster, jobs, policy, model, policy.round_s, deadline_s=1e6)
 
 
-@pytest.mark.parametrize("name", [*BASELINE_NAMES, "hare", *HARE_SCHEMES])
+@pytest.mark.parametrize("name", POLICY_NAMES)
 def test_a_saved_run_goes_on_the_same(name: str, tmp_path: Path) -> None:
     whole, halved = run(name), run(name)
     for _ in range(5):

@@ -140,7 +140,7 @@ BAD = {
     "events.yaml: cannot be read": ["simulate", "fifo", "--gpus", "8", "--events", "events.yaml"],
     "--save-every says how often": ["simulate", "fifo", "--gpus", "8", "--save-every", "5"],
     "do not go together": ["simulate", "sia", "--gpus", "8", "--compare", "highs", "--save", "run"],
-    "none.run: cannot be read": ["resume", "none.run"],
+    "none.run cannot be read": ["resume", "none.run"],
     "--to-end and --hours": ["resume", "none.run", "--to-end", "--hours", "1"],
 }
 

@@ -99,7 +99,7 @@ def test_a_saved_run_goes_on_as_if_it_had_never_stopped(semantics: Semantics, tm
 
 def test_what_is_no_saved_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("hello")
-    with pytest.raises(SimulationError, match="other: not a saved run"):
+    with pytest.raises(SimulationError, match="other is not a saved run"):
         load_run(tmp_path / "other")
     (tmp_path / "old").write_bytes(b"copter-run-1\n" + b"whatever")
     with pytest.raises(SimulationError, match=r"old: saved by copter 0\.1\.0"):

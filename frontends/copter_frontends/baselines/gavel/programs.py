@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution, Status
-from copter_frontends.policy_kit import SessionHolder
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ class Shares:
     prices: Mapping[str, float]
 
 
-class Program(SessionHolder, ABC):
+class Program(ABC):
     """Jobs as requests of a model, one column for each GPU type that the job has a value on."""
 
     def __init__(self, capacity: Mapping[str, float], settings: Settings | None = None) -> None:

@@ -1,0 +1,61 @@
+"""Ctrl-C during a run: it ends after the round that is being simulated, so that what was done is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+TOLD = b"copter: interrupted: the run ends after this round, and what was simulated is kept; again to end at once\n"
+
+
+def exit_code_of(summary: Mapping[str, Any]) -> int:
+    """Exit code of a run: 0 if it is done; 128 and the number of the signal that ended it, 130 for Ctrl-C."""
+    name = summary["interrupted"]
+    return 0 if name is None else 128 + signal.Signals[name]
+
+
+class Interruption:
+    """Inside ``with``, remembers the first SIGINT or SIGTERM; a second one ends the command at once.
+
+    Called, it says whether there was one. No solve is cut short: the round is simulated as it would have been, and a
+    saved run goes on as if there had been no signal.
+
+    Attributes
+    ----------
+    number : int
+        Of the signal that came; 0 for none.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._before: dict[int, Any] = {}
+
+    @property
+    def name(self) -> str | None:
+        """Of the signal that came."""
+        return signal.Signals(self.number).name if self.number else None
+
+    def __call__(self) -> bool:
+        return self.number != 0
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {each: signal.signal(each, self._note) for each in SIGNALS}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler if handler is not None else signal.SIG_DFL)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.number:
+            raise KeyboardInterrupt
+        self.number = number
+        with suppress(OSError):  # not print: the signal may have come while that was writing
+            os.write(2, TOLD)

@@ -1,0 +1,97 @@
+"""The closed list of what a saved run may be made of: which classes have instances in it, which functions it may name.
+
+Instances are made without calling anything of the class: an empty one gets its attributes from the file.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from copter import Settings
+from copter.problem.solution import Status
+from copter_frontends.simulator.errors import SimulationError
+
+FUNCTIONS = {"copter_frontends.policy_kit.can_run:anywhere"}
+"""Functions that a policy keeps as attributes."""
+
+METHODS = {
+    "copter_frontends.baselines.pollux.learned_speedups:LearnedSpeedups.runs",
+    "copter_frontends.hare.gang_policy:GangPolicy._runs",
+}
+"""Methods of objects of the run that a policy keeps as attributes."""
+
+_ENGINE = {f"{kind.__module__}:{kind.__name__}": kind for kind in (Settings, Status)}
+_NAME = re.compile(r"(copter_frontends(?:\.[a-z][a-z0-9_]*)+):([A-Za-z_][A-Za-z0-9_]*)")
+_COMMANDS = ("copter_frontends.cli.options", "copter_frontends.cli.saving")
+"""The modules of the command line that have classes of a run's note; others would do things when imported."""
+
+
+def name_of(kind: type) -> str:
+    """What a class is called in a file."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+class SavedClasses:
+    """Finds classes by their names: those of the frontends, a few of the engine, and the caller's.
+
+    Parameters
+    ----------
+    more : iterable of type
+        Classes from elsewhere: those of a policy of one's own.
+    """
+
+    def __init__(self, more: Iterable[type] = ()) -> None:
+        self._more = _ENGINE | {name_of(kind): kind for kind in more}
+
+    def of(self, name: str) -> type:
+        """The class of this name; SimulationError for one that is no part of a run."""
+        if name in self._more:
+            return self._more[name]
+        match = _NAME.fullmatch(name)
+        if match is None or (match[1].startswith("copter_frontends.cli") and match[1] not in _COMMANDS):
+            raise SimulationError(
+                f"{name} is no class of copter's frontends; name classes of your own: load_run(path, [MyPolicy])"
+            )
+        kind = vars(_module(match[1])).get(match[2])
+        if not isinstance(kind, type) or kind.__module__ != match[1] or issubclass(kind, BaseException):
+            raise SimulationError(f"{name} is no class that a run is made of")
+        return kind
+
+    def require(self, kind: type) -> str:
+        """The name of a class that can be found again; SimulationError if it could not."""
+        name = name_of(kind)
+        if self.of(name) is not kind:
+            raise SimulationError(f"{name} is not the class that its module has under this name")
+        return name
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """The function of this name; SimulationError for one that no run keeps."""
+    if name not in FUNCTIONS:
+        raise SimulationError(f"{name} is no function that a run keeps")
+    module, _, own = name.partition(":")
+    result: Callable[..., Any] = vars(_module(module))[own]
+    return result
+
+
+def method_of(owner: object, name: str) -> Callable[..., Any]:
+    """The method of an object of the run; SimulationError for one that no run keeps."""
+    if not any(f"{name_of(kind)}.{name}" in METHODS for kind in type(owner).__mro__):
+        raise SimulationError(f"{name_of(type(owner))}.{name} is no method that a run keeps")
+    result: Callable[..., Any] = getattr(type(owner), name).__get__(owner)
+    return result
+
+
+def _module(name: str) -> ModuleType:
+    """A module of the frontends."""
+    if name not in sys.modules:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise SimulationError(f"{name} cannot be imported: {error}") from error
+    return sys.modules[name]

@@ -1,0 +1,255 @@
+"""The objects of a run as plain values, and back: a numbered list of nodes that refer to one another by number.
+
+A node is a tuple: its kind, what is particular to the kind, and a list of values. In the list a tuple of one number
+stands for the node of this number. Objects come back with their identities: what was one object is one again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from enum import Enum
+from itertools import chain
+from types import FunctionType, MappingProxyType, MethodType
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from copter import Model, Session
+from copter.matrix import Template
+from copter.session.state import model_state
+from copter.storage.encoding import CODES
+from copter_frontends.simulator.errors import SimulationError
+from copter_frontends.simulator.saved_classes import SavedClasses, function_of, method_of, name_of
+
+Node = tuple[Any, ...]
+Parts = tuple[Node, Iterator[Any] | None]  # the node's beginning and the values that it goes on with, if any
+
+ATOMS = (type(None), bool, int, float, str, bytes)
+MAPPINGS: dict[str, type[dict[Any, Any]]] = {"dict": dict, "ordered": OrderedDict, "counter": Counter}
+FACTORIES: dict[str, Callable[[], Any]] = {kind.__name__: kind for kind in (list, dict, set, int, float)}
+BITS: dict[str, Callable[[], np.random.BitGenerator]] = {
+    kind.__name__: kind
+    for kind in (np.random.PCG64, np.random.PCG64DXSM)  # whose state holds no index into a buffer
+}
+SPARSE = {kind.__name__: kind for kind in (sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix)}
+PLAIN_KINDS = "biufcSUmM"  # of arrays without objects
+LONG = 16  # numbers in a list from which on it is an array in the file
+INT64 = range(-(2**63), 2**63)
+
+_KIND_OF_MAPPING = {kind: name for name, kind in MAPPINGS.items()}
+
+
+class Flattener:
+    """Makes the nodes of an object and of all that it refers to.
+
+    Parameters
+    ----------
+    classes : SavedClasses
+        What may be in it.
+    """
+
+    def __init__(self, classes: SavedClasses) -> None:
+        self.classes = classes
+        self.nodes: list[Node] = []
+        self.order: list[int] = []  # of completion: what a node refers to comes before it, but for cycles
+        self._number: dict[int, int] = {}
+        self._kept: list[object] = []  # so that no id is given twice
+        self._class_names: dict[type, str] = {}
+        self._templates: list[tuple[int, Template]] = []
+        self._models: dict[int, tuple[int, Model]] = {}
+        self._sessions: dict[int, int] = {}  # number of a session, by the id of its model
+
+    def flatten(self, root: object) -> dict[str, Any]:
+        """Plain values for :func:`copter.storage.encoding.encode`.
+
+        Raises
+        ------
+        SimulationError
+            If something in it is neither data nor of the closed list of classes; the message names it.
+        """
+        stack = [self._open(root)]
+        while stack:
+            number, head, items, left = stack[-1]
+            for value in left:
+                if type(value) in ATOMS:
+                    items.append(value)
+                    continue
+                known = self._number.get(id(value))
+                if known is None:
+                    stack.append(self._open(value))
+                    items.append((stack[-1][0],))
+                    break
+                items.append((known,))
+            else:
+                stack.pop()
+                self.nodes[number] = (*head, items)
+                self.order.append(number)
+        self._find_models()
+        return {"nodes": self.nodes, "order": np.array(self.order, dtype=np.int64)}
+
+    def _open(self, value: object) -> tuple[int, Node, list[Any], Iterator[Any]]:
+        """Number an object and begin its node."""
+        number = len(self.nodes)
+        self._number[id(value)] = number
+        self._kept.append(value)
+        self.nodes.append(())
+        head, items = self._parts(value, number)
+        return number, head, [], iter(()) if items is None else items
+
+    def _parts(self, value: Any, number: int) -> Parts:
+        """How an object is written; its items are numbered later."""
+        kind = type(value)
+        if kind in (list, tuple):
+            return _list_parts(value)
+        if kind in _KIND_OF_MAPPING:
+            return (_KIND_OF_MAPPING[kind],), _flat(value)
+        if kind is np.ndarray:
+            return _array_parts(value)
+        if kind in (set, frozenset):
+            return (kind.__name__,), iter(value)
+        if kind is defaultdict:
+            factory = "" if value.default_factory is None else getattr(value.default_factory, "__name__", "?")
+            if factory and FACTORIES.get(factory) is not value.default_factory:
+                raise SimulationError(f"a defaultdict of {value.default_factory!r} cannot be saved")
+            return ("default", factory), _flat(value)
+        if kind is deque:
+            return ("deque", value.maxlen), iter(value)
+        if kind is MappingProxyType:
+            return ("proxy",), _flat(value)
+        if isinstance(value, np.generic):
+            return ("scalar", _plain_array(np.array(value))), None
+        if kind is np.random.Generator:
+            if type(value.bit_generator).__name__ not in BITS:
+                raise SimulationError(f"a generator {type(value.bit_generator).__name__} cannot be saved: use PCG64")
+            return ("generator", value.bit_generator.state), None
+        if kind in SPARSE.values():
+            return ("sparse", kind.__name__, list(value.shape)), iter((value.data, value.indices, value.indptr))
+        if kind in (bytearray, complex, slice, range):
+            return _small_parts(value)
+        if kind in (FunctionType, MethodType):
+            return _callable_parts(value)
+        return self._object_parts(value, kind, number)
+
+    def _object_parts(self, value: Any, kind: type, number: int) -> Parts:
+        """How an object of a class is written: models and sessions as snapshots have them, others by attributes."""
+        if kind is Session:
+            self._sessions[id(value.model)] = number
+            return ("session", value.__reduce__()[1][1]), None
+        if kind is Model:
+            self._models[id(value)] = (number, value)
+            return ("model",), None
+        if kind is Template:
+            self._templates.append((number, value))
+            return ("template",), None
+        name = self._class_names.get(kind)
+        if name is None:
+            name = self._class_names[kind] = self.classes.require(kind)
+        if isinstance(value, Enum):
+            return ("enum", name, value.name), None
+        if isinstance(value, tuple):
+            return ("named", name), iter(value)
+        state = _state_of(value)
+        if isinstance(value, dict):
+            return ("dict object", name, list(state)), chain(state.values(), _flat(value))
+        if isinstance(value, list | set | frozenset | str | bytes | int | float | np.ndarray):
+            raise SimulationError(f"a {name_of(kind)} cannot be saved: it is a kind of {kind.__mro__[-2].__name__}")
+        return ("object", name, list(state)), iter(state.values())
+
+    def _find_models(self) -> None:
+        """Say of every model which session it belongs to, and of every template which model."""
+        for number, model in self._models.values():
+            owner = self._sessions.get(id(model))
+            self.nodes[number] = ("model", owner if owner is not None else model_state(model))
+        places = {
+            id(template): (number, at)
+            for number, model in self._models.values()
+            for at, template in enumerate(model.ledger.matrix.templates)
+        }
+        for number, template in self._templates:
+            if id(template) not in places:
+                raise SimulationError("a template of a model that is no part of the run cannot be saved")
+            self.nodes[number] = ("template", *places[id(template)])
+
+
+def _list_parts(value: Any) -> Parts:
+    """A list or tuple; one of many numbers is an array in the file."""
+    kind = "list" if type(value) is list else "tuple"
+    if len(value) >= LONG:
+        types = set(map(type, value))
+        if types == {float}:
+            return (kind + " of numbers", np.array(value, dtype=np.float64)), None
+        if types == {int} and min(value) in INT64 and max(value) in INT64:
+            return (kind + " of numbers", np.array(value, dtype=np.int64)), None
+    return (kind,), iter(value)
+
+
+def _flat(mapping: Any) -> Iterator[Any]:
+    """Keys and values in turn."""
+    for pair in mapping.items():
+        yield from pair
+
+
+def _array_parts(array: np.ndarray[Any, Any]) -> Parts:
+    """An array of numbers or text, or of objects."""
+    if array.dtype == object:
+        return ("objects", list(array.shape)), iter(array.ravel().tolist())
+    return ("array", _plain_array(array)), None
+
+
+def _plain_array(array: np.ndarray[Any, Any]) -> Any:
+    """An array as the encoding has it, or its type, shape, order and bytes where it has no such type."""
+    fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
+    if array.dtype in CODES and not fortran:
+        return array
+    if array.dtype.kind not in PLAIN_KINDS:
+        raise SimulationError(f"an array of type {array.dtype} cannot be saved")
+    order: Literal["C", "F"] = "F" if fortran else "C"
+    return [array.dtype.str, list(array.shape), order, array.tobytes(order)]
+
+
+def _small_parts(value: Any) -> Parts:
+    """Values of Python that are not in the encoding."""
+    if isinstance(value, complex):
+        return ("complex", value.real, value.imag), None
+    if isinstance(value, bytearray):
+        return ("bytearray", bytes(value)), None
+    return (type(value).__name__,), iter((value.start, value.stop, value.step))
+
+
+def _callable_parts(value: Any) -> Parts:
+    """A function or method of the closed list."""
+    if isinstance(value, MethodType):
+        method_of(value.__self__, value.__name__)
+        return ("method", value.__name__), iter((value.__self__,))
+    name = f"{value.__module__}:{value.__qualname__}"
+    function_of(name)
+    return ("function", name), None
+
+
+def _state_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object that are kept: all, or what its ``__getstate__`` leaves of them."""
+    kind = type(value)
+    own = getattr(kind, "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None) and "dataclass" not in own.__name__:
+        state = own(value)
+        if type(state) is dict and not hasattr(kind, "__setstate__"):
+            return state
+        raise SimulationError(f"a {name_of(kind)} cannot be saved: its state is not a dictionary of attributes")
+    state = dict(getattr(value, "__dict__", {}))
+    for name in slots_of(kind):
+        try:
+            state[name] = getattr(value, name)
+        except AttributeError:  # a slot that was never set
+            continue
+    return state
+
+
+def slots_of(kind: type) -> list[str]:
+    """Attributes that a class keeps without a dictionary."""
+    found: list[str] = []
+    for base in kind.__mro__:
+        own = base.__dict__.get("__slots__", ())
+        found += [own] if isinstance(own, str) else list(own)
+    return [name for name in found if name not in ("__dict__", "__weakref__")]
