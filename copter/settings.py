@@ -70,6 +70,8 @@ class Settings:
     interior_rows : int
         With more coupling rows than this, a session's solve begins with the interior-point method (unless the last
         answer is still optimal); with fewer, that is the fallback where the proximal method stalls.
+    basis_columns : int
+        Columns up to which a session pivots from its last basis, however few rows couple them.
     interior_columns : int
         Models of more columns than this are never handed to the interior-point method.
     hand_over_s : float
@@ -103,6 +105,7 @@ class Settings:
     refinements: int = 3
     interior_rows: int = 64
     interior_columns: int = 1_000_000
+    basis_columns: int = 20_000
     hand_over_s: float = 60.0
     threads: int = 0
     time_limit_s: float = float("inf")
@@ -124,6 +127,7 @@ class Settings:
             "refinements",
             "interior_rows",
             "interior_columns",
+            "basis_columns",
             "keep_slack",
             "hand_over_s",
         ):
@@ -132,6 +136,18 @@ class Settings:
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")
+
+    def limited_to(self, seconds: float) -> Settings:
+        """The same settings with this time limit, where it is the shorter one; nothing else is checked again."""
+        self._require_type("time_limit_s", seconds, float)
+        self._require(seconds > 0, "time_limit_s", seconds, "> 0")
+        if seconds >= self.time_limit_s:
+            return self
+        limited = object.__new__(Settings)
+        for name in self.__slots__:
+            object.__setattr__(limited, name, getattr(self, name))
+        object.__setattr__(limited, "time_limit_s", seconds)
+        return limited
 
     @staticmethod
     def _require_type(name: str, value: object, kind: type) -> None:

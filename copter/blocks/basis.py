@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter.blocks.program import BlockProgram
 from copter.blocks.solve import MOST_ROWS, BlockAnswer
+from copter.kernels.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.kernels.block_dual import BlockDual
 from copter.kernels.working_inverse import WorkingInverse
 from copter.runtime.watch import Watch
@@ -49,6 +50,14 @@ class Kept:
     factor: float
     dual: BlockDual
 
+    def is_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
+        """Whether it is the state of just this program."""
+        bounds = ((self.program.lower, program.lower), (self.program.upper, program.upper))
+        names = ((self.slots, slots), (self.generation, generation))
+        if not all(np.array_equal(one, other) for one, other in (*bounds, *names)):
+            return False
+        return np.array_equal(self.program.cost, program.cost) and self.program.has_entries_of(program)
+
 
 class WarmBasis:
     """Solves a block program from the basis at which the last one ended, by the dual simplex method.
@@ -59,6 +68,7 @@ class WarmBasis:
 
     def __init__(self) -> None:
         self.kept: Kept | None = None
+        self.answer: BlockAnswer | None = None  # to the kept program
         self.failures = self.resting = 0  # in a row without an end, rounds to leave out: one, two, four, ...
 
     def solve(
@@ -82,6 +92,9 @@ class WarmBasis:
             self.resting -= 1
             return None
         kept, self.kept = self.kept, None
+        if kept is not None and self.answer is not None and kept.is_of(program, slots, generation):
+            self.kept = kept
+            return replace(self.answer, iterations=0)
         with np.errstate(all="ignore"):
             now = None if kept is None else carried(kept, program, slots, generation)
             ending = Ending.UNSTABLE if now is None else ended(now, watch)
@@ -96,8 +109,12 @@ class WarmBasis:
         self.kept, self.failures = now, 0
         n, dual = program.n_columns, now.dual
         x = np.clip(dual.values[:n], program.lower[:n], program.upper[:n])
-        prices = true_prices(now, slots) * now.scale / now.factor
-        return BlockAnswer(x, prices, dual.pivots, own_prices(program, dual.keys, prices), vertex=True)
+        prices = true_prices(dual, program.cost * now.factor) * now.scale / now.factor
+        own = key_costs(
+            dual.keys, program.private_start, program.start, program.row, program.value, program.cost, prices
+        )
+        self.answer = BlockAnswer(x, prices, dual.pivots, own, vertex=True)
+        return self.answer
 
 
 def applies_to(program: BlockProgram) -> bool:
@@ -128,7 +145,7 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
         program.start,
         program.row,
         program.value * scale[program.row],
-        apart(program.cost * factor, program.column_start, slots),
+        moved_costs(program.cost * factor, program.column_start, slots, APART, LEAST_COST),
         program.lower[:n],
         program.upper[:n],
         least,
@@ -139,35 +156,6 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
     finite = np.concatenate((row_lower[np.isfinite(row_lower)], row_upper[np.isfinite(row_upper)]))
     dual.tolerance = TOLERANCE * max(1.0, float(np.abs(finite).max(initial=0.0)) * 1e-2)
     return dual
-
-
-def apart(cost: Floats, column_start: Ints, slots: Ints) -> Floats:
-    """Costs moved by up to APART, so that no two columns tie; always alike for the same column of the same block."""
-    counts = np.diff(column_start)
-    column = np.arange(len(cost)) - np.repeat(column_start[:-1], counts)
-    name = (np.repeat(slots, counts).astype(np.uint64) << np.uint64(16)) + column.astype(np.uint64)
-    name = (name ^ (name >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-    name = (name ^ (name >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    part = (name >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return cost + APART * (0.5 + part) * np.maximum(np.abs(cost), LEAST_COST)
-
-
-def true_prices(kept: Kept, slots: Ints) -> Floats:
-    """Prices of the kept basis for the costs as they are, scaled; none that no bound answers for."""
-    program, dual = kept.program, kept.dual
-    n, blocks, m = program.n_columns, len(program.column_start) - 1, program.n_rows
-    cost = program.cost * kept.factor
-    moved = np.zeros(n + blocks + m)
-    moved[:n] = cost - apart(cost, program.column_start, slots)
-    block = np.concatenate((np.repeat(np.arange(blocks), np.diff(program.column_start)), np.arange(blocks)))
-    change = np.zeros(m)
-    position = np.flatnonzero((dual.heads >= 0) & (dual.heads < n + blocks))
-    head = dual.heads[position]
-    key = dual.keys[block[head]]
-    change[position] = moved[head] - np.where((head < n) == (key < n), 1.0, -1.0) * moved[key]
-    prices = dual.prices + dual.inverse.entries @ change
-    bound = np.where(prices > 0.0, dual.bounds[0, n + blocks :], dual.bounds[1, n + blocks :])
-    return np.where(np.isfinite(bound), prices, 0.0)
 
 
 def ended(kept: Kept, watch: Watch) -> Ending:
@@ -197,7 +185,8 @@ def refactorised(kept: Kept) -> bool:
     key = np.full(m, n)
     key[own] = dual.keys[block[head[own]]]
     sign = np.where((head < n) == (key < n), 1.0, -1.0)
-    cost = np.append(apart(program.cost * kept.factor, program.column_start, kept.slots), 0.0)
+    moved = moved_costs(program.cost * kept.factor, program.column_start, kept.slots, APART, LEAST_COST)
+    cost = np.append(moved, 0.0)
     basis, right = np.zeros((m, m)), np.zeros(m)
     for variable, factor in ((head, np.ones(m)), (key, -sign)):
         position = np.flatnonzero(variable < n)
@@ -227,23 +216,6 @@ def worth(dual: BlockDual) -> int:
     return int(cold / (3.0 * rows**2 + rows + 1.0))
 
 
-def own_prices(program: BlockProgram, keys: Ints, prices: Floats) -> Floats:
-    """Prices of the private rows: the reduced cost of a block's key, zero where the key is the sum (K9)."""
-    limited = np.flatnonzero(np.diff(program.private_start))
-    key, found = keys[limited], np.zeros(len(limited))
-    column = key < program.n_columns
-    key = key[column]
-    counts = np.diff(program.start)[key]
-    entry = spread(program.start[key], counts)
-    usage = np.bincount(
-        np.repeat(np.arange(len(key)), counts),
-        weights=program.value[entry] * prices[program.row[entry]],
-        minlength=len(key),
-    )
-    found[column] = program.cost[key] - usage
-    return found
-
-
 # The two starts -------------------------------------------------------------------------------------------------------
 
 
@@ -265,29 +237,8 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
         return None
     scale = np.concatenate((kept.scale, np.ones(rows)))
     dual = dual_of(program, scale, kept.factor, slots)
-    blocks, old_blocks = len(slots), len(kept.slots)
-    place = same_blocks(kept, program, slots, generation)
-    heads = np.full(program.n_rows, -1, dtype=np.int32)
-    high = np.zeros(program.n_columns + blocks + program.n_rows, dtype=np.uint8)
-    keys = np.full(blocks, -1, dtype=np.int32)
-    first, old_first = program.n_columns + blocks, old.n_columns + old_blocks
-    # Columns and sums of the blocks that stayed.
-    stayed = np.flatnonzero(place >= 0)
-    counts = np.diff(old.column_start)[stayed]
-    from_columns = spread(old.column_start[stayed], counts)
-    number = np.full(old_first, -1, dtype=np.int32)  # of the old columns and sums in the new program
-    number[from_columns] = spread(program.column_start[place[stayed]], counts)
-    number[old.n_columns + stayed] = program.n_columns + place[stayed]
-    known = number >= 0
-    high[number[known]] = before.at_uppers[:old_first][known]
-    keys[place[stayed]] = number[before.keys[stayed]]
-    # Positions.
-    head = before.heads
-    own = (head >= 0) & (head < old_first)
-    heads[: old.n_rows][own] = number[head[own]]
-    heads[: old.n_rows][head >= old_first] = head[head >= old_first] - old_first + first
-    heads[old.n_rows :] = first + np.arange(old.n_rows, program.n_rows)
-    high[first : first + old.n_rows] = before.at_uppers[old_first:]
+    place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
+    heads, keys, high = carried_basis(before, dual, place)
     inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))
     if rows:
         inverse = WorkingInverse(program.n_rows)
@@ -296,34 +247,6 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
     if not dual.take(inverse, prices, heads, keys, high):
         return None
     return Kept(program, slots, generation, scale, kept.factor, dual)
-
-
-def same_blocks(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Ints:
-    """Where each old block with basic variables now stands, if only bounds have changed in it; -1 for all others."""
-    old, basic = kept.program, np.flatnonzero(kept.dual.counts)
-    place = np.full(len(kept.slots), -1, dtype=np.int32)
-    if len(slots) == 0 or len(basic) == 0:
-        return place
-    order = np.argsort(slots, kind="stable")
-    at = order[np.minimum(np.searchsorted(slots, kept.slots[basic], sorter=order), len(slots) - 1)]
-    same = (slots[at] == kept.slots[basic]) & (generation[at] == kept.generation[basic])
-    counts = np.diff(old.column_start)[basic]
-    same &= counts == np.diff(program.column_start)[at]
-    limited = np.diff(program.private_start) > 0
-    same &= limited[at] == (np.diff(old.private_start)[basic] > 0)
-    basic, at, counts = basic[same], at[same], counts[same]
-    mine, its = spread(old.column_start[basic], counts), spread(program.column_start[at], counts)
-    lengths = np.diff(old.start)[mine]
-    equal = (old.cost[mine] == program.cost[its]) & (lengths == np.diff(program.start)[its])
-    lengths = np.where(equal, lengths, 0)
-    first, second = spread(old.start[mine], lengths), spread(program.start[its], lengths)
-    entry = (old.row[first] == program.row[second]) & (old.value[first] == program.value[second])
-    owner = np.repeat(np.arange(len(mine)), lengths)
-    equal &= np.bincount(owner[~entry], minlength=len(mine)) == 0
-    block = np.repeat(np.arange(len(basic)), counts)
-    whole = np.bincount(block[~equal], minlength=len(basic)) == 0
-    place[basic[whole]] = at[whole]
-    return place
 
 
 def spread(first: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -65,6 +65,20 @@ class BlockProgram:
             self.own_value,
         )
 
+    def has_entries_of(self, other: BlockProgram) -> bool:
+        """Whether blocks and coefficients are the same."""
+        return (
+            self.n_rows == other.n_rows
+            and np.array_equal(self.column_start, other.column_start)
+            and np.array_equal(self.private_start, other.private_start)
+            and np.array_equal(self.start, other.start)
+            and np.array_equal(self.row, other.row)
+            and np.array_equal(self.value, other.value)
+            and np.array_equal(self.own_start, other.own_start)
+            and np.array_equal(self.own_row, other.own_row)
+            and np.array_equal(self.own_value, other.own_value)
+        )
+
     def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
         """The program with rows and costs of size one: (program, scale of all rows, scale of the costs).
 

@@ -16,7 +16,9 @@ cdef class BlockBasis:
     cdef int[::1] place, block_of, key, count, head, others
     cdef bint rest(self, int v) noexcept nogil
     cdef bint settle(self, int g) noexcept nogil
-    cdef void drop_twins(self, int g) noexcept nogil
+    cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil
+    cdef unsigned int hash_of(self, int j) noexcept nogil
+    cdef bint is_twin(self, int i, int j) noexcept nogil
     cdef bint is_settled(self, int g) noexcept nogil
     cdef void refresh(self) noexcept nogil
     cdef double dot(self, int j, const double* y) noexcept nogil

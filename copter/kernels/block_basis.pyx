@@ -59,8 +59,12 @@ cdef class BlockBasis:
         self.rho, self.alpha, self.shift = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
         self.others, self.factors = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows)
         self.tolerance = 1e-9
-        for g in range(self.n_blocks):
-            self.drop_twins(g)
+        bucket = np.empty(4 * max(int(np.diff(column_start).max(initial=1)), 1), dtype=np.int32)
+        cdef int[::1] buckets = bucket
+        with nogil:
+            for g in range(self.n_blocks):
+                if self.column_start[g + 1] - self.column_start[g] > 1:
+                    self.drop_twins(g, buckets)
 
     # Where it starts ----------------------------------------------------------------------------------------------
 
@@ -172,25 +176,50 @@ cdef class BlockBasis:
         self.key[g], self.x[s] = s, total
         return True
 
-    cdef void drop_twins(self, int g) noexcept nogil:
+    cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil:
         """Fix columns of a block that equal another one and cost no less."""
-        cdef int i, j, e, size, first = self.column_start[g], last = self.column_start[g + 1]
+        cdef int i, j, first = self.column_start[g], last = self.column_start[g + 1], mask = 1
+        cdef unsigned int at
+        while mask < 2 * (last - first):
+            mask *= 2
+        mask -= 1
+        for i in range(mask + 1):
+            bucket[i] = -1
         for i in range(first, last):
-            size = self.start[i + 1] - self.start[i]
-            for j in range(first, last):
-                if j == i or self.high[j] < INFINITY or self.high[i] < INFINITY or self.low[i] != self.low[j]:
-                    continue
-                if self.start[j + 1] - self.start[j] != size or self.cost[j] < self.cost[i]:
-                    continue
-                if self.cost[j] == self.cost[i] and j < i:
-                    continue
-                for e in range(size):
-                    if self.row[self.start[i] + e] != self.row[self.start[j] + e]:
-                        break
-                    if self.value[self.start[i] + e] != self.value[self.start[j] + e]:
-                        break
-                else:
-                    self.high[j] = self.low[j]
+            if self.high[i] < INFINITY:
+                continue
+            at = self.hash_of(i) & <unsigned int>mask
+            while bucket[at] >= 0 and not self.is_twin(i, bucket[at]):
+                at = (at + 1) & <unsigned int>mask
+            j = bucket[at]
+            if j >= 0 and self.cost[i] >= self.cost[j]:
+                self.high[i] = self.low[i]
+                continue
+            if j >= 0:
+                self.high[j] = self.low[j]
+            bucket[at] = i
+
+    cdef unsigned int hash_of(self, int j) noexcept nogil:
+        """Of a column's rows and first coefficient."""
+        cdef unsigned int result = 2166136261u
+        cdef int e
+        for e in range(self.start[j], self.start[j + 1]):
+            result = (result ^ <unsigned int>self.row[e]) * 16777619u
+        if self.start[j] < self.start[j + 1]:
+            result = (result ^ <unsigned int>(<long long>(self.value[self.start[j]] * 4096.0))) * 16777619u
+        return result ^ (result >> 15)
+
+    cdef bint is_twin(self, int i, int j) noexcept nogil:
+        """Whether two columns have the same entries and the same lower bound."""
+        cdef int e, size = self.start[i + 1] - self.start[i]
+        if self.start[j + 1] - self.start[j] != size or self.low[i] != self.low[j]:
+            return False
+        for e in range(size):
+            if self.row[self.start[i] + e] != self.row[self.start[j] + e]:
+                return False
+            if self.value[self.start[i] + e] != self.value[self.start[j] + e]:
+                return False
+        return True
 
     cdef bint is_settled(self, int g) noexcept nogil:
         """Whether no reduced cost of a block has the wrong sign."""

@@ -1,11 +1,15 @@
 from copter.kernels.block_basis cimport BlockBasis
 from copter.kernels.breakpoints cimport Breakpoints
+from copter.kernels.reduced_costs cimport ReducedCosts
 
 
 cdef class BlockDual(BlockBasis):
     cdef readonly int pivots, flips, passes
     cdef int n_hot, n_fresh, visits, since
+    cdef readonly bint by_rows
     cdef bint everything, looked
+    cdef long scanned
+    cdef ReducedCosts costs
     cdef readonly object radii
     cdef readonly Breakpoints ahead
     cdef double[::1] radius, known_prices, length
@@ -16,6 +20,9 @@ cdef class BlockDual(BlockBasis):
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
     cdef void move(self, const double* alpha, double theta) noexcept nogil
     cdef int choose_column(self, double excess, double* step) noexcept nogil
+    cdef void scan_touched(self, double side, double end) noexcept nogil
+    cdef int last_breakpoint(self, double left, double side, double end, int* flipped, double* step) noexcept nogil
+    cdef int first_by_rows(self, int g, double side, double end, double* step) noexcept nogil
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil
     cdef void both(self, int j, double* cost, double* entry) noexcept nogil

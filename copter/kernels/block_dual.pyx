@@ -11,12 +11,14 @@ from libc.string cimport memset
 
 from copter.kernels.block_basis cimport ARTIFICIAL, BlockBasis
 from copter.kernels.breakpoints cimport Breakpoints
+from copter.kernels.reduced_costs cimport ReducedCosts
 
 cdef enum:
     AGAIN = -2  # in place of an entering variable: choose the row again
     STALE = -3  # in place of an ending: settle blocks, then go on
     NEAR = 4  # times the coupling rows: blocks that are hot at first
     OFTEN = 25  # pivots between two passes over all blocks, which choose the hot ones anew
+    BY_ROWS = 3  # what an entry costs that is summed up by rows, in multiplications by columns
 
 cdef enum:  # how a run ends: copter.blocks.basis.Ending
     OPTIMAL = 0
@@ -51,10 +53,11 @@ cdef class BlockDual(BlockBasis):
         self.radius, self.known_prices = self.radii, np.zeros(n_rows)
         self.hot, self.fresh = np.zeros((2, self.n_blocks), dtype=np.int32)
         self.is_hot, self.is_fresh = np.zeros((2, self.n_blocks), dtype=np.uint8)
-        lengths = np.add.reduceat(np.concatenate((np.abs(value), [0.0])), start[:-1])
+        lengths = np.add.reduceat(np.concatenate((np.abs(value), [0.0])), start[:self.n_columns])
         self.length = lengths * (np.diff(start) > 0)
         self.n_hot = self.n_fresh = self.visits = self.since = 0
-        self.looked = False
+        self.looked = self.by_rows = False
+        self.costs = None
         self.pivots = self.flips = self.passes = 0
         self.everything = False
 
@@ -125,6 +128,8 @@ cdef class BlockDual(BlockBasis):
         self.reduced(q, &cost, &entry)
         for i in range(m):
             self.y[i] -= step * side * self.rho[i]
+        if self.by_rows:
+            self.costs.move(step * side)
         memset(alpha, 0, m * sizeof(double))
         for i in range(m):
             if self.shift[i] != 0.0:
@@ -188,12 +193,15 @@ cdef class BlockDual(BlockBasis):
 
         Hot blocks are looked at in the order of their radii, as far as the longest step reaches.
         """
-        cdef int v, g, r, flipped = 0, first = self.n_columns + self.n_blocks
-        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess), reach
+        cdef int v, g, r, flipped = 0
+        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, left = fabs(excess), reach
         self.visits += 1
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
         self.ahead.size = 0
         self.hard_breakpoints(side, &end)
+        if self.by_rows:
+            self.scan_touched(side, end)
+            return self.last_breakpoint(left, side, end, &flipped, step)
         reach = self.reach(side, end)
         for r in range(self.n_fresh):
             self.scan(self.fresh[r], side, end)
@@ -207,6 +215,28 @@ cdef class BlockDual(BlockBasis):
             for g in range(self.n_blocks):
                 if not self.is_hot[g]:
                     self.scan(g, side, end)
+        v = self.last_breakpoint(left, side, end, &flipped, step)
+        if v >= 0 or self.everything:
+            return v
+        self.take_back(flipped)
+        self.resettle()
+        self.everything = True
+        return AGAIN
+
+    cdef void scan_touched(self, double side, double end) noexcept nogil:
+        """Breakpoints of the settled blocks that the row of the tableau touches: all there are."""
+        cdef int t, g
+        self.costs.spread(&self.rho[0])
+        for t in range(self.costs.n_touched):
+            g = self.block_of[self.costs.touched[t]]
+            if self.stamp[g] != self.visits:
+                self.stamp[g] = self.visits
+                self.scan(g, side, end)
+
+    cdef int last_breakpoint(self, double left, double side, double end, int* flipped, double* step) noexcept nogil:
+        """Walk over the breakpoints as long as the dual objective rises, and flip; -1 where they do not suffice."""
+        cdef int v, first = self.n_columns + self.n_blocks
+        cdef double here
         while self.ahead.size > 0:
             here = self.ahead.step[0]
             v = self.ahead.take()
@@ -216,17 +246,12 @@ cdef class BlockDual(BlockBasis):
             self.flip(v)
             self.flips += 1
             if v >= first or self.count[self.block(v)] > 0:
-                self.flipped[flipped] = v
-                flipped += 1
+                self.flipped[flipped[0]] = v
+                flipped[0] += 1
             else:
                 self.note(self.block(v))
                 self.scan(self.block(v), side, end)
-        if self.everything:
-            return -1
-        self.take_back(flipped)
-        self.resettle()
-        self.everything = True
-        return AGAIN
+        return -1
 
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil:
         """Breakpoints of rows and of the blocks that are not settled; the first that cannot flip ends the search."""
@@ -292,9 +317,27 @@ cdef class BlockDual(BlockBasis):
         cdef int v
         if self.count[g] > 0:
             return
-        v = self.first_of(g, side, end, &here)
+        self.scanned += 1
+        v = self.first_by_rows(g, side, end, &here) if self.by_rows else self.first_of(g, side, end, &here)
         if v >= 0:
             self.ahead.add(v, here)
+
+    cdef int first_by_rows(self, int g, double side, double end, double* step) noexcept nogil:
+        """As first_of, from the reduced costs and slopes that are kept."""
+        cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
+        cdef double key_cost = 0.0, key_entry = 0.0, here
+        if k < self.n_columns:
+            key_cost, key_entry = self.costs.cost[k], self.costs.slope[k]
+            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
+                best, end = s, here
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j == k:
+                continue
+            if self.step_of(j, self.costs.cost[j] - key_cost, self.costs.slope[j] - key_entry, side, &here):
+                if here < end:
+                    best, end = j, here
+        step[0] = end
+        return best
 
     cdef int first_of(self, int g, double side, double end, double* step) noexcept nogil:
         """The variable of a settled block whose reduced cost is the first to reach zero, no later than end; or -1."""
@@ -387,23 +430,34 @@ cdef class BlockDual(BlockBasis):
     # Hot blocks ---------------------------------------------------------------------------------------------------
 
     def look(self):
-        """Find for every settled block how far prices may move before it changes; the nearest are hot (K10)."""
+        """Choose how ratio tests go from here, by counted multiplications (K10).
+
+        Either for every settled block how far prices may move before it changes, and the nearest are hot; or reduced
+        costs of all columns are kept, and the rows of the tableau are summed up by their entries.
+        """
         cdef int g
+        cdef double pivots = max(self.since, 1), spread = self.inverse.density() * self.n_entries
+        if self.costs is None:
+            self.costs = ReducedCosts(self.n_rows, self.start, self.row, self.value)
         with nogil:
+            self.costs.fill(&self.cost[0], &self.y[0])
             self.resettle()  # a step may have gone too far for blocks that were not hot
             self.inverse.measure()
             for g in range(self.n_blocks):
                 self.radius[g] = self.radius_of(g) if self.count[g] == 0 else 0.0
                 self.is_hot[g] = self.is_fresh[g] = False
-        self.n_fresh = 0
+        hot = min(self.n_blocks, max(NEAR * self.n_rows, int((self.radii <= CLOSE).sum())))
+        looked_at = hot if self.by_rows or not self.looked else max(hot, self.scanned / pivots)
+        self.by_rows = BY_ROWS * spread < 2.0 * looked_at * self.n_entries / max(self.n_blocks, 1)
         self.looked = True
-        count = min(self.n_blocks, max(NEAR * self.n_rows, int((self.radii <= CLOSE).sum())))
-        near = np.argpartition(self.radii, count - 1)[:count]
-        near = near[np.argsort(self.radii[near])].astype(np.int32)
-        self.n_hot = count
-        for g in range(count):
-            self.hot[g] = near[g]
-            self.is_hot[self.hot[g]] = True
+        self.n_fresh = self.scanned = 0
+        self.n_hot = 0 if self.by_rows else hot
+        if self.n_hot:
+            near = np.argpartition(self.radii, hot - 1)[:hot]
+            near = near[np.argsort(self.radii[near])].astype(np.int32)
+            for g in range(hot):
+                self.hot[g] = near[g]
+                self.is_hot[self.hot[g]] = True
         self.known_prices[:] = self.y
 
     cdef double radius_of(self, int g) noexcept nogil:
@@ -411,13 +465,13 @@ cdef class BlockDual(BlockBasis):
         cdef int j, k = self.key[g], s = self.n_columns + g
         cdef double key_cost = 0.0, key_length = 0.0, cost, least = INFINITY
         if k < self.n_columns:
-            key_cost, key_length = self.cost[k] - self.dot(k, &self.y[0]), self.length[k]
+            key_cost, key_length = self.costs.cost[k], self.length[k]
             if self.low[s] < self.high[s]:
                 least = max(-key_cost if self.at_upper[s] else key_cost, 0.0) / max(key_length, 1e-300)
         for j in range(self.column_start[g], self.column_start[g + 1]):
             if j == k or self.low[j] == self.high[j]:
                 continue
-            cost = self.cost[j] - self.dot(j, &self.y[0]) - key_cost
+            cost = self.costs.cost[j] - key_cost
             cost = max(-cost if self.at_upper[j] else cost, 0.0)
             if cost < least * (self.length[j] + key_length):
                 least = cost / (self.length[j] + key_length)

@@ -143,10 +143,7 @@ class Session:
 
     def _settings_by(self, deadline_s: float | None) -> Settings:
         """The settings, with the time limit that is the shorter; SettingsError for what is no time."""
-        if deadline_s is None:
-            return self.settings
-        limited = replace(self.settings, time_limit_s=deadline_s)
-        return limited if deadline_s < self.settings.time_limit_s else self.settings
+        return self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
 
     def reset(self) -> None:
         """Discard the iterate: the next solve starts cold."""

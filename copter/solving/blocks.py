@@ -39,5 +39,6 @@ def answer_by_blocks(
         if answer is not None or watch():
             return answer
     vertex = settings.purify and any(matrix.slabs[slot].integer for slot in slots.tolist())
-    iterate.basis = WarmBasis()
+    if not isinstance(basis, WarmBasis):
+        iterate.basis = WarmBasis()
     return solve_blocks(program, settings, watch, vertex)

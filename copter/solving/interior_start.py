@@ -29,12 +29,19 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class InteriorStart:
-    """Solves a model as one LP and writes the answer into an iterate: a :class:`copter.proximal.solve.Fallback`."""
+    """Solves a model as one LP and writes the answer into an iterate: a :class:`copter.proximal.solve.Fallback`.
+
+    Attributes
+    ----------
+    warm : bool
+        Whether to try the kept basis first.
+    """
 
     model: Model
     iterate: Iterate
     settings: Settings
     watch: Watch
+    warm: bool = True
 
     @property
     def comes_first(self) -> bool:
@@ -73,7 +80,8 @@ class InteriorStart:
 
     def by_blocks(self) -> BlockAnswer | None:
         """The optimum by the structure of the model, or None."""
-        return answer_by_blocks(self.model.ledger.matrix, self.slots(), self.iterate, self.settings, self.watch)
+        matrix = self.model.ledger.matrix
+        return answer_by_blocks(matrix, self.slots(), self.iterate, self.settings, self.watch, self.warm)
 
     def slots(self) -> Ints:
         """Slots of the requests, ascending."""

@@ -16,6 +16,7 @@ from copter.proximal.iterate import Iterate
 from copter.proximal.solve import Outcome, Solve
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.by_basis import solved_by_basis
 from copter.solving.by_blocks import BlockSolve
 from copter.solving.interior_start import InteriorStart
 
@@ -52,10 +53,16 @@ def warm_solve(
     """
     if model.ledger.matrix.n_with_rows:
         return BlockSolve.of(model, iterate, settings, watch).run(callback, restart_reason)
-    start = InteriorStart(model, iterate, settings, watch)
+    start = InteriorStart(model, iterate, settings, watch, warm=callback is not None)
+    if callback is None:
+        solution = solved_by_basis(model, iterate, settings, watch, start.comes_first, restart_reason)
+        if solution is not None:
+            return solution
     outcome = Solve(
         model.ledger.matrix, iterate, settings, callback, model.ledger.sign * model.offset, watch, start
     ).run()
+    if outcome.status is Status.OPTIMAL:
+        iterate.version = model.version
     return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
 
 

@@ -286,7 +286,10 @@ def modules_after(statement: str) -> list[str]:
 
 def test_settled_groups_and_held_prices_change_the_way_and_not_the_end() -> None:
     model = sia_like_model(jobs=60, types=3, seed=4)
-    kinds = [Settings(settle_columns=10**9), Settings(settle_columns=0, price_reach=0.01)]
+    kinds = [
+        Settings(basis_columns=0, settle_columns=10**9),
+        Settings(basis_columns=0, settle_columns=0, price_reach=0.01),
+    ]
     sessions, rng = [Session(model, settings) for settings in kinds], np.random.default_rng(0)
     strayed = 0
     for round_ in range(8):

@@ -1,0 +1,10 @@
+cdef class ReducedCosts:
+    cdef readonly int n_rows, n_columns, n_touched
+    cdef const int[::1] start, row, row_start, column
+    cdef const double[::1] value, by_row
+    cdef double[::1] cost, slope
+    cdef int[::1] touched
+    cdef unsigned char[::1] is_touched
+    cdef void fill(self, const double* cost, const double* y) noexcept nogil
+    cdef void spread(self, const double* rho) noexcept nogil
+    cdef void move(self, double step) noexcept nogil

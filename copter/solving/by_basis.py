@@ -1,0 +1,198 @@
+"""A round by the basis of the last one: pivots, a proof by one pass, the solution (docs/blocks.md, K10 and K11).
+
+The work is in proportion to the program's entries and to the pivots, and hardly any of it is Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from sys import float_info
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.blocks.basis import WarmBasis
+from copter.blocks.program import BlockProgram, program_of
+from copter.blocks.solve import BlockAnswer
+from copter.kernels.block_proof import prove
+from copter.matrix import BlockMatrix
+from copter.model.model import Model
+from copter.model.values import sparse_values
+from copter.problem.residuals import Residuals, relative_gap
+from copter.problem.solution import Solution, Status
+from copter.proximal.iterate import Iterate
+from copter.proximal.working_set import WorkingSet
+from copter.runtime.watch import Watch
+from copter.settings import Settings
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+TINY = 1000  # columns up to which a cold solve by pivots is faster too
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the prices prove of a point, as minimised and without the objective's constant."""
+
+    objective: float
+    bound: float
+    margin: float
+    residuals: Residuals
+
+
+def solved_by_basis(
+    model: Model, iterate: Iterate, settings: Settings, watch: Watch, many_rows: bool, restart_reason: str | None
+) -> Solution | None:
+    """The optimum from the kept basis, proven, with the iterate moved to it; None where another method must try.
+
+    Parameters
+    ----------
+    model : Model
+    iterate : Iterate
+    settings : Settings
+    watch : Watch
+    many_rows : bool
+        Whether the model has more coupling rows than Newton's method in their prices is good for.
+    restart_reason : str or None
+    """
+    matrix, n = model.ledger.matrix, model.n_columns
+    small = 0 < n <= settings.basis_columns
+    if iterate.version == model.version or not (small or many_rows):
+        return None
+    if small and iterate.basis is None:
+        iterate.basis = WarmBasis()
+        if n > TINY:
+            return None
+    basis = iterate.basis
+    if not isinstance(basis, WarmBasis):
+        return None
+    slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
+    program = program_of(matrix, slots)
+    generation = matrix.generation[slots]
+    if basis.kept is None and not iterate.cold:
+        here = proven(program, kept_point(iterate, model, program, slots, generation), model.ledger.sign * model.offset)
+        if here.residuals.within(settings.tolerance, settings.absolute_tolerance):
+            return None
+    answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
+    if answer is None:
+        return None
+    proof = proven(program, answer, model.ledger.sign * model.offset)
+    if not proof.residuals.within(settings.tolerance, settings.absolute_tolerance):
+        return None
+    moved_to(iterate, matrix, program, slots, generation, answer)
+    iterate.version = model.version
+    return solution_of(model, iterate, proof, answer, watch.elapsed_s, restart_reason)
+
+
+def prices_now(iterate: Iterate, model: Model) -> Floats:
+    """The iterate's prices of the rows that are still what they were."""
+    matrix = model.ledger.matrix
+    known = len(iterate.y)
+    same = iterate.row_generation == matrix.row_generation[:known]
+    prices = np.zeros(matrix.n_rows)
+    prices[:known] = np.where(same, iterate.y, 0.0)
+    return prices
+
+
+def kept_point(
+    iterate: Iterate, model: Model, program: BlockProgram, slots: Ints, generation: NDArray[np.int64]
+) -> BlockAnswer:
+    """Where the iterate is: working columns at their values, the others at their lower bounds."""
+    n, m, ws = program.n_columns, program.n_rows, iterate.ws
+    x = program.lower[:n].copy()
+    slot = ws.slot_of_column
+    block = np.minimum(np.searchsorted(slots, slot), len(slots) - 1)
+    alive = np.flatnonzero((slots[block] == slot) & (generation[block] == ws.generation))
+    x[program.column_start[block[alive]] + ws.column[alive]] = ws.x[alive]
+    y = prices_now(iterate, model)
+    bound = np.where(y > 0.0, program.lower[n : n + m], program.upper[n : n + m])
+    return BlockAnswer(x, np.where(np.isfinite(bound), y, 0.0), 0, np.zeros(0))
+
+
+def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
+    """What one pass over all columns proves of the answer."""
+    n, m, blocks = program.n_columns, program.n_rows, len(program.column_start) - 1
+    sums = np.empty((2, blocks))
+    sums[0], sums[1] = -np.inf, np.inf
+    limited = np.diff(program.private_start) > 0
+    sums[0, limited], sums[1, limited] = program.lower[n + m :], program.upper[n + m :]
+    objective, violation, largest, size, bound, margin, wrong, most, costs = prove(
+        program.column_start,
+        program.start,
+        program.row,
+        program.value,
+        program.cost,
+        np.stack((program.lower[:n], program.upper[:n])),
+        sums,
+        np.stack((program.lower[n : n + m], program.upper[n : n + m])),
+        answer.x,
+        answer.y,
+    )
+    return Proof(
+        objective,
+        bound,
+        margin,
+        Residuals(
+            primal=violation / (1.0 + size),
+            dual=wrong / (1.0 + costs),
+            gap=relative_gap(objective + offset, bound + offset),
+            primal_absolute=largest,
+            dual_absolute=most,
+            gap_absolute=abs(objective - bound),
+        ),
+    )
+
+
+def moved_to(
+    iterate: Iterate,
+    matrix: BlockMatrix,
+    program: BlockProgram,
+    slots: Ints,
+    generation: NDArray[np.int64],
+    answer: BlockAnswer,
+) -> None:
+    """Write the answer into the iterate."""
+    column = np.flatnonzero(answer.x)
+    block = np.searchsorted(program.column_start, column, side="right") - 1
+    ws = WorkingSet()
+    ws.key = slots[block].astype(np.int64) << 32 | (column - program.column_start[block])
+    ws.x, ws.generation = answer.x[column], generation[block]
+    ws.gather(matrix)
+    iterate.ws, iterate.y, iterate.cold = ws, answer.y, False
+    iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
+
+
+def solution_of(
+    model: Model, iterate: Iterate, proof: Proof, answer: BlockAnswer, seconds: float, restart_reason: str | None
+) -> Solution:
+    """The solution, in the signs and with the constant of the model's objective."""
+    sign, rounding = model.ledger.sign, model.ledger.matrix.rounding_bound()
+    certified = isfinite(rounding) and isfinite(proof.margin)
+    lowest = proof.bound
+    if certified:
+        size = abs(proof.bound) + abs(rounding) + abs(model.offset)
+        lowest -= rounding * (1.0 + 1e-12) + proof.margin + 8.0 * float_info.epsilon * size
+    objective, bound = sign * proof.objective + model.offset, sign * lowest + model.offset
+    raw = proof.residuals
+    return Solution.of_model(
+        Status.OPTIMAL,
+        objective,
+        bound,
+        certified,
+        Residuals(
+            raw.primal,
+            raw.dual,
+            relative_gap(objective, bound),
+            raw.primal_absolute,
+            raw.dual_absolute,
+            abs(objective - bound),
+        ),
+        sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y),
+        solve_time_s=seconds,
+        model_version=model.version,
+        iterations=answer.iterations,
+        pricing_passes=1,
+        restart_reason=restart_reason,
+    )
