@@ -8,6 +8,7 @@ class BlockDual(BlockBasis):
     pivots: int
     flips: int
     passes: int
+    by_rows: bool
     radii: NDArray[np.float64]
     ahead: Breakpoints
     def run(self, most: int) -> int: ...
