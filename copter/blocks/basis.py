@@ -237,6 +237,7 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
         return None
     scale = np.concatenate((kept.scale, np.ones(rows)))
     dual = dual_of(program, scale, kept.factor, slots)
+    dual.work_by_rows, dual.work_by_radii = before.work_by_rows, before.work_by_radii
     place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
     heads, keys, high = carried_basis(before, dual, place)
     inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))

@@ -5,23 +5,25 @@ from copter.kernels.reduced_costs cimport ReducedCosts
 
 cdef class BlockDual(BlockBasis):
     cdef readonly int pivots, flips, passes
-    cdef int n_hot, n_fresh, visits, since
+    cdef int n_near, n_fresh, visits, since
     cdef readonly bint by_rows
-    cdef bint everything, looked
+    cdef public double work_by_rows, work_by_radii
+    cdef bint looked
     cdef long scanned
     cdef ReducedCosts costs
     cdef readonly object radii
     cdef readonly Breakpoints ahead
     cdef double[::1] radius, known_prices, length
-    cdef unsigned char[::1] is_hot, is_fresh
-    cdef int[::1] stamp, hot, fresh, flipped
+    cdef unsigned char[::1] is_fresh
+    cdef int[::1] stamp, order, fresh
     cdef int loop(self, int last) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
     cdef void move(self, const double* alpha, double theta) noexcept nogil
     cdef int choose_column(self, double excess, double* step) noexcept nogil
     cdef void scan_touched(self, double side, double end) noexcept nogil
-    cdef int last_breakpoint(self, double left, double side, double end, int* flipped, double* step) noexcept nogil
+    cdef double steps_within(self, double side, double radius) noexcept nogil
+    cdef int last_breakpoint(self, double* left, double side, double end, double known, double* step) noexcept nogil
     cdef int first_by_rows(self, int g, double side, double end, double* step) noexcept nogil
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil
@@ -34,8 +36,6 @@ cdef class BlockDual(BlockBasis):
     cdef int largest_of(self, int v, double here, double* step) noexcept nogil
     cdef double range_of(self, int v) noexcept nogil
     cdef void flip(self, int v) noexcept nogil
-    cdef void take_back(self, int flipped) noexcept nogil
     cdef double radius_of(self, int g) noexcept nogil
     cdef void note(self, int g) noexcept nogil
-    cdef double reach(self, double side, double step) noexcept nogil
     cdef int resettle(self) noexcept nogil

@@ -9,7 +9,10 @@ class BlockDual(BlockBasis):
     flips: int
     passes: int
     by_rows: bool
+    work_by_rows: float
+    work_by_radii: float
     radii: NDArray[np.float64]
     ahead: Breakpoints
     def run(self, most: int) -> int: ...
     def look(self) -> None: ...
+    def put_in_order(self) -> None: ...

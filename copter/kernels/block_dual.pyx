@@ -14,10 +14,10 @@ from copter.kernels.breakpoints cimport Breakpoints
 from copter.kernels.reduced_costs cimport ReducedCosts
 
 cdef enum:
-    AGAIN = -2  # in place of an entering variable: choose the row again
-    STALE = -3  # in place of an ending: settle blocks, then go on
-    NEAR = 4  # times the coupling rows: blocks that are hot at first
-    OFTEN = 25  # pivots between two passes over all blocks, which choose the hot ones anew
+    STALE = -3  # in place of an ending: look again, then go on
+    FIRST = 64  # blocks that are looked at first
+    NEAR = 4  # times the coupling rows: blocks that are put in order, at least
+    OFTEN = 25  # pivots between two passes over all blocks
     BY_ROWS = 3  # what an entry costs that is summed up by rows, in multiplications by columns
 
 cdef enum:  # how a run ends: copter.blocks.basis.Ending
@@ -26,7 +26,7 @@ cdef enum:  # how a run ends: copter.blocks.basis.Ending
     UNFINISHED = 2
     UNSTABLE = 3
 
-cdef double CLOSE = 1e-5  # a radius this small is as good as none: such blocks are all hot
+cdef double CLOSE = 1e-5  # a radius this small is as good as none
 cdef double RATE = 1e-7  # least entry of a tableau row that counts
 cdef double PIVOT = 1e-6  # least pivot
 cdef double DRIFT = 1e-6  # relative difference, made by rounding, of a pivot's values by row and by column
@@ -47,19 +47,18 @@ cdef class BlockDual(BlockBasis):
                             row_upper)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
-        self.flipped = np.zeros(total, dtype=np.int32)
         self.stamp = np.zeros(self.n_blocks, dtype=np.int32)
         self.radii = np.zeros(self.n_blocks)
         self.radius, self.known_prices = self.radii, np.zeros(n_rows)
-        self.hot, self.fresh = np.zeros((2, self.n_blocks), dtype=np.int32)
-        self.is_hot, self.is_fresh = np.zeros((2, self.n_blocks), dtype=np.uint8)
+        self.order, self.fresh = np.zeros((2, self.n_blocks), dtype=np.int32)
+        self.is_fresh = np.zeros(self.n_blocks, dtype=np.uint8)
         lengths = np.add.reduceat(np.concatenate((np.abs(value), [0.0])), start[:self.n_columns])
         self.length = lengths * (np.diff(start) > 0)
-        self.n_hot = self.n_fresh = self.visits = self.since = 0
+        self.n_near = self.n_fresh = self.visits = self.since = 0
         self.looked = self.by_rows = False
         self.costs = None
+        self.work_by_rows = self.work_by_radii = 0.0
         self.pivots = self.flips = self.passes = 0
-        self.everything = False
 
     # The main loop ------------------------------------------------------------------------------------------------
 
@@ -89,9 +88,6 @@ cdef class BlockDual(BlockBasis):
                 return STALE
             self.inverse.row(p, &self.rho[0])
             q = self.choose_column(excess, &step)
-            if q == AGAIN:
-                continue
-            self.everything = False
             if q < 0:
                 return INFEASIBLE
             if not self.pivot(p, q, excess > 0.0, step):
@@ -191,37 +187,43 @@ cdef class BlockDual(BlockBasis):
     cdef int choose_column(self, double excess, double* step) noexcept nogil:
         """The entering variable: the last breakpoint at which the dual objective still rises; those before flip.
 
-        Hot blocks are looked at in the order of their radii, as far as the longest step reaches.
+        Settled blocks are looked at in the order of their radii: those within reach of a step first. -1 for none.
         """
-        cdef int v, g, r, flipped = 0
-        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, left = fabs(excess), reach
+        cdef int v, r, at = 0, upto = FIRST
+        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, left = fabs(excess), known
         self.visits += 1
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
         self.ahead.size = 0
         self.hard_breakpoints(side, &end)
         if self.by_rows:
             self.scan_touched(side, end)
-            return self.last_breakpoint(left, side, end, &flipped, step)
-        reach = self.reach(side, end)
+            return self.last_breakpoint(&left, side, end, INFINITY, step)
         for r in range(self.n_fresh):
             self.scan(self.fresh[r], side, end)
-        for r in range(self.n_hot):
-            g = self.hot[r]
-            if self.radius[g] > reach:
-                break
-            if not self.is_fresh[g]:
-                self.scan(g, side, end)
-        if self.everything:
-            for g in range(self.n_blocks):
-                if not self.is_hot[g]:
-                    self.scan(g, side, end)
-        v = self.last_breakpoint(left, side, end, &flipped, step)
-        if v >= 0 or self.everything:
-            return v
-        self.take_back(flipped)
-        self.resettle()
-        self.everything = True
-        return AGAIN
+        while True:
+            if upto > self.n_near:
+                upto = self.n_blocks
+            for r in range(at, upto):
+                if not self.is_fresh[self.order[r]]:
+                    self.scan(self.order[r], side, end)
+            at, upto = upto, 2 * upto
+            known = INFINITY if at == self.n_blocks else self.steps_within(side, self.radius[self.order[at]])
+            v = self.last_breakpoint(&left, side, end, known, step)
+            if v >= 0 or at == self.n_blocks:
+                return v
+
+    cdef double steps_within(self, double side, double radius) noexcept nogil:
+        """The longest step that takes no price farther than so from where it was when radii were measured."""
+        cdef int i
+        cdef double away, slope, longest = INFINITY
+        radius -= TIE
+        for i in range(self.n_rows):
+            away, slope = self.y[i] - self.known_prices[i], -side * self.rho[i]
+            if fabs(away) > radius:
+                return -1.0
+            if slope != 0.0:
+                longest = min(longest, (radius - (away if slope > 0.0 else -away)) / fabs(slope))
+        return longest
 
     cdef void scan_touched(self, double side, double end) noexcept nogil:
         """Breakpoints of the settled blocks that the row of the tableau touches: all there are."""
@@ -233,22 +235,19 @@ cdef class BlockDual(BlockBasis):
                 self.stamp[g] = self.visits
                 self.scan(g, side, end)
 
-    cdef int last_breakpoint(self, double left, double side, double end, int* flipped, double* step) noexcept nogil:
-        """Walk over the breakpoints as long as the dual objective rises, and flip; -1 where they do not suffice."""
-        cdef int v, first = self.n_columns + self.n_blocks
+    cdef int last_breakpoint(self, double* left, double side, double end, double known, double* step) noexcept nogil:
+        """Walk over the known breakpoints as long as the dual objective rises, and flip; -1 where they do not suffice."""
+        cdef int v
         cdef double here
-        while self.ahead.size > 0:
+        while self.ahead.size > 0 and self.ahead.step[0] <= known:
             here = self.ahead.step[0]
             v = self.ahead.take()
-            left -= self.rate_of(v) * self.range_of(v)
-            if left <= self.tolerance:
+            left[0] -= self.rate_of(v) * self.range_of(v)
+            if left[0] <= self.tolerance:
                 return self.largest_of(v, here, step)
             self.flip(v)
             self.flips += 1
-            if v >= first or self.count[self.block(v)] > 0:
-                self.flipped[flipped[0]] = v
-                flipped[0] += 1
-            else:
+            if v < self.n_columns + self.n_blocks and self.count[self.block(v)] == 0:
                 self.note(self.block(v))
                 self.scan(self.block(v), side, end)
         return -1
@@ -415,50 +414,45 @@ cdef class BlockDual(BlockBasis):
         self.at_upper[v] = not self.at_upper[v]
         self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
 
-    cdef void take_back(self, int flipped) noexcept nogil:
-        """Undo the flips of a search that is given up: prices have not moved."""
-        cdef int r, v, g
-        for r in range(flipped):
-            v = self.flipped[r]
-            self.at_upper[v] = not self.at_upper[v]
-            self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
-        for g in range(self.n_blocks):
-            if self.is_hot[g] and self.count[g] == 0 and not self.is_settled(g):
-                self.settle(g)
-        self.refresh()
-
-    # Hot blocks ---------------------------------------------------------------------------------------------------
+    # Where blocks are looked at ------------------------------------------------------------------------------------
 
     def look(self):
         """Choose how ratio tests go from here, by counted multiplications (K10).
 
-        Either for every settled block how far prices may move before it changes, and the nearest are hot; or reduced
-        costs of all columns are kept, and the rows of the tableau are summed up by their entries.
+        Either settled blocks are put in the order of their radii: how far prices may move before they change. Or the
+        reduced costs of all columns are kept, and the rows of the tableau are summed up by their entries.
         """
         cdef int g
-        cdef double pivots = max(self.since, 1), spread = self.inverse.density() * self.n_entries
+        cdef double pivots = max(self.since, 1), share = <double>self.n_entries / max(self.n_blocks, 1)
         if self.costs is None:
             self.costs = ReducedCosts(self.n_rows, self.start, self.row, self.value)
+        if self.looked and self.by_rows:
+            self.work_by_rows = BY_ROWS * self.costs.visited / pivots
+        elif self.looked:
+            self.work_by_radii = 2.0 * share * self.scanned / pivots
         with nogil:
             self.costs.fill(&self.cost[0], &self.y[0])
-            self.resettle()  # a step may have gone too far for blocks that were not hot
+            self.resettle()
             self.inverse.measure()
             for g in range(self.n_blocks):
                 self.radius[g] = self.radius_of(g) if self.count[g] == 0 else 0.0
-                self.is_hot[g] = self.is_fresh[g] = False
-        hot = min(self.n_blocks, max(NEAR * self.n_rows, int((self.radii <= CLOSE).sum())))
-        looked_at = hot if self.by_rows or not self.looked else max(hot, self.scanned / pivots)
-        self.by_rows = BY_ROWS * spread < 2.0 * looked_at * self.n_entries / max(self.n_blocks, 1)
+                self.is_fresh[g] = False
+        self.n_near = min(self.n_blocks, max(NEAR * self.n_rows, self.n_blocks // 8, int((self.radii <= CLOSE).sum())))
+        by_rows = self.work_by_rows or BY_ROWS * self.inverse.density() * self.n_entries
+        self.by_rows = by_rows < (self.work_by_radii or 2.0 * share * self.n_near)
         self.looked = True
-        self.n_fresh = self.scanned = 0
-        self.n_hot = 0 if self.by_rows else hot
-        if self.n_hot:
-            near = np.argpartition(self.radii, hot - 1)[:hot]
-            near = near[np.argsort(self.radii[near])].astype(np.int32)
-            for g in range(hot):
-                self.hot[g] = near[g]
-                self.is_hot[self.hot[g]] = True
+        self.n_fresh = self.scanned = self.costs.visited = 0
+        if not self.by_rows:
+            self.put_in_order()
         self.known_prices[:] = self.y
+
+    def put_in_order(self):
+        """Blocks by their radii, the nearest in order."""
+        order, near = np.arange(self.n_blocks), self.n_near
+        if near < self.n_blocks:
+            order = np.argpartition(self.radii, near)
+        order[:near] = order[:near][np.argsort(self.radii[order[:near]])]
+        self.order = order.astype(np.int32)
 
     cdef double radius_of(self, int g) noexcept nogil:
         """The largest move of any price, within which no reduced cost of a settled block changes its sign."""
@@ -481,27 +475,17 @@ cdef class BlockDual(BlockBasis):
         """The radius of a block holds no longer: it is looked at in every pivot."""
         self.radius[g] = 0.0
         if not self.is_fresh[g]:
-            self.is_fresh[g] = self.is_hot[g] = True
+            self.is_fresh[g] = True
             self.fresh[self.n_fresh] = g
             self.n_fresh += 1
 
-    cdef double reach(self, double side, double step) noexcept nogil:
-        """How far a step takes any price from where it was when radii were measured."""
-        cdef int i
-        cdef double most = 0.0
-        if step == INFINITY:
-            return INFINITY
-        for i in range(self.n_rows):
-            most = max(most, fabs(self.y[i] - step * side * self.rho[i] - self.known_prices[i]))
-        return most * (1.0 + 1e-9) + TIE
-
     cdef int resettle(self) noexcept nogil:
-        """Settle blocks that are not hot at the present prices: how many changed, which are hot from now on."""
+        """Settle blocks anew whose reduced costs have the wrong sign, by rounding or by an edit: how many."""
         cdef int g, changed = 0
         self.passes += 1
         self.since = 0
         for g in range(self.n_blocks):
-            if not self.is_hot[g] and self.count[g] == 0 and not self.is_settled(g):
+            if self.count[g] == 0 and not self.is_settled(g):
                 self.settle(g)
                 self.note(g)
                 changed += 1

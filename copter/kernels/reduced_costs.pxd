@@ -1,5 +1,6 @@
 cdef class ReducedCosts:
     cdef readonly int n_rows, n_columns, n_touched
+    cdef long long visited  # entries, in all
     cdef const int[::1] start, row, row_start, column
     cdef const double[::1] value, by_row
     cdef double[::1] cost, slope

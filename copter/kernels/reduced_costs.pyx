@@ -18,10 +18,11 @@ cdef class ReducedCosts:
     def __init__(self, int n_rows, const int[::1] start, const int[::1] row, const double[::1] value):
         cdef int j, e, r, at
         self.n_rows, self.n_columns, self.n_touched = n_rows, len(start) - 1, 0
+        self.visited = 0
         self.start, self.row, self.value = start, row, value
         first, owner, entry = np.zeros(n_rows + 1, dtype=np.int32), np.empty(len(row), dtype=np.int32), np.empty(len(row))
         np.cumsum(np.bincount(row, minlength=n_rows), out=first[1:])
-        cdef int[::1] place = first[:-1].copy(), column = owner
+        cdef int[::1] place = first[:n_rows].copy(), column = owner
         cdef double[::1] by_row = entry
         with nogil:
             for j in range(self.n_columns):
@@ -55,6 +56,7 @@ cdef class ReducedCosts:
             factor = rho[i]
             if factor == 0.0:
                 continue
+            self.visited += self.row_start[i + 1] - self.row_start[i]
             for e in range(self.row_start[i], self.row_start[i + 1]):
                 j = self.column[e]
                 self.slope[j] += factor * self.by_row[e]
