@@ -13,8 +13,9 @@ demo: $(VENV)/.demo
 	  $(if $(TRACE),--trace $(TRACE))
 	@echo "The report is demo-report/report.html"
 
+# As many tests at a time as there are cores.
 test: $(VENV)/.test
-	$(PY) -m pytest
+	$(PY) -m pytest -n auto --dist worksteal
 
 # All rooms of the engine without their slow tests, in under 90 s; one room: pytest tests/copter/<room>.
 quick: $(VENV)/.test

@@ -192,8 +192,8 @@ class SiaPolicy(LpPolicy):
                 self._set_pin(job_id, None)
                 return
             self.formulation.state(job_id)
-            column = self.formulation.column_for(job_id, allocation)
             self._check_pin(job_id, allocation)
+            column = self.formulation.column_for(job_id, allocation)
             self.formulation.pin(job_id, column)
             self.formulation.place(job_id, column)
             self._set_pin(job_id, allocation)

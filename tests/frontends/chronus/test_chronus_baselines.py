@@ -112,7 +112,7 @@ def test_drawn_deadlines_are_the_same_for_every_policy_and_none_for_short_jobs()
 
 
 def test_deadlines_show_in_the_summary_of_a_comparison() -> None:
-    command = ["compare", "--policies", "chronus,fifo", "--gpus", "56", "--jobs", "200", "--hours", "24", "--json"]
+    command = ["compare", "--policies", "chronus,fifo", "--gpus", "56", "--jobs", "120", "--hours", "12", "--json"]
     found = CliRunner().invoke(cli, [*command, "--threads", "1"])
     assert found.exit_code == 0, found.output
     policies = json.loads(found.stdout.splitlines()[-1])["policies"]

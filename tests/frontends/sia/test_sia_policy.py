@@ -275,7 +275,7 @@ def test_errors_name_what_is_wrong_and_change_nothing() -> None:
         (UnknownGpuTypeError, "'h900'", lambda: policy.add_resources("h900", 8)),
         (UnknownGpuTypeError, "'h900'", lambda: policy.remove_resources("h900", 8)),
         (UnknownGpuTypeError, "'h900'", lambda: policy.pin("a", Allocation("h900", 1))),
-        (InvalidClusterError, "no configuration", lambda: policy.pin("a", Allocation("t4", 3))),
+        (InvalidClusterError, "no configuration", lambda: policy.pin("a", Allocation("t4", 3, (("t4-0", 3),)))),
         (InvalidClusterError, "multiple of 4", lambda: policy.remove_resources("t4", 3)),
         (CapacityInUseError, "'t4'", lambda: policy.remove_resources("t4", 400)),
         (InvalidClusterError, "no GPUs", lambda: SiaPolicy(Cluster())),
