@@ -61,7 +61,11 @@ class Iterate:
         self.own_key, self.own_dual, self.own_generation = key, dual, matrix.generation[key >> 32]
 
     def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
-        """Keep the duals of own rows of slabs that were moved; `before` are the slots' generations until then."""
+        """Keep the duals of own rows of slabs that were moved; `before` are the slots' generations until then.
+
+        The basis names blocks by their slots, so the next solve begins one from the prices.
+        """
+        self.basis = None
         slot = self.own_key >> 32
         known = slot < len(moved)
         known[known] = (before[slot[known]] == self.own_generation[known]) & (moved[slot[known]] >= 0)

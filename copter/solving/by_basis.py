@@ -59,14 +59,14 @@ def solved_by_basis(
     """
     matrix, n = model.ledger.matrix, model.n_columns
     small = 0 < n <= settings.basis_columns
-    if iterate.version == model.version or not (small or many_rows):
+    if not (small or many_rows):
         return None
     if small and iterate.basis is None:
         iterate.basis = WarmBasis()
         if n > TINY:
             return None
     basis = iterate.basis
-    if not isinstance(basis, WarmBasis):
+    if not isinstance(basis, WarmBasis) or (basis.kept is None and iterate.version == model.version):
         return None
     slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
     program = program_of(matrix, slots)
