@@ -38,6 +38,7 @@ WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 FAR_START = 1e3  # least distance of a second run's starting point from every bound
 WELL_WITHIN = 0.1  # of the tolerance
 MOST_FILL = 10.0  # entries of the factor for each of the matrix
+MOST_FLOPS = 1e9  # of a factorisation of the normal equations beside which the augmented system is tried
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 ROUNDED = 1e-12  # residual that rounding alone leaves
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
@@ -65,6 +66,7 @@ class InteriorSolve:
         self.vertex = False  # whether the answer must be a vertex of the optimal face
         self.iterations = iterations
         self.second_run = False  # scaled rows only, from a start farther inside
+        self.dear = False  # whether the last system is one whose augmented counterpart takes too long
         self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
@@ -159,7 +161,7 @@ class InteriorSolve:
             return self.by_columns(lp)
         answer = self.attempt(lp, form, original, (lambda: ColumnEquations(form, self.watch)) if few else None)
         done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
-        if done or form.matrix.nnz > MOST_AUGMENTED:
+        if done or form.matrix.nnz > MOST_AUGMENTED or self.dear:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
@@ -174,6 +176,7 @@ class InteriorSolve:
             limit = self.settings.max_interior_iterations
             start = FAR_START if self.second_run else LEAST_START
             method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
+            self.dear = is_dear(method.system)
             progress = method.run()
         except Stopped:
             x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
@@ -214,7 +217,12 @@ class InteriorSolve:
         if progress.stopped or progress.misfit.worst > WORTH_POLISHING:
             return best
         enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
+        dear = is_dear(system)
         primal, dual = [x], [y]
+        if not self.within(best):
+            for earlier in progress.earlier:
+                dual.append(original(progress.point.t, earlier)[1])
+                best = self.better(lp, best, x, dual[-1])
         try:
             for number, point in enumerate(polished(form, system, progress.point, self.watch)):
                 x, y = original(*point)
@@ -226,7 +234,7 @@ class InteriorSolve:
                 if demerit(best.judged) <= enough or self.watch():
                     break
                 # What comes next is more accurate, and takes several times the factor's memory.
-                if number == 0 and fills(system, form) and self.within(best):
+                if number == 0 and fills(system, form) and (dear or self.within(best)):
                     break
             if self.vertex and lp is self.lp:
                 best = self.at_vertex(lp, form, best, progress, original)
@@ -323,6 +331,11 @@ class InteriorSolve:
             iterations=self.iterations,
             working_columns=self.lp.shape[1],
         )
+
+
+def is_dear(system: System) -> bool:
+    """Whether the factorisation takes so many operations that SuperLU's, of the augmented system, takes many seconds."""
+    return isinstance(system, NormalEquations) and system.factor.flops > MOST_FLOPS
 
 
 def fills(system: System, form: StandardForm) -> bool:

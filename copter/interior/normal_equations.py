@@ -18,8 +18,10 @@ from copter.numerics.sums import inner, norm
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
+LIFT = 1e-13  # every diagonal entry is raised by this share, so that rounding cannot make a pivot of a dependent row
 REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
 ACCURATE = 1e-12  # relative residual at which refinement stops
+PATIENCE = 2  # steps in a row without a smaller residual, after which they end
 SINGULAR = 1e-7  # curvature, as a share of the factor's, at which a direction counts as one of dependent rows
 CLOSINGS = 2  # of the rows, after a step has been solved for
 CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
@@ -47,13 +49,14 @@ class NormalEquations:
         full = bool((entries == m).any())
         permuted, tree = unless_stopped(lambda: self._order(matrix, full), must_stop, products)
         unless_stopped(lambda: self._analyse(permuted, tree), must_stop, products)
-        self.matrix = matrix
+        self.matrix, self.transpose = matrix, matrix.T
         self._value = np.empty(len(self._index))
         self._work = np.zeros(m)
         self.rows = sp.csr_array(matrix)[self.ordering]
         self.rows.sort_indices()
         self.columns = sp.csc_array(self.rows)
         self.columns.sort_indices()
+        self._columns_transposed = self.columns.T
         self._row_arrays = self._arrays(self.rows)
         self._column_arrays = self._arrays(self.columns)
         self._chunks = self._chunks_of_rows()
@@ -101,14 +104,14 @@ class NormalEquations:
                 raise Stopped
         diagonal = self._value[self._start[:-1]]
         least = PIVOT * diagonal
-        self._value[self._start[:-1]] += delta
+        self._value[self._start[:-1]] += delta + LIFT * diagonal
         if not self.factor.factorise(self._value, least, self.must_stop):
             raise Stopped
         return self.factor.skipped
 
     def times(self, y: Floats) -> Floats:
         """A diag(theta) A' y, in the factor's order of rows."""
-        return np.asarray(self.rows @ (self.theta * (self.columns.T @ y)))
+        return np.asarray(self.rows @ (self.theta * (self._columns_transposed @ y)))
 
     def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
         """(dt, dy) with A dt = short and A'dy - dt / theta = known.
@@ -117,14 +120,14 @@ class NormalEquations:
         """
         theta = self.theta
         dy = self.solve(short + self.matrix @ (theta * known))
-        dt = theta * (self.matrix.T @ dy - known)
+        dt = theta * (self.transpose @ dy - known)
         goal = CLOSED * (1.0 + norm(short))
         for _ in range(CLOSINGS):
             left = short - self.matrix @ dt
             if norm(left) <= goal:
                 break
             more = self.solve(left)
-            dy, dt = dy + more, dt + theta * (self.matrix.T @ more)
+            dy, dt = dy + more, dt + theta * (self.transpose @ more)
         return dt, dy
 
     def solve(self, right: Floats) -> Floats:
@@ -132,7 +135,7 @@ class NormalEquations:
         target = right[self.ordering]
         y = target.copy()
         self.factor.solve(y)
-        best, least = y.copy(), np.inf
+        best, least, since = y.copy(), np.inf, 0
         residual = target - self.times(y)
         goal = ACCURATE * max(norm(target), 1e-300)
         direction, previous = np.zeros(0), 0.0
@@ -140,9 +143,10 @@ class NormalEquations:
             if self.must_stop is not None and self.must_stop():
                 raise Stopped
             size = norm(residual)
+            since = 0 if size < 0.5 * least else since + 1
             if size < least:
                 best, least = y.copy(), size
-            if not goal < size < np.inf:
+            if not goal < size < np.inf or since > PATIENCE:
                 break
             preconditioned = residual.copy()
             self.factor.solve(preconditioned)
