@@ -45,8 +45,8 @@ class System(Protocol):
     def solve(self, right: Floats) -> Floats:
         """y with A diag(theta) A' y = right."""
 
-    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
-        """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
+    def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class PredictorCorrector:
         weight += WEIGHT / np.maximum(1.0, np.abs(point.t)) ** 2
         theta = 1.0 / (point.z / t + point.v / point.w + weight)
         self.factorise(theta)
-        affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v)
+        affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v, True)
         ahead, behind = self.lengths(point, affine)
         mu = self.mu_after(point, affine, ahead, behind)
         sigma = min((mu / max(misfit.mu, SMALL)) ** 3, 1.0) if misfit.mu > 0 else 0.0
@@ -203,11 +203,13 @@ class PredictorCorrector:
         )
         return np.where(exists, change, 0.0)
 
-    def direction(self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats) -> Direction:
+    def direction(
+        self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats, rough: bool = False
+    ) -> Direction:
         """Newton's direction for these right sides of the complementarity equations (equation I4)."""
         t = np.where(self.bounded, point.t, 1.0)
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
-        dt, dy = self.system.step(misfit.primal, known)
+        dt, dy = self.system.step(misfit.primal, known, rough)
         dw = np.where(self.boxed, misfit.ends - dt, 0.0)
         dz = np.where(self.bounded, (lower - point.z * dt) / t, 0.0)
         dv = np.where(self.boxed, (upper - point.v * dw) / point.w, 0.0)
