@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
-from copter.interior.normal_equations import NormalEquations
+from copter.interior.normal_equations import NormalEquations, is_dear
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
@@ -38,7 +38,6 @@ WORTH_REFINING = 1e-1  # worst residual above which there is nothing to refine
 FAR_START = 1e3  # least distance of a second run's starting point from every bound
 WELL_WITHIN = 0.1  # of the tolerance
 MOST_FILL = 10.0  # entries of the factor for each of the matrix
-MOST_FLOPS = 1e9  # of a factorisation of the normal equations beside which the augmented system is tried
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 ROUNDED = 1e-12  # residual that rounding alone leaves
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
@@ -331,11 +330,6 @@ class InteriorSolve:
             iterations=self.iterations,
             working_columns=self.lp.shape[1],
         )
-
-
-def is_dear(system: System) -> bool:
-    """Whether the factorisation takes so many operations that SuperLU's, of the augmented system, takes many seconds."""
-    return isinstance(system, NormalEquations) and system.factor.flops > MOST_FLOPS
 
 
 def fills(system: System, form: StandardForm) -> bool:

@@ -29,6 +29,7 @@ CLOSINGS = 2  # of the rows, after a step has been solved for
 CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
 
 CHUNK = 2e7  # products between two looks at the clock
+MOST_FLOPS = 1e9  # of a factorisation beside which the augmented system is tried
 FEW_FLOPS = 2e10  # of a factorisation whose fronts are too small for threads
 
 
@@ -171,6 +172,11 @@ class NormalEquations:
         solution = np.empty_like(right)
         solution[self.ordering] = best
         return solution
+
+
+def is_dear(system: object) -> bool:
+    """Whether a factorisation takes so much that SuperLU's, of the augmented system, takes many seconds."""
+    return isinstance(system, NormalEquations) and system.factor.flops > MOST_FLOPS
 
 
 def normal_pattern(matrix: sp.csr_array, full: bool = False) -> sp.csc_array:

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, which is a bounded column's
 MOST_FREE_WEIGHT = 1e-7  # and its largest value
-WEIGHT = 1e-13  # least proximal weight of any column, in units of 1 / max(1, t)^2: one whose t is large must be free to move
+WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
 BACK_OFF = 0.9995  # share of the way to the boundary
 PROGRESS = 0.9  # an iteration stalls if it brings no figure below this share of the least value that the figure has had
@@ -53,8 +53,8 @@ class System(Protocol):
 class Progress:
     """How the method ended: its best point, whether it met the goal, whether it was told to stop.
 
-    `earlier` are prices of points before the best one, the latest first. They are farther inside: where prices are large,
-    their reduced costs have the right signs in spite of rounding.
+    `earlier` are prices of points before the best one, the latest first. They are farther inside: where prices are
+    large, their reduced costs have the right signs in spite of rounding.
     """
 
     point: Point

@@ -71,7 +71,9 @@ class Session:
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
-        self._slowness = 1.0  # wall-clock time of rounding, in units of this thread's own: what others on the machine cost
+        self._slowness = (
+            1.0  # wall-clock time of rounding, in units of this thread's own: what others on the machine cost
+        )
         self.last_solution: Solution | None = None
         if journal is not None:
             self.journal(journal, sync)
