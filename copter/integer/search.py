@@ -122,7 +122,7 @@ class IntegerSearch:
                 self.child_search.close()
 
     def _directly(self) -> bool:
-        """Whether a moment of branch and bound in this process has solved a small program, or nothing is to be done."""
+        """Whether a moment of branch and bound here has solved a small program (M13), or nothing is to be done."""
         problem = self.problem
         if not problem.feasible:
             self.bound_by = "rows"
@@ -146,7 +146,7 @@ class IntegerSearch:
             self.bound, self.certified, self.bound_by = bound, False, HIGHS
 
     def _runs_away(self) -> bool:
-        """Whether the relaxation is unbounded, where bounds alone do not keep it from that.
+        """Whether the relaxation is unbounded, where bounds alone do not keep it from that (M14).
 
         Branch and bound may never end there. The program is unbounded itself if it has any point at all: the ray of a
         program of floating-point numbers has a multiple that is whole.
