@@ -4,9 +4,10 @@ VENV   ?= .venv
 PY      = $(VENV)/bin/python
 PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
 SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
+FUZZ_S ?= 3600
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test quick check check-long bench bench-suite lp-sets docs clean
+.PHONY: demo test quick check check-long fuzz bench bench-suite lp-sets docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -30,6 +31,11 @@ check: $(VENV)/.check
 
 check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
+	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
+
+# Damaged files to every reader, for an hour (FUZZ_S seconds).
+fuzz: $(VENV)/.test
+	PYTHONPATH=.:frontends $(PY) -m tests.adversary.fuzz --seconds $(FUZZ_S)
 
 bench: $(VENV)/.benchmark
 	$(PY) benchmarks/page.py

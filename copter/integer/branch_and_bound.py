@@ -1,4 +1,4 @@
-"""HiGHS's branch and bound in a process of its own, which can be ended at any moment (M11).
+"""HiGHS's branch and bound: in a process of its own, which can be ended at any moment (M11), or briefly in this one.
 
 :func:`main` reads one pickled :class:`Task` from stdin and writes pickled :class:`Report` objects to stdout as they
 come; it ends when stdin is closed, which happens when its parent dies.
@@ -48,6 +48,10 @@ class Task:
     cutoff : float
         Value of the objective that a point must not be above; infinite without a start.
     time_limit_s : float
+    gap : float
+        Relative gap at which the search ends.
+    max_nodes : int or None
+        Nodes after which it ends.
     """
 
     cost: Floats
@@ -60,6 +64,8 @@ class Task:
     start: Floats | None
     cutoff: float
     time_limit_s: float
+    gap: float = RELATIVE_GAP
+    max_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +103,12 @@ def end_with_parent(source: Any) -> None:
     os._exit(0)
 
 
-def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
-    """Branch and bound by highspy, which takes a start and reports every better point when it is found."""
+def by_highspy(task: Task, tell: Callable[[Report], None], must_stop: Callable[[], bool] | None = None) -> None:
+    """Branch and bound by highspy, which takes a start and reports every better point when it is found.
+
+    `must_stop`, where there is one, is asked at every node and now and then in an LP; what it raises is raised once
+    HiGHS has ended.
+    """
     highspy: Any = import_module("highspy")
     program = LinearProgram(
         task.cost,
@@ -111,8 +121,12 @@ def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
     )
     solver = highspy.Highs()
     solver.silent()
-    for name, value in (("threads", 1), ("mip_rel_gap", RELATIVE_GAP), ("time_limit", task.time_limit_s)):
+    if must_stop is None:  # in a process of its own; elsewhere the number of threads may be set by others already
+        solver.setOptionValue("threads", 1)
+    for name, value in (("mip_rel_gap", task.gap), ("time_limit", task.time_limit_s)):
         solver.setOptionValue(name, value)
+    if task.max_nodes is not None:
+        solver.setOptionValue("mip_max_nodes", task.max_nodes)
     if solver.passModel(highs_lp(program, integer=True)) == highspy.HighsStatus.kError:
         tell(Report(finished=True))
         return
@@ -122,13 +136,25 @@ def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
         solver.setSolution(known)
     kind = highspy.cb.HighsCallbackType
 
+    raised: list[BaseException] = []
+
     def report(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
-        if event == kind.kCallbackMipImprovingSolution:
-            tell(Report(x=np.array(out.mip_solution, dtype=np.float64), bound=float(out.mip_dual_bound)))
+        try:
+            if event == kind.kCallbackMipImprovingSolution:
+                tell(Report(x=np.array(out.mip_solution, dtype=np.float64), bound=float(out.mip_dual_bound)))
+            elif raised or (must_stop is not None and must_stop()):
+                answer.user_interrupt = True
+        except BaseException as error:  # must not go through HiGHS: Ctrl-C, and errors of a callback
+            raised.append(error)
 
     solver.setCallback(report, None)
     solver.startCallback(kind.kCallbackMipImprovingSolution)
+    if must_stop is not None:
+        for event in (kind.kCallbackMipInterrupt, kind.kCallbackSimplexInterrupt, kind.kCallbackIpmInterrupt):
+            solver.startCallback(event)
     solver.run()
+    if raised:
+        raise raised[0]
     status, info, known_status = solver.getModelStatus(), solver.getInfo(), highspy.HighsModelStatus
     result = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     tell(
@@ -147,7 +173,9 @@ def by_scipy(task: Task, tell: Callable[[Report], None]) -> None:
     rows = [LinearConstraint(task.matrix, task.row_lower, task.row_upper)] if len(task.row_lower) else []
     if np.isfinite(task.cutoff):
         rows.append(LinearConstraint(sp.csc_array(task.cost.reshape(1, -1)), -np.inf, task.cutoff))
-    options: dict[str, Any] = {"mip_rel_gap": RELATIVE_GAP, "disp": False}
+    options: dict[str, Any] = {"mip_rel_gap": task.gap, "disp": False}
+    if task.max_nodes is not None:
+        options["node_limit"] = task.max_nodes
     if np.isfinite(task.time_limit_s):
         options["time_limit"] = SHARE * task.time_limit_s
     result = milp(

@@ -9,14 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InternalError
-from copter.integer.branch_and_bound import Report, Task
+from copter.integer.branch_and_bound import RELATIVE_GAP, Report, Task, by_highspy
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.relaxation import Relaxation
 
@@ -27,6 +30,38 @@ PROGRAM = "from copter.integer.branch_and_bound import main; main()"
 LEAST_S = 1.0  # time below which starting a process is not worth it
 SLICE_S = 0.05  # of waiting, between two looks at the clock
 ENDING_S = 2.0  # past the limit that the process has, after which it is ended
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When branch and bound may end before it has proven its best point: at a relative gap, after so many nodes."""
+
+    gap: float = RELATIVE_GAP
+    max_nodes: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
+def task_of(problem: IntegerProblem, limit_s: float, domain: Domain | None = None, limits: Limits = NO_LIMITS) -> Task:
+    """The problem, or the part of it within a domain's bounds of the integer columns."""
+    lp = problem.lp
+    part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
+    bounds = domain or problem.root
+    return Task(
+        cost=problem.cost,
+        matrix=lp.A,
+        row_lower=lp.row_lower,
+        row_upper=lp.row_upper,
+        col_lower=np.where(part, bounds.lower, lp.col_lower),
+        col_upper=np.where(part, bounds.upper, lp.col_upper),
+        integrality=lp.integrality,
+        start=problem.x,
+        cutoff=float(problem.row_upper[-1]),
+        time_limit_s=limit_s,
+        gap=limits.gap,
+        max_nodes=limits.max_nodes,
+    )
 
 
 class HandOver:
@@ -43,10 +78,17 @@ class HandOver:
     domain : Domain, optional
         Bounds of the integer columns where only a part of the program is handed over; what is said about bounds and
         infeasibility is of that part then.
+    limits : Limits
+        When it may end before it has proven its best point.
     """
 
     def __init__(
-        self, problem: IntegerProblem, relaxation: Relaxation, limit_s: float, domain: Domain | None = None
+        self,
+        problem: IntegerProblem,
+        relaxation: Relaxation,
+        limit_s: float,
+        domain: Domain | None = None,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self.problem, self.relaxation = problem, relaxation
         self.until = time.perf_counter() + limit_s
@@ -63,25 +105,10 @@ class HandOver:
             stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": path},
         )
-        self._thread = threading.Thread(target=self._serve, args=(self._task(limit_s, domain),), daemon=True)
-        self._thread.start()
-
-    def _task(self, limit_s: float, domain: Domain | None) -> Task:
-        lp, problem = self.problem.lp, self.problem
-        part = problem.is_integer if domain is not None else np.zeros(problem.n, dtype=bool)
-        bounds = domain or problem.root
-        return Task(
-            cost=problem.cost,
-            matrix=lp.A,
-            row_lower=lp.row_lower,
-            row_upper=lp.row_upper,
-            col_lower=np.where(part, bounds.lower, lp.col_lower),
-            col_upper=np.where(part, bounds.upper, lp.col_upper),
-            integrality=lp.integrality,
-            start=problem.x,
-            cutoff=float(problem.row_upper[-1]),
-            time_limit_s=limit_s,
+        self._thread = threading.Thread(
+            target=self._serve, args=(task_of(problem, limit_s, domain, limits),), daemon=True
         )
+        self._thread.start()
 
     def _serve(self, task: Task) -> None:
         """Send the task and collect the reports, until the process ends."""
@@ -109,20 +136,12 @@ class HandOver:
                     return
                 wait_s = 0.0
                 if report.x is not None:
-                    self._offer(report.x)
+                    offer(self.problem, self.relaxation, report.x)
                 self.infeasible = self.infeasible or report.infeasible
                 self.bound = max(self.bound, report.bound)
                 self.finished, self.solved = report.finished, report.solved
         finally:
             self._polling = False
-
-    def _offer(self, x: Floats) -> None:
-        """Keep the point; where it is infeasible once rounded, recompute its continuous columns."""
-        problem = self.problem
-        if problem.offer(x, HIGHS) or float(problem.cost @ x) >= problem.value:
-            return
-        if len(problem.continuous):
-            self.relaxation.complete(Domain(problem, x.copy(), x.copy()), HIGHS)
 
     @property
     def decided(self) -> bool:
@@ -145,13 +164,45 @@ class HandOver:
                     pipe.close()
 
 
+def offer(problem: IntegerProblem, relaxation: Relaxation, x: Floats) -> None:
+    """Keep HiGHS's point; where it is infeasible once rounded, recompute its continuous columns."""
+    if problem.offer(x, HIGHS) or float(problem.cost @ x) >= problem.value:
+        return
+    if len(problem.continuous):
+        relaxation.complete(Domain(problem, x.copy(), x.copy()), HIGHS)
+
+
+def solved_here(
+    problem: IntegerProblem,
+    relaxation: Relaxation,
+    limit_s: float,
+    limits: Limits = NO_LIMITS,
+    must_stop: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Branch and bound in this process, which asks whether to stop; all that it has found, in one report.
+
+    Without highspy it finds nothing: SciPy's HiGHS cannot be stopped, and prints.
+    """
+    reports: list[Report] = []
+    if find_spec("highspy") is not None and len(problem.integers):
+        by_highspy(task_of(problem, limit_s, limits=limits), reports.append, must_stop)
+    for report in reports:
+        if report.x is not None:
+            offer(problem, relaxation, report.x)
+    return reports[-1] if reports else Report(finished=True)
+
+
 def hand_over(
-    problem: IntegerProblem, relaxation: Relaxation, limit_s: float, domain: Domain | None = None
+    problem: IntegerProblem,
+    relaxation: Relaxation,
+    limit_s: float,
+    domain: Domain | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> HandOver | None:
     """Start branch and bound, on all or a part; None where there is no time for it or no process can be started."""
     if limit_s < LEAST_S or not len(problem.integers) or not sys.executable:
         return None
     try:
-        return HandOver(problem, relaxation, limit_s, domain)
+        return HandOver(problem, relaxation, limit_s, domain, limits)
     except OSError:
         return None

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.integer.bound import proven_bound, whole_bound
+from copter.integer.branch_and_bound import Report
 from copter.integer.clock import Clock
 from copter.integer.dive import dive
 from copter.integer.first_fail import FirstFail
 from copter.integer.fixing import by_certainty, by_value, fix_in_order, randomly_rounded
-from copter.integer.hand_over import HIGHS, HandOver, hand_over
+from copter.integer.hand_over import HIGHS, NO_LIMITS, HandOver, Limits, hand_over, solved_here
 from copter.integer.local_search import one_opt
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.pump import pump
@@ -26,6 +27,7 @@ from copter.settings import Settings
 from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
+Callback = Callable[[float, float], bool | None]
 
 PROVEN = 1e-6  # relative gap at which a point counts as optimal
 ROOT_SHARE = 0.6  # of the time, for the first relaxation
@@ -41,14 +43,28 @@ ROUNDINGS = 30  # random roundings in a round of improvement
 IDLE_ROUNDS = 3  # rounds that improve nothing before the search ends
 FAILED_ROUNDS = 6  # rounds without any point before the search gives up
 PART_S, PART_SHARE = 10.0, 0.2  # most seconds of branch and bound on a neighbourhood, and share of the time left
+SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # up to which a program goes straight to branch and bound
+DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # in this process, before anything else; share of the time
+TOLD_S = 0.02  # between two calls of the callback, where nothing has changed
 PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started as well
 
 
 class IntegerSearch:
     """One search; it is reproducible for a seed, unless a deadline cuts it short."""
 
-    def __init__(self, lp: LinearProgram, settings: Settings, clock: Clock, seed: int = 0) -> None:
+    def __init__(
+        self,
+        lp: LinearProgram,
+        settings: Settings,
+        clock: Clock,
+        seed: int = 0,
+        limits: Limits = NO_LIMITS,
+        callback: Callback | None = None,
+    ) -> None:
         self.lp, self.settings, self.clock = lp, settings, clock
+        self.limits, self.callback = limits, callback
+        self.told_s = -np.inf  # when the callback was told last
+        self.unbounded = False
         self.rng = np.random.default_rng(seed)
         self.problem = IntegerProblem(lp, clock)
         self.relaxation = Relaxation(self.problem, settings)
@@ -70,9 +86,12 @@ class IntegerSearch:
 
     def run(self) -> IntegerSolution:
         """The whole search, while branch and bound runs in a process of its own."""
-        self.searching = True
+        problem, self.searching = self.problem, True
         try:
-            if self._begin():
+            if self._directly():
+                if self.root is None and problem.feasible and not self.clock.expired:
+                    self._solve_root()  # for a bound from prices, which may be proven
+            elif self._begin():
                 x = self._guide()
                 self._round(x)
                 self._hand_over()
@@ -84,6 +103,85 @@ class IntegerSearch:
         finally:
             if self.child_search is not None:
                 self.child_search.close()
+
+    def exact(self) -> IntegerSolution:
+        """Branch and bound alone."""
+        try:
+            if self._directly() or self._runs_away():
+                return self.solution()
+            self.child_search = hand_over(self.problem, self.relaxation, self.clock.left_s, limits=self.limits)
+            if self.child_search is None:  # too little time for a process, or no way to start one
+                left = self.clock.left_s
+                self._take(solved_here(self.problem, self.relaxation, left, self.limits, self._is_over))
+            while self.child_search is not None and not self.child_search.finished and not self.finished():
+                self.child_search.wait()
+            self._poll()
+            return self.solution()
+        finally:
+            if self.child_search is not None:
+                self.child_search.close()
+
+    def _directly(self) -> bool:
+        """Whether a moment of branch and bound here has solved a small program (M13), or nothing is to be done."""
+        problem = self.problem
+        if not problem.feasible:
+            self.bound_by = "rows"
+            return True
+        small = 0 < len(problem.integers) <= SMALL_INTEGERS and self.lp.A.nnz <= SMALL_ENTRIES
+        if not small or self.settings.hand_over_s <= 0.0 or self._tell():
+            return self.clock.expired
+        if self._runs_away():
+            return True
+        seconds = min(DIRECT_S, DIRECT_SHARE * self.clock.left_s)
+        report = solved_here(problem, self.relaxation, seconds, self.limits, self._is_over)
+        self._take(report)
+        return (report.solved and (problem.x is not None or not problem.feasible)) or self.finished()
+
+    def _take(self, report: Report) -> None:
+        """Take in what branch and bound in this process has found."""
+        if report.infeasible and self.problem.x is None:
+            self.problem.feasible, self.bound_by = False, HIGHS
+        bound = whole_bound(self.problem, report.bound)
+        if bound - self.bound > PROVEN * (1.0 + abs(bound)):
+            self.bound, self.certified, self.bound_by = bound, False, HIGHS
+
+    def _runs_away(self) -> bool:
+        """Whether the relaxation is unbounded, where bounds alone do not keep it from that (M14).
+
+        Branch and bound may never end there. The program is unbounded itself if it has any point at all: the ray of a
+        program of floating-point numbers has a multiple that is whole.
+        """
+        root, cost = self.problem.root, self.problem.cost
+        if not (((cost > 0) & np.isneginf(root.lower)) | ((cost < 0) & np.isposinf(root.upper))).any():
+            return False
+        if self.root is None:
+            self._solve_root()
+        if self.root is None or self.root.status is not Status.DUAL_INFEASIBLE:
+            return False
+        self.unbounded = True
+        lp = self.lp
+        anywhere = LinearProgram(
+            np.zeros(lp.shape[1]), lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper,
+            integrality=lp.integrality,
+        )  # fmt: skip
+        found = IntegerSearch(anywhere, self.settings, self.clock).run()
+        if found.x is not None:
+            self.problem.offer(found.x, found.found_by)
+        elif found.status is IntegerStatus.PRIMAL_INFEASIBLE:
+            self.problem.feasible, self.bound_by = False, found.bound_by
+        return True
+
+    def _tell(self) -> bool:
+        """Tell the callback the best value and the bound, now and then; True from it ends the search."""
+        if self.callback is None or self.clock.elapsed_s - self.told_s < TOLD_S:
+            return False
+        self.told_s = self.clock.elapsed_s
+        sign, offset, problem = self.problem.sign, self.lp.offset, self.problem
+        value = sign * problem.value + offset if problem.x is not None else float("nan")
+        if self.callback(value, sign * self.bound + offset):
+            self.clock.stop()
+            return True
+        return False
 
     def _search(self, x: Floats) -> None:
         """Dives, then rounds of improvement until several in a row have improved nothing."""
@@ -104,7 +202,8 @@ class IntegerSearch:
         limit = self.settings.hand_over_s
         if limit > 0.0 and self.child_search is None and not self.finished():
             left = self.clock.left_s
-            self.child_search = hand_over(self.problem, self.relaxation, left if np.isfinite(left) else limit)
+            seconds = left if np.isfinite(left) else limit
+            self.child_search = hand_over(self.problem, self.relaxation, seconds, limits=self.limits)
 
     def _poll(self) -> None:
         """Take in what branch and bound has reported since the last call."""
@@ -119,8 +218,10 @@ class IntegerSearch:
             self.bound, self.certified, self.bound_by = bound, False, HIGHS
 
     def _is_over(self) -> bool:
-        """Whether branch and bound has ended with an answer."""
+        """Whether branch and bound has ended with an answer, or the callback ends the search."""
         self._poll()
+        if self._tell():
+            return True
         return self.child_search is not None and self.child_search.decided
 
     def finished(self) -> bool:
@@ -128,7 +229,7 @@ class IntegerSearch:
         problem = self.problem
         if self.clock.expired or self._is_over() or not problem.feasible:
             return True
-        return problem.x is not None and problem.value - self.bound <= PROVEN * (1.0 + abs(problem.value))
+        return problem.x is not None and problem.value - self.bound <= self.limits.gap * (1.0 + abs(problem.value))
 
     def _core(self, x: Floats) -> Domain | None:
         """A domain whose columns of large reduced cost are at rest; None where it would hold nearly all columns.
@@ -161,6 +262,8 @@ class IntegerSearch:
         self._solve_root()
         if self.root is not None and self.root.status is Status.PRIMAL_INFEASIBLE:
             problem.feasible, self.bound_by = False, "ray"
+        if self.root is not None and self.root.status is Status.DUAL_INFEASIBLE and self._runs_away():
+            return False
         return problem.feasible and not self.finished()
 
     def _cheapest(self) -> Floats:
@@ -191,7 +294,9 @@ class IntegerSearch:
         sign = self.problem.sign
         if self.root.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
             return
-        self.bound, self.bound_by = proven_bound(self.problem, sign * self.root.y), "prices"
+        proven = proven_bound(self.problem, sign * self.root.y)
+        if proven >= self.bound - PROVEN * (1.0 + abs(self.bound)) or not np.isfinite(self.bound):
+            self.bound, self.certified, self.bound_by = proven, True, "prices"
         own = whole_bound(self.problem, sign * (self.root.bound - self.lp.offset))
         trusted = self.root.bound_is_certified or self.root.status is Status.OPTIMAL
         if trusted and own - self.bound > PROVEN * (1.0 + abs(own)):
@@ -342,6 +447,9 @@ class IntegerSearch:
         result = problem.x is not None
         if not problem.feasible and not result:
             status, bound = IntegerStatus.PRIMAL_INFEASIBLE, np.inf
+        elif self.unbounded:
+            status = IntegerStatus.DUAL_INFEASIBLE if result else IntegerStatus.NONE_FOUND
+            bound = -np.inf
         else:
             bound = min(self.bound, problem.value)
             proven = result and problem.value - bound <= PROVEN * (1.0 + abs(problem.value))

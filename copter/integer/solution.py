@@ -21,6 +21,7 @@ class IntegerStatus(str, Enum):
     FEASIBLE = "feasible"
     NONE_FOUND = "none_found"
     PRIMAL_INFEASIBLE = "primal_infeasible"
+    DUAL_INFEASIBLE = "dual_infeasible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class IntegerSolution:
     ----------
     status : IntegerStatus
         OPTIMAL where the bound proves it, FEASIBLE, NONE_FOUND (there may be one), PRIMAL_INFEASIBLE (there is none;
-        `bound_by` says who found that).
+        `bound_by` says who found that), DUAL_INFEASIBLE (unbounded: from `x` the objective improves without end along
+        the relaxation's ray).
     x : ndarray (n,) or None
         Integer columns are whole numbers exactly.
     objective : float

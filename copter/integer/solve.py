@@ -6,9 +6,10 @@ import numpy as np
 
 from copter.errors import InvalidDataError, SettingsError
 from copter.integer.clock import Clock
-from copter.integer.exact import solve_exactly
-from copter.integer.search import IntegerSearch
+from copter.integer.hand_over import Limits
+from copter.integer.search import PROVEN, Callback, IntegerSearch
 from copter.integer.solution import IntegerSolution
+from copter.interop.highs_lp import require_highspy
 from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
 from copter.solving.solve import checked
@@ -23,6 +24,9 @@ def solve_integer(
     deadline_s: float | None = None,
     settings: Settings | None = None,
     seed: int = 0,
+    gap: float = PROVEN,
+    max_nodes: int | None = None,
+    callback: Callback | None = None,
 ) -> IntegerSolution:
     """Find a good point of a mixed-integer program, with a bound on how much better another one could be.
 
@@ -39,6 +43,12 @@ def solve_integer(
         Of the relaxations.
     seed : int
         Of the random parts.
+    gap : float
+        Relative gap at which the search ends; above 1e-6 the status is FEASIBLE then.
+    max_nodes : int, optional
+        Nodes after which branch and bound ends.
+    callback : callable, optional
+        Called as ``callback(objective, bound)`` many times a second (NaN without a point); True ends the search.
 
     Returns
     -------
@@ -48,7 +58,7 @@ def solve_integer(
     Raises
     ------
     InvalidDataError, SettingsError
-        For an unknown shim, a deadline that is not above zero, or arguments of another type.
+        For an unknown shim, a deadline, gap or number of nodes that is none, or arguments of another type.
     CopterError
         If `shim="exact"` and highspy is not installed.
 
@@ -63,11 +73,19 @@ def solve_integer(
     if deadline_s is not None and not (isinstance(deadline_s, (int, float, np.number)) and deadline_s > 0):
         raise SettingsError(f"deadline_s is {deadline_s!r}, must be > 0 (None for no deadline)")
     limit = float("inf") if deadline_s is None else float(deadline_s)
+    if isinstance(gap, bool) or not (isinstance(gap, (int, float, np.number)) and 0.0 <= gap < np.inf):
+        raise SettingsError(f"gap is {gap!r}, must be a number >= 0, as a share of the objective: 0.01 is a per cent")
+    if max_nodes is not None and (isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 1):
+        raise SettingsError(f"max_nodes is {max_nodes!r}, must be a whole number >= 1 (None for no limit)")
+    if callback is not None and not callable(callback):
+        raise SettingsError(f"callback is a {type(callback).__name__}, must be callable: callback(objective, bound)")
     clock = Clock(limit - min(ENDING_SHARE * limit, ENDING_S) if np.isfinite(limit) else limit)
     if shim == "exact":
-        return solve_exactly(lp, settings, clock)
-    search = IntegerSearch(lp, settings, clock, seed)
+        require_highspy("shim='exact'")
+    search = IntegerSearch(lp, settings, clock, seed, Limits(max(float(gap), PROVEN), max_nodes), callback)
     try:
+        if shim == "exact":
+            return search.exact()
         return search.round_only() if shim == "rounding" else search.run()
     except KeyboardInterrupt:
         return search.solution()

@@ -41,7 +41,7 @@ class AugmentedSystem:
         whole = sp.csc_matrix(sp.block_array(blocks))
         self.factor = SparseLU(whole, self.must_stop)
 
-    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
+    def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
         """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
         n = len(known)
         upper, lower = self.root * known, short

@@ -13,6 +13,7 @@ from libc.string cimport memmove, memset
 from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, dtrsm, dtrsv
 
 cdef int BLOCK = 64  # columns of a front that are eliminated at once
+cdef int SMALL = 1024  # entries of a front below which loops of our own are faster than calls of BLAS
 cdef double CHECK_FLOPS = 1e8  # between two looks at the clock
 # A pivot that is too small becomes this many times the least one: the diagonal entry before elimination.
 cdef double SKIP = 1e14
@@ -214,6 +215,39 @@ cdef double *packed(double *square, int size) noexcept nogil:
         to += count - j
     smaller = <double *>realloc(square, to * sizeof(double))
     return square if smaller == NULL else smaller
+
+
+cdef inline void forward(const double *front, double *own, double *b, const int *row, int width,
+                         int below) noexcept nogil:
+    """Solve with a small front's own columns, and subtract what they give the rows below."""
+    cdef Py_ssize_t i, j, height = width + below
+    cdef const double *column
+    cdef double value
+    for j in range(width):
+        column = front + j * height
+        value = own[j] / column[j]
+        own[j] = value
+        for i in range(j + 1, width):
+            own[i] -= column[i] * value
+        column += width
+        for i in range(below):
+            b[row[i]] -= column[i] * value
+
+
+cdef inline void backward(const double *front, double *own, const double *b, const int *row, int width,
+                          int below) noexcept nogil:
+    """Solve with the transpose of a small front's own columns, from the rows below up."""
+    cdef Py_ssize_t i, j, height = width + below
+    cdef const double *column
+    cdef double value
+    for j in range(width - 1, -1, -1):
+        column = front + j * height
+        value = own[j]
+        for i in range(j + 1, width):
+            value -= column[i] * own[i]
+        for i in range(below):
+            value -= column[width + i] * b[row[i]]
+        own[j] = value / column[j]
 
 
 cdef class Factor:
@@ -426,6 +460,9 @@ cdef class Factor:
                 height = width + below
                 front = &self.panel[self.panel_start[s]]
                 own = &b[self.first[s]]
+                if width * height <= SMALL:
+                    forward(front, own, &b[0], &self.row[self.row_start[s]] if below else NULL, width, below)
+                    continue
                 dtrsv(lower, plain, plain, &width, front, &height, own, &step)
                 if below:
                     dgemv(plain, &below, &width, &one, front + width, &height, own, &step, &zero, carried, &step)
@@ -437,6 +474,9 @@ cdef class Factor:
                 height = width + below
                 front = &self.panel[self.panel_start[s]]
                 own = &b[self.first[s]]
+                if width * height <= SMALL:
+                    backward(front, own, &b[0], &self.row[self.row_start[s]] if below else NULL, width, below)
+                    continue
                 if below:
                     for i in range(below):
                         carried[i] = b[self.row[self.row_start[s] + i]]

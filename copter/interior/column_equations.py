@@ -58,7 +58,7 @@ class ColumnEquations:
         x, s = theta[: self.columns], theta[self.columns :]
         self.normal.factorise(np.concatenate((1.0 / s, 1.0 / x)), 0.0)
 
-    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
+    def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
         """(dt, dy) with M dt = short and M'dy - dt / theta = known."""
         n = self.columns
         dt, dy = np.zeros(len(known)), np.zeros(len(short))

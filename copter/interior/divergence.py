@@ -14,7 +14,7 @@ VALUE = 1e-6  # share of its terms' absolute values that the ray's value must ex
 
 def is_farkas(form: StandardForm, point: Point) -> bool:
     """Whether y alone proves that the equations have no solution within the bounds."""
-    reach = form.matrix.T @ point.y
+    reach = form.transpose @ point.y
     boxed = np.isfinite(form.width)
     against = np.where(form.free, np.abs(reach), np.where(boxed, 0.0, reach)).max(initial=0.0)
     if not against <= CLEAR * np.abs(point.y).max(initial=0.0):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
-from copter.interior.normal_equations import NormalEquations
+from copter.interior.normal_equations import NormalEquations, is_dear
 from copter.interior.point import Misfit
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
@@ -65,6 +65,7 @@ class InteriorSolve:
         self.vertex = False  # whether the answer must be a vertex of the optimal face
         self.iterations = iterations
         self.second_run = False  # scaled rows only, from a start farther inside
+        self.dear = False  # whether the last system is one whose augmented counterpart takes too long
         self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
@@ -159,7 +160,7 @@ class InteriorSolve:
             return self.by_columns(lp)
         answer = self.attempt(lp, form, original, (lambda: ColumnEquations(form, self.watch)) if few else None)
         done = answer.converged or answer.stopped or self.exhausted or self.optimal(answer)
-        if done or form.matrix.nnz > MOST_AUGMENTED:
+        if done or form.matrix.nnz > MOST_AUGMENTED or self.dear:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
@@ -174,6 +175,7 @@ class InteriorSolve:
             limit = self.settings.max_interior_iterations
             start = FAR_START if self.second_run else LEAST_START
             method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
+            self.dear = is_dear(method.system)
             progress = method.run()
         except Stopped:
             x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
@@ -214,7 +216,12 @@ class InteriorSolve:
         if progress.stopped or progress.misfit.worst > WORTH_POLISHING:
             return best
         enough = ENOUGH * min(self.settings.tolerance, self.settings.absolute_tolerance)
+        dear = is_dear(system)
         primal, dual = [x], [y]
+        if not self.within(best):
+            for earlier in progress.earlier:
+                dual.append(original(progress.point.t, earlier)[1])
+                best = self.better(lp, best, x, dual[-1])
         try:
             for number, point in enumerate(polished(form, system, progress.point, self.watch)):
                 x, y = original(*point)
@@ -226,7 +233,7 @@ class InteriorSolve:
                 if demerit(best.judged) <= enough or self.watch():
                     break
                 # What comes next is more accurate, and takes several times the factor's memory.
-                if number == 0 and fills(system, form) and self.within(best):
+                if number == 0 and fills(system, form) and (dear or self.within(best)):
                     break
             if self.vertex and lp is self.lp:
                 best = self.at_vertex(lp, form, best, progress, original)

@@ -14,18 +14,23 @@ from copter.interior.ordering import minimum_degree, postordered
 from copter.interior.room import require_room
 from copter.interior.stopping import Stopped, unless_stopped
 from copter.numerics.sums import inner, norm
+from copter.runtime.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-14  # a pivot below this share of its diagonal entry is a row that depends on those before it
+LIFT = 1e-13  # every diagonal entry is raised by this share, so that rounding cannot make a pivot of a dependent row
 REFINEMENTS = 12  # steps of conjugate gradients on top of the factor
-ACCURATE = 1e-12  # relative residual at which refinement stops
+ACCURATE = 1e-10  # relative residual at which refinement stops
+ROUGH = 1e-4  # and the one of a step that only says how far the next one may go
+PATIENCE = 2  # steps in a row without a smaller residual, after which they end
 SINGULAR = 1e-7  # curvature, as a share of the factor's, at which a direction counts as one of dependent rows
 CLOSINGS = 2  # of the rows, after a step has been solved for
 CLOSED = 1e-13  # residual of the rows, relative to the step's, at which they are closed
 
-
 CHUNK = 2e7  # products between two looks at the clock
+MOST_FLOPS = 1e9  # of a factorisation beside which the augmented system is tried
+FEW_FLOPS = 2e10  # of a factorisation whose fronts are too small for threads
 
 
 class NormalEquations:
@@ -47,13 +52,14 @@ class NormalEquations:
         full = bool((entries == m).any())
         permuted, tree = unless_stopped(lambda: self._order(matrix, full), must_stop, products)
         unless_stopped(lambda: self._analyse(permuted, tree), must_stop, products)
-        self.matrix = matrix
+        self.matrix, self.transpose = matrix, matrix.T
         self._value = np.empty(len(self._index))
         self._work = np.zeros(m)
         self.rows = sp.csr_array(matrix)[self.ordering]
         self.rows.sort_indices()
         self.columns = sp.csc_array(self.rows)
         self.columns.sort_indices()
+        self._columns_transposed = self.columns.T
         self._row_arrays = self._arrays(self.rows)
         self._column_arrays = self._arrays(self.columns)
         self._chunks = self._chunks_of_rows()
@@ -101,48 +107,56 @@ class NormalEquations:
                 raise Stopped
         diagonal = self._value[self._start[:-1]]
         least = PIVOT * diagonal
-        self._value[self._start[:-1]] += delta
-        if not self.factor.factorise(self._value, least, self.must_stop):
-            raise Stopped
+        self._value[self._start[:-1]] += delta + LIFT * diagonal
+        with one_blas_thread(self.factor.flops < FEW_FLOPS):
+            if not self.factor.factorise(self._value, least, self.must_stop):
+                raise Stopped
         return self.factor.skipped
 
     def times(self, y: Floats) -> Floats:
         """A diag(theta) A' y, in the factor's order of rows."""
-        return np.asarray(self.rows @ (self.theta * (self.columns.T @ y)))
+        return np.asarray(self.rows @ (self.theta * (self._columns_transposed @ y)))
 
-    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
-        """(dt, dy) with A dt = short and A'dy - dt / theta = known.
+    def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes.
 
         The small residual that cancellation leaves in the rows is solved for in a second step.
         """
+        with one_blas_thread():  # a solve reads the factor once: threads do not read it faster
+            return self._step(short, known, rough)
+
+    def _step(self, short: Floats, known: Floats, rough: bool) -> tuple[Floats, Floats]:
         theta = self.theta
-        dy = self.solve(short + self.matrix @ (theta * known))
-        dt = theta * (self.matrix.T @ dy - known)
+        dy = self.solve(short + self.matrix @ (theta * known), ROUGH if rough else ACCURATE)
+        dt = theta * (self.transpose @ dy - known)
+        if rough:
+            return dt, dy
         goal = CLOSED * (1.0 + norm(short))
         for _ in range(CLOSINGS):
             left = short - self.matrix @ dt
             if norm(left) <= goal:
                 break
             more = self.solve(left)
-            dy, dt = dy + more, dt + theta * (self.matrix.T @ more)
+            dy, dt = dy + more, dt + theta * (self.transpose @ more)
         return dt, dy
 
-    def solve(self, right: Floats) -> Floats:
-        """Solve A diag(theta) A' y = right: the factor, refined by conjugate gradients."""
+    def solve(self, right: Floats, accuracy: float = ACCURATE) -> Floats:
+        """Solve A diag(theta) A' y = right to a relative residual: the factor, refined by conjugate gradients."""
         target = right[self.ordering]
         y = target.copy()
         self.factor.solve(y)
-        best, least = y.copy(), np.inf
+        best, least, since = y.copy(), np.inf, 0
         residual = target - self.times(y)
-        goal = ACCURATE * max(norm(target), 1e-300)
+        goal = accuracy * max(norm(target), 1e-300)
         direction, previous = np.zeros(0), 0.0
         for step in range(REFINEMENTS):
             if self.must_stop is not None and self.must_stop():
                 raise Stopped
             size = norm(residual)
+            since = 0 if size < 0.5 * least else since + 1
             if size < least:
                 best, least = y.copy(), size
-            if not goal < size < np.inf:
+            if not goal < size < np.inf or since > PATIENCE:
                 break
             preconditioned = residual.copy()
             self.factor.solve(preconditioned)
@@ -158,6 +172,11 @@ class NormalEquations:
         solution = np.empty_like(right)
         solution[self.ordering] = best
         return solution
+
+
+def is_dear(system: object) -> bool:
+    """Whether a factorisation takes so much that SuperLU's, of the augmented system, takes many seconds."""
+    return isinstance(system, NormalEquations) and system.factor.flops > MOST_FLOPS
 
 
 def normal_pattern(matrix: sp.csr_array, full: bool = False) -> sp.csc_array:

@@ -66,7 +66,7 @@ def misfit_of(form: StandardForm, point: Point) -> Misfit:
     boxed = np.isfinite(form.width)
     primal = form.right - form.matrix @ point.t
     ends = np.where(boxed, form.width - point.t - point.w, 0.0)
-    dual = form.cost - form.matrix.T @ point.y - point.z + point.v
+    dual = form.cost - form.transpose @ point.y - point.z + point.v
     pairs = int((~form.free).sum() + boxed.sum())
     mu = (inner(point.t, point.z) + inner(point.w, point.v)) / max(pairs, 1)
     value = inner(form.cost, point.t)

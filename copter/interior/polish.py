@@ -68,9 +68,9 @@ def by_normal_equations(form: StandardForm, system: System, point: Point) -> tup
     system.factorise(theta, DELTA)
     t, y = face.t, point.y
     for _ in range(ROUNDS):
-        t = t + theta * (form.matrix.T @ system.solve(form.right - form.matrix @ t))
+        t = t + theta * (form.transpose @ system.solve(form.right - form.matrix @ t))
         t = np.where(form.free, t, np.clip(t, 0.0, form.width))
-        wrong = np.where(face.inside, form.cost - form.matrix.T @ y, 0.0)
+        wrong = np.where(face.inside, form.cost - form.transpose @ y, 0.0)
         y = y + system.solve(form.matrix @ (theta * wrong))
     return t, y
 
@@ -94,6 +94,6 @@ def by_augmented_system(
         short = np.concatenate((np.zeros(len(inside)), form.right - form.matrix @ t))
         t[inside] += room * factor.solve(short)[: len(inside)]
         t = np.where(form.free, t, np.clip(t, 0.0, form.width))
-        wrong = room * (form.cost - form.matrix.T @ y)[inside]
+        wrong = room * (form.cost - form.transpose @ y)[inside]
         y = y + factor.solve(np.concatenate((wrong, np.zeros(rows))))[len(inside) :]
     return t, y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +21,7 @@ Floats = NDArray[np.float64]
 
 FREE_WEIGHT = 1e-3  # proximal weight of a free column t, in units of mu / max(1, t)^2, which is a bounded column's
 MOST_FREE_WEIGHT = 1e-7  # and its largest value
-WEIGHT = 1e-13  # least proximal weight of any column
+WEIGHT = 1e-13  # least proximal weight of a column, in units of 1 / max(1, t)^2: where t is large it must move far
 DELTA = 1e-11  # added to the diagonal of the normal equations, times its largest entry at the start
 BACK_OFF = 0.9995  # share of the way to the boundary
 PROGRESS = 0.9  # an iteration stalls if it brings no figure below this share of the least value that the figure has had
@@ -31,6 +32,8 @@ STALL = 12  # iterations in a row that stall, after which the method ends
 CORRECTIONS = 2  # of centrality, after Mehrotra's
 LEAST_START = 1.0  # least distance of the starting point from every bound that it is moved by
 SMALL = 1e-30
+WORTH_KEEPING = 1e-6  # relative misfit of points whose prices are kept
+KEPT = 4  # of them at most
 
 
 class System(Protocol):
@@ -42,19 +45,24 @@ class System(Protocol):
     def solve(self, right: Floats) -> Floats:
         """y with A diag(theta) A' y = right."""
 
-    def step(self, short: Floats, known: Floats) -> tuple[Floats, Floats]:
-        """(dt, dy) with A dt = short and A'dy - dt / theta = known."""
+    def step(self, short: Floats, known: Floats, rough: bool = False) -> tuple[Floats, Floats]:
+        """(dt, dy) with A dt = short and A'dy - dt / theta = known; `rough` for a step that nobody takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How the method ended: its best point, whether it met the goal, whether it was told to stop."""
+    """How the method ended: its best point, whether it met the goal, whether it was told to stop.
+
+    `earlier` are prices of points before the best one, the latest first. They are farther inside: where prices are
+    large, their reduced costs have the right signs in spite of rounding.
+    """
 
     point: Point
     misfit: Misfit
     iterations: int
     converged: bool
     stopped: bool
+    earlier: tuple[Floats, ...] = ()
 
 
 class PredictorCorrector:
@@ -82,6 +90,7 @@ class PredictorCorrector:
         misfit = misfit_of(self.form, point)
         best, best_misfit, since = point.copy(), misfit, 0
         least = figures(misfit)
+        earlier: deque[Floats] = deque(maxlen=KEPT)
         iteration, stopped = 0, False
         while iteration < self.max_iterations:
             stopped = self.stop(iteration, misfit)
@@ -102,10 +111,12 @@ class PredictorCorrector:
             since = 0 if better.any() else since + 1
             diverged = misfit.relative_primal > HOPELESS and is_farkas(self.form, point)
             if diverged or misfit.worst < best_misfit.worst:
+                if best_misfit.worst <= WORTH_KEEPING:
+                    earlier.appendleft(best.y)
                 best, best_misfit = point.copy(), misfit
             if diverged:
                 break
-        return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped)
+        return Progress(best, best_misfit, iteration, best_misfit.worst <= self.goal, stopped, tuple(earlier))
 
     def starting_point(self) -> Point:
         """Mehrotra's: the least-squares primal and dual, moved into the interior (equation I6)."""
@@ -114,9 +125,9 @@ class PredictorCorrector:
         theta = np.where(boxed, 0.5, 1.0)
         self.factorise(theta)
         y = self.system.solve(form.right - form.matrix @ (0.5 * width))
-        t = theta * (form.matrix.T @ y) + 0.5 * width
+        t = theta * (form.transpose @ y) + 0.5 * width
         y = self.system.solve(form.matrix @ (theta * form.cost))
-        slack = form.cost - form.matrix.T @ y
+        slack = form.cost - form.transpose @ y
         w = np.where(boxed, width - t, 1.0)
         z = np.where(boxed, np.maximum(slack, 0.0), slack)
         v = np.where(boxed, np.maximum(-slack, 0.0), 0.0)
@@ -147,9 +158,10 @@ class PredictorCorrector:
         t = np.where(self.bounded, point.t, 1.0)
         weight = np.minimum(MOST_FREE_WEIGHT, FREE_WEIGHT * misfit.mu / np.maximum(1.0, np.abs(point.t)) ** 2)
         weight[self.bounded] = 0.0
-        theta = 1.0 / (point.z / t + point.v / point.w + weight + WEIGHT)
+        weight += WEIGHT / np.maximum(1.0, np.abs(point.t)) ** 2
+        theta = 1.0 / (point.z / t + point.v / point.w + weight)
         self.factorise(theta)
-        affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v)
+        affine = self.direction(point, misfit, theta, -point.t * point.z, -point.w * point.v, True)
         ahead, behind = self.lengths(point, affine)
         mu = self.mu_after(point, affine, ahead, behind)
         sigma = min((mu / max(misfit.mu, SMALL)) ** 3, 1.0) if misfit.mu > 0 else 0.0
@@ -191,11 +203,13 @@ class PredictorCorrector:
         )
         return np.where(exists, change, 0.0)
 
-    def direction(self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats) -> Direction:
+    def direction(
+        self, point: Point, misfit: Misfit, theta: Floats, lower: Floats, upper: Floats, rough: bool = False
+    ) -> Direction:
         """Newton's direction for these right sides of the complementarity equations (equation I4)."""
         t = np.where(self.bounded, point.t, 1.0)
         known = misfit.dual - lower / t + (upper - point.v * misfit.ends) / point.w
-        dt, dy = self.system.step(misfit.primal, known)
+        dt, dy = self.system.step(misfit.primal, known, rough)
         dw = np.where(self.boxed, misfit.ends - dt, 0.0)
         dz = np.where(self.bounded, (lower - point.z * dt) / t, 0.0)
         dv = np.where(self.boxed, (upper - point.v * dw) / point.w, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +37,8 @@ class StandardForm:
         What the LP's objective, as minimised, is above cost't.
     unit : float
         What counts as one in a relative gap.
+    transpose : csc_array (columns, rows)
+        The matrix's, sharing its memory.
     """
 
     matrix: sp.csr_array
@@ -50,6 +52,10 @@ class StandardForm:
     origin: Floats
     constant: float = 0.0
     unit: float = 1.0
+    transpose: sp.csc_array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "transpose", self.matrix.T)
 
     def values(self, lp: LinearProgram, t: Floats) -> Floats:
         """x of the LP, (n,)."""

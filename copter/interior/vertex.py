@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
+from copter.interior.normal_equations import is_dear
 from copter.interior.point import Misfit, Point
 from copter.interior.polish import THRESHOLDS, face_of, polished
 from copter.interior.predictor_corrector import PredictorCorrector
@@ -57,7 +58,8 @@ def vertices(
         return []
     method = PredictorCorrector(part, goal, max_iterations, stop, must_stop)
     progress = method.run()
-    if not (progress.converged or progress.stopped) and form.matrix.nnz <= MOST_AUGMENTED:
+    dear = is_dear(method.system)
+    if not (progress.converged or progress.stopped or dear) and form.matrix.nnz <= MOST_AUGMENTED:
         method = PredictorCorrector(
             part, goal, max_iterations, stop, must_stop, AugmentedSystem(part.matrix, must_stop)
         )
@@ -71,4 +73,6 @@ def vertices(
         values = np.where(~part.free & (values < near), 0.0, values)
         t[columns] = np.where(part.width - values < near, part.width, values)
         result.append(t)
+        if dear:  # what comes next factorises the augmented system
+            break
     return result

@@ -37,6 +37,7 @@ class Iterate:
         self.own_dual: Floats = np.zeros(0)
         self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.version = -1
+        self.pass_s = 0.0  # what the last pricing pass took
 
     def refresh(self, matrix: BlockMatrix) -> None:
         """Take the edits in: duals of surviving rows and values of surviving columns stay.

@@ -31,7 +31,7 @@ FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves 
 SHARE = 0.3  # of the tolerance: the gap that the working set's own program may keep
 ROW_SHARE = 1e-3  # of the tolerance: the residual that a row may keep
 DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton, may improve the working set
-GRACE_S = 4e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
+GRACE_S = 2e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
 STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
 TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
 
@@ -125,11 +125,18 @@ class Solve:
     def price(self) -> tuple[PrimalSide, Priced]:
         """Price all columns, take in those worth having; return the point's residuals and the best bound so far."""
         iterate = self.iterate
-        seconds = max(self.watch.limit_s - self.elapsed_s, 0.0) + GRACE_S
+        began = self.elapsed_s
+        seconds = max(self.watch.limit_s - began, 0.0) + GRACE_S
+        if iterate.pass_s > seconds:
+            iterate.pass_s *= 0.9  # now and then it is tried again
+            seconds = 0.0  # a pass that cannot be ended in time proves nothing, and would only make the solve late
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads, seconds=seconds)
         self.passes += 1
+        if np.isfinite(priced.bound):
+            iterate.pass_s = self.elapsed_s - began
         guide = None if iterate.cold else priced.y
-        self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if len(priced.slot) else 0
+        worth = len(priced.slot) > 0 and not self.watch()  # what is taken in now would be solved for by the next solve
+        self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0
         side = primal_side(iterate.ws, self.rows)
         if self.best is None or self.merit(side, priced) <= self.merit(side, self.best):
             self.best = priced

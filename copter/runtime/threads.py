@@ -1,8 +1,15 @@
-"""How many threads a parallel loop may use here: one in a forked process, whose copy of the pool is dead."""
+"""How many threads a parallel loop, or BLAS, may use here."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from scipy.linalg import cython_blas
 
 _forked = False
 
@@ -23,3 +30,29 @@ def safe_threads(requested: int) -> int:
     loop of one thread does not touch the pool. Results do not depend on the number of threads.
     """
     return 1 if _forked else requested
+
+
+@cache
+def _blas_threads() -> tuple[Any, Any] | None:
+    """Functions of SciPy's OpenBLAS that say and set its number of threads; None where its BLAS is another one."""
+    library = ctypes.CDLL(cython_blas.__file__)
+    for prefix in ("scipy_", ""):
+        say, tell = (getattr(library, f"{prefix}openblas_{verb}_num_threads", None) for verb in ("get", "set"))
+        if say is not None and tell is not None:
+            return say, tell
+    return None
+
+
+@contextmanager
+def one_blas_thread(wanted: bool = True) -> Iterator[None]:
+    """Let BLAS use one thread, if that is wanted, where many small calls would mostly wait for each other's threads."""
+    known = _blas_threads() if wanted else None
+    before = known[0]() if known is not None else 1
+    if known is None or before <= 1:
+        yield
+        return
+    known[1](1)
+    try:
+        yield
+    finally:
+        known[1](before)

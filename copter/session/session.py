@@ -16,6 +16,7 @@ from copter.errors import SnapshotError
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
+from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 from copter.runtime.watch import Watch
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
@@ -30,7 +31,9 @@ from copter.storage.journal import History, Journal, checked_sync
 # After these the prices or values have diverged, so that the next solve starts cold.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
-SHIM_S = 5e-3  # of a deadline, kept for rounding (half of it at most)
+SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # of a deadline, kept for rounding: and for each slot; half of it at most
+CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # of what is kept, for repairing and checking the plan
+LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
 LP_SHARE = 0.7  # of a deadline, where a shim that searches comes after the LP
 NAMED: Final = ""  # Session.load uses the journal that the snapshot names
 Ages = NDArray[np.int64]
@@ -68,6 +71,9 @@ class Session:
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
+        self._slowness = (
+            1.0  # wall-clock time of rounding, in units of this thread's own: what others on the machine cost
+        )
         self.last_solution: Solution | None = None
         if journal is not None:
             self.journal(journal, sync)
@@ -129,16 +135,29 @@ class Session:
             shims.shim_by_name(shim, 0.0)
         limit = deadline_s
         if deadline_s is not None:
-            limit = LP_SHARE * deadline_s if searches else max(0.5 * deadline_s, deadline_s - SHIM_S)
+            kept = self._slowness * (SHIM_S + SHIM_SLOT_S * self.model.ledger.matrix.n_slots)
+            limit = LP_SHARE * deadline_s if searches else max(0.5 * deadline_s, deadline_s - kept)
+        with uncollected(deadline_s is not None):
+            return self._plan_by(shim, started, deadline_s, limit)
+
+    def _plan_by(
+        self, shim: Shim | str | None, started: float, deadline_s: float | None, limit: float | None
+    ) -> IntegerPlan:
+        """The plan of a solve of the LP within `limit` seconds and of a shim that ends `deadline_s` after the start."""
         solution = self.solve(deadline_s=limit)
         self.last_solution = solution
+        wall, busy = time.perf_counter(), time.thread_time()
         if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
-            shim = RoundingShim(time_limit_s=left) if shim is None else shims.shim_by_name(shim, left)
+            check = self._slowness * (CHECK_S + CHECK_SLOT_S * self.model.ledger.matrix.n_slots)
+            rounding = shim is None or shim == "rounding"
+            shim = RoundingShim(time_limit_s=left - check) if rounding else shims.shim_by_name(str(shim), left)
         plan = shim(self.model, solution, self._plan)
         if plan.is_feasible:
             require_feasible(self.model, plan)
             self._plan = plan
+        slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
+        self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
         return plan
 
     def _settings_by(self, deadline_s: float | None) -> Settings:

@@ -27,7 +27,7 @@ Keys = NDArray[np.int64]
 
 SLACK = 1e-9  # of a row's capacity, allowed while a plan is made; what is returned has passed the exact check
 MOST_SLACK = 0.5  # so that whole numbers are never allowed any
-ASKED_EVERY = 64  # templates between two looks at the clock
+ASKED_EVERY = 64  # idle requests between two looks at the clock
 STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # towards what shares have at least, until rounding no longer matters
 
 
@@ -247,13 +247,16 @@ class Draft:
     def fill(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Give idle slots the columns that what is left allows, most value per unit of resource first."""
         idle = np.flatnonzero(self.whole & (self.column == IDLE)).astype(np.int32)
+        if len(idle) > ASKED_EVERY and stop():
+            return
         fitting: dict[object, Ints] = {}
         slots, columns = [], []
-        for slot in idle.tolist():
-            template = self.matrix.slabs[slot].template
+        slabs = self.matrix.slabs
+        for count, slot in enumerate(idle.tolist()):
+            if count % ASKED_EVERY == ASKED_EVERY - 1 and stop():
+                break
+            template = slabs[slot].template
             if template not in fitting:
-                if len(fitting) % ASKED_EVERY == ASKED_EVERY - 1 and stop():
-                    break
                 fitting[template] = self.fitting(template)
             if len(fitting[template]):
                 slots.append(slot)

@@ -151,15 +151,17 @@ def fill(BlockMatrix matrix, const int[::1] slots, list columns, double[::1] lef
             _heapq.heappush(waiting, (ratio, slot, column, i))
     while waiting:
         ratio, slot, column, i = _heapq.heappop(waiting)
+        looked += 100
+        if looked >= ASKED_EVERY:
+            looked = 0
+            if late or stop():
+                break
         if fits(matrix.blocks[slot].pattern, column, left, room):
             take(matrix.blocks[slot].pattern, column, left)
             column_of_slot[slot] = column
             continue
         listed = columns[i]
-        looked += listed.shape[0] + 100
-        if looked >= ASKED_EVERY:
-            looked = 0
-            late = late or stop()
+        looked += listed.shape[0]
         if late:
             continue
         column = best_of(matrix, slot, listed, left, room, row_scale, &ratio)

@@ -81,7 +81,8 @@ def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Se
     y = y[: lp.shape[0]] * scaling.row * scaling.cost
     judged = check(lp, x, y)
     status = scaled.status
-    if status is Status.OPTIMAL and not judged.residuals.within(settings.tolerance, settings.absolute_tolerance):
+    within = judged.residuals.within(settings.tolerance, settings.absolute_tolerance)
+    if status is Status.OPTIMAL and not (within and judged.complementarity <= settings.tolerance):
         status = Status.NUMERICAL_ERROR
     ray = scaled.ray
     if ray is not None:

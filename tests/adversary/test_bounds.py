@@ -15,6 +15,7 @@ from copter import LinearProgram, Model, Session, Settings, Status
 from copter.problem.dual_bound import proven_dual_bound
 from copter.testing import check
 from tests.copter.exact import exact
+from tests.copter.random_programs import random_program
 
 
 def dual_function(lp: LinearProgram, y: np.ndarray) -> Fraction | None:
@@ -162,3 +163,11 @@ def test_sessions_bounds_against_the_exact_dual_function(seed: int) -> None:
                 assert best is not None
                 assert held(lp, solution.bound, best)
         model.rescale_cost(int(rng.integers(5)), float(rng.uniform(0.5, 2)))
+
+
+def test_the_proximal_method_is_judged_by_products_too() -> None:
+    """Its gap was within tolerance, a price times its row's slack was not."""
+    lp = random_program("nearly_infeasible", 1469, 25)
+    found = copter.solve(lp, Settings(method="proximal"))
+    judged = check(lp, found.x, found.y)
+    assert found.status is not Status.OPTIMAL or judged.complementarity <= 1e-6

@@ -70,7 +70,7 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APP
     elif (line_format := line_format_of(present)) is not None:
         trace = _lines(name, line_format, columns, rows)
     else:
-        result = ",".join(header)[:200] if header else "nothing: the file is empty"
+        result = " ".join(",".join(header).split())[:200] if header else "nothing: the file is empty"
         raise TraceError(f"{name}: unknown header; found {result}; {_EXPECTED}")
     if not trace.jobs:
         first = f"; the first: line {trace.skipped[0].line_number}: {trace.skipped[0].reason}" if trace.skipped else ""

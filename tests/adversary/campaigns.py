@@ -1,0 +1,165 @@
+"""The campaigns of the long run, each a number of trials, every trial judged; long_run.py prints what held."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import highspy
+import numpy as np
+from families.sia import SiaRounds
+from judge import faults
+
+import copter
+from copter import LinearProgram, Model, Session, Settings
+from copter.interop.highs_lp import highs_lp
+from copter.problem.checker import check
+from copter.shims.checked import require_feasible
+from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
+from tests.adversary.plans import added, edited, judged
+from tests.copter.random_programs import KINDS, random_program
+from tests.copter.session.test_durability import killed
+
+AGREES = 1e-6  # relative, of objectives, and of a bound's side of an optimum
+EDITS = ("cost", "fix", "unfix", "remove", "less", "more", "bounds", "kind", "add")
+DEADLINES_MS = (1, 2, 5, 10, 50, 500)
+LATE_S, LATE_SHARE = 0.010, 0.1
+SOLVES_A_MODEL = 50
+
+Trial = Callable[[int, Path], "str | None"]
+
+
+def programs(seed: int, folder: Path) -> str | None:
+    """A random linear program of one of many kinds, by one of the two methods, judged and compared with HiGHS."""
+    names = list(KINDS)
+    lp = random_program(names[seed % len(names)], seed, 6 + seed % 25)
+    method = "proximal" if seed % 10 == 9 else "interior"
+    solution = copter.solve(lp, Settings(method=method, time_limit_s=20.0))
+    wrong = faults(lp, solution)
+    if wrong:
+        return f"{solution.status.value}: {wrong[0]}"
+    return against_highs(lp, solution)
+
+
+def against_highs(lp: LinearProgram, solution: copter.Solution) -> str | None:
+    """What HiGHS's optimum contradicts: another optimum, an optimum of what has none, a bound on its wrong side.
+
+    HiGHS's optimum counts where the checker finds it feasible to 1e-9, so that its tolerances decide nothing.
+    """
+    solver = highspy.Highs()
+    solver.silent()
+    solver.passModel(highs_lp(lp))
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    found = solver.getSolution()
+    point = check(lp, np.array(found.col_value), np.array(found.row_dual))
+    if point.primal_absolute > 1e-9 or point.dual_absolute > 1e-9:
+        return None
+    size, sign = 1.0 + abs(point.objective), 1.0 if lp.sense == "min" else -1.0
+    if solution.status.value == "primal_infeasible":
+        return "infeasible, but HiGHS has an optimum"
+    if solution.status.value == "optimal" and abs(solution.objective - point.objective) > 1e-5 * size:
+        return f"optimum {solution.objective:.12g}, HiGHS's is {point.objective:.12g}"
+    if solution.bound_is_certified and sign * (solution.bound - point.objective) > AGREES * size:
+        return f"certified bound {solution.bound:.12g} beyond the optimum {point.objective:.12g}"
+    return None
+
+
+def sessions(seed: int, folder: Path) -> str | None:
+    """A session of random edits whose solves are cut anywhere: every plan holds, every optimum is a fresh solve's."""
+    rng = np.random.default_rng(seed)
+    whole = bool(rng.random() < 0.5)
+    model = Model(sense=rng.choice(["max", "min"]), offset=0.5)
+    for k in range(2):
+        model.add_resources(k, float(rng.integers(0, 7)) if whole else float(rng.uniform(0, 7)))
+    for request in range(int(rng.integers(1, 9))):
+        added(model, request, rng, whole)
+    session = Session(model)
+    try:
+        for _ in range(6):
+            session.settings = Settings(max_pricing_passes=int(rng.choice([1, 1, 2, 200])))
+            shim = str(rng.choice(["rounding"] * 18 + ["dive", "exact"]))
+            judged(model, session.solve_integer(shim, None if shim == "rounding" else 0.1))
+            for _ in range(int(rng.integers(0, 5))):
+                edited(model, (str(rng.choice(EDITS)), int(rng.integers(100)), int(rng.integers(100))), rng, whole)
+    except AssertionError as error:
+        return f"a plan does not hold: {str(error)[:200]}"
+    session.settings = Settings()
+    warm, fresh = session.solve(), Session(model).solve()
+    if warm.status is not fresh.status:
+        return f"{warm.status.value}, a fresh session says {fresh.status.value}"
+    if warm.status.value == "optimal" and abs(warm.objective - fresh.objective) > 2e-6 * (1 + abs(fresh.objective)):
+        return f"optimum {warm.objective:.12g}, a fresh session's is {fresh.objective:.12g}"
+    return None
+
+
+def files(seed: int, folder: Path) -> str | None:
+    """A damaged file of one of the formats."""
+    rng = random.Random(seed)
+    name = list(FORMATS)[seed % len(FORMATS)]
+    fault = verdict(name, mutated(rng, rng.choice(seeds(name))), folder)
+    return None if fault is None else f"{name}: {fault}"
+
+
+def kills(seed: int, folder: Path) -> str | None:
+    """A process that edits, solves and saves is killed: what it acknowledged is there."""
+    place = folder / f"kill-{seed}"
+    place.mkdir()
+    try:
+        killed(place, seed, random.Random(seed).uniform(0.0, 0.5))
+    except AssertionError as error:
+        return f"what was acknowledged is not there: {str(error)[:200]}"
+    return None
+
+
+class Deadlines:
+    """Solves under churn at 2,000 GPUs, cold every tenth time: plans hold, and the thread is not late.
+
+    Lateness is processor time of the calling thread, which other work on the machine does not stretch.
+    """
+
+    def __init__(self) -> None:
+        self.rounds: SiaRounds | None = None
+        self.session: Session | None = None
+
+    def __call__(self, seed: int, folder: Path) -> str | None:
+        if self.rounds is None or seed % SOLVES_A_MODEL == 0:
+            self.rounds = SiaRounds(2_000, "full", 0.01, seed)
+            self.rounds.edit()
+        if self.session is None or seed % 10 == 0:
+            self.session = Session(self.rounds.model)
+        deadline_s = DEADLINES_MS[seed % len(DEADLINES_MS)] / 1e3
+        began = time.thread_time()
+        plan = self.session.solve_integer(deadline_s=deadline_s)
+        late = time.thread_time() - began - deadline_s
+        require_feasible(self.rounds.model, plan)
+        self.rounds.take(self.rounds.plan_columns(plan))
+        self.rounds.prepare()
+        self.rounds.edit()
+        if not plan.is_feasible:
+            return f"no plan within {1e3 * deadline_s:g} ms"
+        if late > max(LATE_S, LATE_SHARE * deadline_s):
+            return f"{1e3 * late:.1f} ms late at {1e3 * deadline_s:g} ms"
+        return None
+
+
+CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
+    "linear programs, judged and against HiGHS": (10_000, lambda: programs),
+    "edited sessions, plans in exact arithmetic": (2_000, lambda: sessions),
+    "damaged files of eight formats": (5_000, lambda: files),
+    "processes killed while they save": (500, lambda: kills),
+    "deadlines of 1 to 500 ms": (500, Deadlines),
+}
+
+
+def run(name: str, count: int, folder: Path, first: int = 0) -> Iterator[str | None]:
+    """The verdict of every trial of a campaign: None if it held; an unexpected error is a fault like any other."""
+    trial = CAMPAIGNS[name][1]()
+    for seed in range(first, first + count):
+        try:
+            yield trial(seed, folder)
+        except Exception as error:
+            yield f"seed {seed}: {type(error).__name__}: {str(error)[:200]}"
