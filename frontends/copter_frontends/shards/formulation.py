@@ -26,6 +26,7 @@ NEW_OF_A_SHARD = 8
 NEW_SHARDS = 256
 ENOUGH = 1e-6
 VANISHING = 1e-9
+Shares = tuple[Ints, Ints, Floats]  # shard, server, share of every copy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,11 +77,16 @@ class ShardFormulation:
         self.with_memory: list[int] = []
         self.columns: dict[int, Ints] = {}  # servers that each request's columns stand for
 
-    def solve(self, cluster: ShardCluster, load: Floats, deadline_s: float | None = None) -> Relaxed:
-        """An optimum for the round's loads, in units of the mean load; shares of the last pass at the deadline."""
+    def solve(
+        self, cluster: ShardCluster, load: Floats, standing: Shares | None = None, deadline_s: float | None = None
+    ) -> Relaxed:
+        """An optimum for the round's loads, in units of the mean load; shares of the last pass at the deadline.
+
+        `standing` are the shares of the copies that there are, which shards without a choice keep.
+        """
         started = time.perf_counter()
         allowed = first_columns(cluster, load)
-        self._begin(cluster, load, allowed)
+        self._begin(cluster, load, allowed, standing or even_shares(cluster))
         edit_s, solve_s, iterations, bound, passes = time.perf_counter() - started, 0.0, 0, -np.inf, 0
         while True:
             left = None if deadline_s is None else max(1e-3, deadline_s - (time.perf_counter() - started))
@@ -106,14 +112,14 @@ class ShardFormulation:
 
     # Building a round ---------------------------------------------------------------------------------------------
 
-    def _begin(self, cluster: ShardCluster, load: Floats, allowed: Bools) -> None:
+    def _begin(self, cluster: ShardCluster, load: Floats, allowed: Bools, standing: Shares) -> None:
         """Bring the model to the round: constants into the servers' bands, requests for the shards with a choice."""
         heavy = np.zeros(cluster.n_shards, dtype=np.bool_)
         heavy[np.argsort(-load, kind="stable")[: self.n]] = True
         count = allowed.sum(axis=1)
         self.has_choice = (count > 1) & (heavy | (allowed & ~cluster.holds).any(axis=1))
-        self.fixed, self.fixed_on = np.nonzero(allowed & ~self.has_choice[:, None])
-        self.fixed_share = 1.0 / count[self.fixed]
+        kept = ~self.has_choice[standing[0]]
+        self.fixed, self.fixed_on, self.fixed_share = (each[kept] for each in standing)
         with self.model.batch():
             for shard in [shard for shard in self.columns if not self.has_choice[shard]]:
                 self._drop(shard)
@@ -259,3 +265,9 @@ class ShardFormulation:
             shard[kept], server[kept], share[kept], float(solution.objective), bound, len(value), passes,  # type: ignore[attr-defined]
             iterations, edit_s, solve_s, float(soft.sum()),
         )  # fmt: skip
+
+
+def even_shares(cluster: ShardCluster) -> Shares:
+    """The copies that there are, each with as much of its shard's load as the others."""
+    shard, server = np.nonzero(cluster.holds)
+    return shard, server, 1.0 / np.bincount(shard, minlength=cluster.n_shards)[shard]

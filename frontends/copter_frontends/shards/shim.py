@@ -212,6 +212,14 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool) -> Copies:
     return copies
 
 
+def moved_between(
+    cluster: ShardCluster, load: Floats, shard: Ints, server: Ints, share: Floats
+) -> tuple[Ints, Ints, Floats]:
+    """The same copies, load moved between them as far towards the band as goes."""
+    copies = balanced(cluster, Copies.of(shard, server, share * load[shard]), reduce=False)
+    return copies.shard, copies.server, share_of(cluster, load, copies)
+
+
 def without_idle(cluster: ShardCluster, copies: Copies) -> Copies:
     """Copies that serve nothing go, but for the replicas that there must be."""
     count = np.bincount(copies.shard, minlength=cluster.n_shards)
