@@ -59,7 +59,7 @@ class ShardPlan:
     @property
     def gap(self) -> float:
         """Distance of the cost from the bound, relative to the cost."""
-        return max(0.0, self.cost - self.bound) / max(self.cost, 1.0)
+        return float(np.maximum(self.cost - self.bound, 0.0)) / max(self.cost, 1.0)
 
 
 class ShardScheme(Protocol):
