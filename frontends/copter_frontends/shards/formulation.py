@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from copter import Model, Session, Settings
+from copter import Model, Session, Settings, Solution
 from copter_frontends.shards.bounds import price_bound, reduced_costs
 from copter_frontends.shards.candidates import first_columns
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
@@ -43,6 +43,10 @@ class Relaxed:
     edit_s, solve_s : float
     out_of_band : float
         Load that no choice of R can bring into the band, in mean loads.
+    price, memory_price : ndarray (servers,)
+        Of the last pass.
+    least : ndarray (shards,)
+        Least reduced cost of every shard at them: the duals of the shards' own rows.
     """
 
     shard: Ints
@@ -56,6 +60,9 @@ class Relaxed:
     edit_s: float
     solve_s: float
     out_of_band: float
+    price: Floats
+    memory_price: Floats
+    least: Floats
 
 
 class ShardFormulation:
@@ -108,7 +115,7 @@ class ShardFormulation:
             edit_s += time.perf_counter() - begun
             if not added and not len(over):
                 break
-        return self._answer(cluster, solution, bound, passes, iterations, edit_s, solve_s)
+        return self._answer(solution, bound, passes, iterations, (edit_s, solve_s), (price, memory_price, least))
 
     # Building a round ---------------------------------------------------------------------------------------------
 
@@ -183,20 +190,20 @@ class ShardFormulation:
 
     # Passes -------------------------------------------------------------------------------------------------------
 
-    def _prices(self, solution: object) -> tuple[Floats, Floats]:
+    def _prices(self, solution: Solution) -> tuple[Floats, Floats]:
         """Prices of load and of memory, (servers,) each."""
-        price = solution.prices([("load", server) for server in range(self.n)])  # type: ignore[attr-defined]
+        price = solution.prices([("load", server) for server in range(self.n)])
         memory = np.zeros(self.n)
         if self.with_memory:
             rows = [("memory", server) for server in self.with_memory]
-            memory[self.with_memory] = solution.prices(rows)  # type: ignore[attr-defined]
+            memory[self.with_memory] = solution.prices(rows)
         return np.asarray(price, dtype=np.float64), memory
 
-    def _over_memory(self, cluster: ShardCluster, solution: object) -> Ints:
+    def _over_memory(self, cluster: ShardCluster, solution: Solution) -> Ints:
         """Servers without a memory row whose memory R would exceed."""
         used = summed(self.fixed_on, self.fixed_share * cluster.size[self.fixed], self.n)
         for shard, servers in self.columns.items():
-            used[servers] += cluster.size[shard] * solution.of(shard)  # type: ignore[attr-defined]
+            used[servers] += cluster.size[shard] * solution.of(shard)
         over = used > cluster.memory * (1.0 + 1e-9)
         over[self.with_memory] = False
         return np.flatnonzero(over & cluster.is_up)
@@ -250,20 +257,21 @@ class ShardFormulation:
         return True
 
     def _answer(
-        self, cluster: ShardCluster, solution: object, bound: float, passes: int, iterations: int, edit_s: float,
-        solve_s: float,
+        self, solution: Solution, bound: float, passes: int, iterations: int, seconds: tuple[float, float],
+        prices: tuple[Floats, Floats, Floats],
     ) -> Relaxed:  # fmt: skip
+        """What the last pass came to."""
         shards = list(self.columns)
-        offset, value = solution.values_of(shards)  # type: ignore[attr-defined]
+        offset, value = solution.values_of(shards)
         count = np.diff(offset)
         shard = np.concatenate((self.fixed, np.repeat(np.array(shards, dtype=np.int64), count)))
         server = np.concatenate((self.fixed_on, *(self.columns[each] for each in shards)))
         share = np.concatenate((self.fixed_share, value))
         kept = share > VANISHING
-        soft = solution.of(SOFT)[: 2 * self.n]  # type: ignore[attr-defined]
+        soft = solution.of(SOFT)[: 2 * self.n]
         return Relaxed(
-            shard[kept], server[kept], share[kept], float(solution.objective), bound, len(value), passes,  # type: ignore[attr-defined]
-            iterations, edit_s, solve_s, float(soft.sum()),
+            shard[kept], server[kept], share[kept], float(solution.objective), bound, len(value), passes,
+            iterations, *seconds, float(soft.sum()), *prices,
         )  # fmt: skip
 
 
