@@ -23,7 +23,7 @@ from copter_frontends.traffic.plan import is_stranded
 from copter_frontends.traffic.shim import exact_sums, feasible_flows
 
 FULL = 1e-9  # relative distance of the utilisation from one at which a level is found
-PRICED = 1e-9  # share of the largest dual from which a demand has a price
+PRICED = 1e-6  # share of the largest dual from which a demand has a price: less is rounding
 MOST_STEPS = 60
 
 

@@ -64,6 +64,7 @@ class TrafficFormulation:
         self.down: set[int] = set()
         self.last: FlowPlan | None = None
         self.last_solution: Solution | None = None
+        self.last_price: Floats = np.zeros(0)
         self.edit_s = 0.0
         self.stranded = is_stranded(paths, self.capacity)
         self.model = Model(sense="max" if objective == "total" else "min")
@@ -253,10 +254,14 @@ class TrafficFormulation:
         solution = self._solve(None if deadline_s is None else deadline_s - kept_s)
         shim_started = time.perf_counter()
         bound = self._loose_bound()
+        if solution is None and len(self.last_price):
+            bound = self._bound(self.last_price, bound)
         if solution is not None:
             solve_s, iterations = solution.solve_time_s, solution.iterations
             price = np.abs(solution.prices(self._arcs()))
-            bound = self._bound(price, bound)
+            for known in (price, self.last_price):  # any prices prove a bound: a solve that was cut short has poor ones
+                bound = self._bound(known, bound) if len(known) else bound
+            self.last_price = price if solution.status.value == "optimal" else self.last_price
             flows = self._shim(self._flows(solution))
         better, is_kept = self._better(flows, kept)
         found = plan_of(
