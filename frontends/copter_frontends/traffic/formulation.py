@@ -66,7 +66,7 @@ class TrafficFormulation:
         self.last_solution: Solution | None = None
         self.last_price: Floats = np.zeros(0)
         self.edit_s = 0.0
-        self.stranded = is_stranded(paths, self.capacity)
+        self.stranded, self.reach = is_stranded(paths, self.capacity), reach_of(paths, self.nominal)
         self.model = Model(sense="max" if objective == "total" else "min")
         self.session = Session(self.model, settings or Settings(purify=False))
         self._build()
@@ -106,9 +106,13 @@ class TrafficFormulation:
         )
 
     def _wanted(self, places: Ints) -> Floats:
-        """What some pairs ask for: nothing where it would make the program infeasible."""
+        """What some pairs ask for, as far as it matters.
+
+        Nothing where it would make the program infeasible; no more than the paths carry at most, so that a demand
+        beyond all measure does not set the scale of the program's figures.
+        """
         found = self.demands[places]
-        return np.where(self.stranded[places], 0.0, found) if self.serves_all else found
+        return np.where(self.stranded[places], 0.0, found) if self.serves_all else np.minimum(found, self.reach[places])
 
     def _arcs(self) -> list[int]:
         return list(range(self.paths.network.n_arcs))
@@ -175,20 +179,22 @@ class TrafficFormulation:
         capacity[list(down)] = 0.0
         changed = np.flatnonzero(capacity != self.capacity)
         is_other = self.serves_all and bool((nominal != self.nominal).any())
-        kept = self.nominal, self.down, self.capacity, self.stranded
+        kept = self.nominal, self.down, self.capacity, self.stranded, self.reach
+        wanted = self._wanted(np.arange(self.paths.n_pairs))
         self.nominal, self.down, self.capacity = nominal, down, capacity
-        self.stranded = is_stranded(self.paths, capacity)
+        self.stranded, self.reach = is_stranded(self.paths, capacity), reach_of(self.paths, nominal)
+        limited = np.flatnonzero(self._wanted(np.arange(self.paths.n_pairs)) != wanted)
         try:
             with self.model.batch():
                 if is_other:
                     self.model.update_usage(SHARE, self._share_usage(), resources=self._arcs())
                 if self.serves_all:
                     self._forbid(kept[2])
-                    self._limit(np.flatnonzero(self.stranded != kept[3]))
                 elif len(changed):
                     self.model.update_counts(changed.tolist(), capacity[changed])
+                self._limit(limited)
         except BaseException:
-            self.nominal, self.down, self.capacity, self.stranded = kept
+            self.nominal, self.down, self.capacity, self.stranded, self.reach = kept
             raise
         self.edit_s += time.perf_counter() - started
 
@@ -210,9 +216,10 @@ class TrafficFormulation:
         started = time.perf_counter()
         at = self.paths.pair(source, target)
         changed = self.paths.with_paths(at, node_paths)
-        kept = self.paths, self.stranded
+        kept = self.paths, self.stranded, self.reach
         before = int(kept[0].first[at]), int(kept[0].first[at + 1])
         self.paths, self.stranded = changed, is_stranded(changed, self.capacity)
+        self.reach = reach_of(changed, self.nominal)
         try:
             with self.model.batch():
                 if before[1] > before[0]:
@@ -222,7 +229,7 @@ class TrafficFormulation:
                     if self.serves_all:
                         self._forbid(self.nominal)
         except BaseException:
-            self.paths, self.stranded = kept
+            self.paths, self.stranded, self.reach = kept
             raise
         self.requests = np.flatnonzero(np.diff(changed.first)).tolist()
         self.names = PairNames(changed)
@@ -336,18 +343,27 @@ class TrafficFormulation:
     def _loose_bound(self) -> float:
         """What holds without any prices."""
         if self.objective == "total":
-            return float(self.demands[~self.stranded].sum())
+            return float(self._wanted(np.flatnonzero(~self.stranded)).sum())
         return 1.0 if self.objective == "concurrent" else 0.0
 
     def _bound(self, price: Floats, loose: float) -> float:
         """The certified bound of the objective at the prices of the links, or the loose one if that is better."""
         if self.objective == "total":
-            return min(loose, total_flow_bound(self.paths, price, self.demands, self.capacity))
+            wanted = self._wanted(np.arange(self.paths.n_pairs))
+            return min(loose, total_flow_bound(self.paths, price, wanted, self.capacity))
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         least = utilisation_bound(self.paths, price, wanted, self.capacity)
         if self.objective == "utilisation":
             return max(loose, least)
         return min(loose, 1.0 / least) if least > 0.0 else loose
+
+
+def reach_of(paths: Paths, capacity: Floats) -> Floats:
+    """What each pair's paths carry at most, every path as if it were alone, (pairs,)."""
+    if not paths.n_paths:
+        return np.zeros(paths.n_pairs)
+    least = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1])
+    return np.bincount(paths.pair_of, least, paths.n_pairs)
 
 
 class PairNames(Sequence[str]):

@@ -12,7 +12,7 @@ KEEP = 1.0 - 16.0 * np.finfo(np.float64).eps
 """Share of a link or demand that scaled flows may use: what is left covers the roundings of sums and products."""
 
 LEAST = 1e-12
-"""Flows below this share of the largest demand are not worth an entry in a router's table: they are left out."""
+"""Flows below this share of the largest demand, or of the largest capacity where that is less, are not worth an entry in a router's table: they are left out."""
 
 MOST_SCALINGS = 8
 
@@ -43,12 +43,12 @@ def feasible_flows(
     """
     found = np.nan_to_num(flows, nan=0.0, posinf=0.0, neginf=0.0)
     np.maximum(found, 0.0, out=found)
-    found[found <= LEAST * float(demands.max(initial=0.0))] = 0.0
+    least = LEAST * min(float(demands.max(initial=0.0)), float(capacity.max(initial=0.0)))
+    found[found <= least] = 0.0
     found[dead_paths(paths.start, paths.arc, capacity)] = 0.0
     fit(paths, found, demands, capacity)
     if refill and paths.n_paths:
         served, load = exact_sums(paths, found)
-        least = LEAST * float(demands.max(initial=0.0))
         want, room = demands * KEEP - served, capacity * KEEP - load
         if order is None:
             order = np.argsort(-want, kind="stable")

@@ -124,7 +124,8 @@ def test_the_shim_is_exact_for_any_flows(seed: int, size: float, refill: bool) -
     np.testing.assert_array_equal(again, found)
     fitting = np.clip(feasible_flows(paths, np.zeros(paths.n_paths), demands, capacity), 0.0, None) * KEEP
     kept = feasible_flows(paths, fitting, demands, capacity, refill=False)
-    np.testing.assert_allclose(kept, np.where(fitting > 1e-12 * demands.max(initial=0.0), fitting, 0.0), rtol=1e-12)
+    least = 1e-12 * min(demands.max(initial=0.0), capacity.max(initial=0.0))
+    np.testing.assert_allclose(kept, np.where(fitting > least, fitting, 0.0), rtol=1e-12)
 
 
 @settings(max_examples=12, deadline=None)
