@@ -1,4 +1,4 @@
-"""Bounds on what a round must cost: from prices (S4), and from servers that need a copy whatever happens (S5)."""
+"""Bounds on what a round must cost: from prices (SH4), and from servers that need a copy whatever happens (SH5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROUNDING = 1e-9
 
 
 def price_bound(cluster: ShardCluster, load: Floats, price: Floats, memory_price: Floats) -> tuple[float, Floats]:
-    """(bound, least reduced cost of every shard): the Lagrangian bound at any prices of servers (S4).
+    """(bound, least reduced cost of every shard): the Lagrangian bound at any prices of servers (SH4).
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def reduced_costs(
 
 
 def copies_bound(cluster: ShardCluster, load: Floats) -> float:
-    """New copies that no plan can do without (S5).
+    """New copies that no plan can do without (SH5).
 
     A server that would be below the band with all the load of all shards it holds needs new copies: as many as the
     largest other shards take to fill it. A shard with too few copies needs the others. Both hold for all plans, and no

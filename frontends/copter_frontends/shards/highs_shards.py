@@ -25,7 +25,7 @@ def solve_whole(
     cluster: ShardCluster, load: Floats, integer: bool, time_limit_s: float, gap: float = GAP,
     start: Shares | None = None,
 ) -> tuple[Shares | None, float]:  # fmt: skip
-    """(R where it is not zero, bound) by HiGHS: S1 with X, or S2 in R alone; None where it finds nothing in time.
+    """(R where it is not zero, bound) by HiGHS: SH1 with X, or SH2 in R alone; None where it finds nothing in time.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class LpRelaxed(HighsBase):
 
 
 class PopShards(HighsBase):
-    """POP-k: k blocks of servers, shards in parts of alike load, each part a mixed-integer program (S11).
+    """POP-k: k blocks of servers, shards in parts of alike load, each part a mixed-integer program (SH11).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Loads of the published benchmarks: Zipf with an exponent per round (S6, S7 in docs/shards.md).
+"""Loads of the published benchmarks: Zipf with an exponent per round (SH6, SH7 in docs/shards.md).
 
 The exponents come from Java's linear congruential generator, as in POP's and DeDe's code.
 """
@@ -33,7 +33,7 @@ def exponents(kind: str, rounds: int, seed: int = SEED) -> list[float]:
     """z of every round.
 
     ``stateless``: independent, uniform in [0.25, 0.75]. ``stateful``: the last one times 1 - 0.1 or 1 + 0.1, a fair
-    choice, kept inside the same range (S7).
+    choice, kept inside the same range (SH7).
     """
     if kind not in SEQUENCES:
         raise ShardError(f"unknown sequence {kind!r}: one of {', '.join(SEQUENCES)}")

@@ -1,4 +1,4 @@
-"""From the program's R to copies: memory repaired, replicas made, new copies done without, all in the band (S8).
+"""From the program's R to copies: memory repaired, replicas made, new copies done without, all in the band (SH8).
 
 The thesis's shim takes the least loaded copies off a server whose memory is exceeded and shifts their load to the other
 copies. Where a shard has one copy only, it is moved. Then load is moved between copies along augmenting paths until all
@@ -133,7 +133,7 @@ def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
 
 
 def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copies:
-    """No server with more copies than its memory holds (S8)."""
+    """No server with more copies than its memory holds (SH8)."""
     size = cluster.size
     used = summed(copies.server, size[copies.shard], cluster.n_servers)
     if not (used > cluster.memory * (1.0 + 1e-12)).any():

@@ -1,4 +1,4 @@
-"""Bounds that need nothing but prices of links: right whatever the solver did (T4, T5)."""
+"""Bounds that need nothing but prices of links: right whatever the solver did (TE4, TE5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROUNDING = 1e-12  # of the size of the sums, taken off for their rounding
 
 
 def total_flow_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:
-    """No flows have a larger total: capacity at its price, and each demand at what the prices leave of it (T4)."""
+    """No flows have a larger total: capacity at its price, and each demand at what the prices leave of it (TE4)."""
     price = np.maximum(np.nan_to_num(price), 0.0)
     reach = np.maximum(1.0 - paths.least(alive_lengths(paths, price, capacity), none=1.0), 0.0)
     found = float(capacity @ price) + float(demands @ reach)
@@ -20,7 +20,7 @@ def total_flow_bound(paths: Paths, price: Floats, demands: Floats, capacity: Flo
 
 
 def utilisation_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:
-    """No flows that serve all demands use every link less: demands at their shortest paths by price (T5)."""
+    """No flows that serve all demands use every link less: demands at their shortest paths by price (TE5)."""
     price = np.maximum(np.nan_to_num(price), 0.0)
     worth = float(capacity @ price)
     if worth <= 0.0:

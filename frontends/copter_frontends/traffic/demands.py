@@ -1,4 +1,4 @@
-"""Demand matrices: the published generators, by seed (T8 to T11 in docs/traffic.md), and their check.
+"""Demand matrices: the published generators, by seed (TE8 to TE11 in docs/traffic.md), and their check.
 
 The generators are those of POP (Narayanan et al., SOSP 2021) and NCFlow (Abuzaid et al., NSDI 2021), with NumPy's legacy
 random numbers, so that published instances come out again to the last bit of float32.
@@ -94,7 +94,7 @@ def demand_matrix(network: Network, constants: DemandConstants, model: str, scal
 
 
 def _gravity(network: Network, rng: np.random.RandomState) -> NDArray[np.float32]:
-    """Shares by what leaves the one node and enters the other, with noise of a quarter (T8)."""
+    """Shares by what leaves the one node and enters the other, with noise of a quarter (TE8)."""
     n = network.n_nodes
     out, into = (np.bincount(ends, network.capacity, n) for ends in (network.source, network.target))
     rest = into.sum() - into
@@ -105,7 +105,7 @@ def _gravity(network: Network, rng: np.random.RandomState) -> NDArray[np.float32
 
 
 def _bimodal(n: int, constants: DemandConstants, rng: np.random.RandomState) -> Floats:
-    """A share of the pairs from the high range, the others from the low one (T10)."""
+    """A share of the pairs from the high range, the others from the low one (TE10)."""
     high = rng.rand(n, n) < constants.bimodal_fraction
     found = np.zeros((n, n))
     for part, (low, top) in ((~high, constants.bimodal_low), (high, constants.bimodal_high)):
@@ -116,7 +116,7 @@ def _bimodal(n: int, constants: DemandConstants, rng: np.random.RandomState) -> 
 def _poisson(
     network: Network, constants: tuple[float, float, float], rng: np.random.RandomState, scale: float
 ) -> NDArray[np.float32]:
-    """Poisson numbers whose rate falls with the hops between the nodes (T11)."""
+    """Poisson numbers whose rate falls with the hops between the nodes (TE11)."""
     rate, decay, factor = constants
     hops = hops_between(network)
     drawn = rng.poisson(np.where(np.isfinite(hops), rate * decay ** np.where(np.isfinite(hops), hops, 0.0), 0.0))

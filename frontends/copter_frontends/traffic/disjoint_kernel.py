@@ -1,4 +1,4 @@
-"""Kernel of the arc-disjoint rule for paths (T6): a unit maximum flow from every source, decomposed.
+"""Kernel of the arc-disjoint rule for paths (TE6): a unit maximum flow from every source, decomposed.
 
 A graph is given as lists of neighbours: those of node u are at ``start[u]`` to ``start[u + 1]``; `arc` is the number of
 the arc there, -1 where only the way back exists, and `reverse` the place of the node in the neighbour's own list.

@@ -1,7 +1,7 @@
-"""Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc (T1 to T3).
+"""Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc (TE1 to TE3).
 
 The common share and the largest utilisation are one program: with all demands served in full, the least largest
-utilisation z* gives the largest common share min(1, 1/z*) (T2). So every block keeps one private row, its sum, and z is
+utilisation z* gives the largest common share min(1, 1/z*) (TE2). So every block keeps one private row, its sum, and z is
 one more request.
 """
 

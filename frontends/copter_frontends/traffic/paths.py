@@ -200,7 +200,7 @@ def make_paths(
     pairs : array_like (pairs, 2), optional
         All ordered pairs if not given.
     rule : {"disjoint", "shortest"}
-        Arc-disjoint paths as in the published instances (T6), or the shortest ones by hops, loopless (T7).
+        Arc-disjoint paths as in the published instances (TE6), or the shortest ones by hops, loopless (TE7).
     most : int
         Paths of a pair.
     folder : path, optional

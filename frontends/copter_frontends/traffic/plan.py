@@ -13,7 +13,7 @@ from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.shim import exact_sums
 
 OBJECTIVES = ("total", "concurrent", "utilisation")
-"""Total flow (T1); the largest common share of all demands (T2); the least largest utilisation (T3)."""
+"""Total flow (TE1); the largest common share of all demands (TE2); the least largest utilisation (TE3)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

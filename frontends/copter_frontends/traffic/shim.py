@@ -1,4 +1,4 @@
-"""From an LP's point to flows that are feasible exactly: no link and no demand exceeded in exact arithmetic (T12)."""
+"""From an LP's point to flows that are feasible exactly: no link and no demand exceeded in exact arithmetic (TE12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel of the k shortest loopless paths (T7): Yen's algorithm, with bounds in place of searches.
+"""Kernel of the k shortest loopless paths (TE7): Yen's algorithm, with bounds in place of searches.
 
 The length of a deviation is bounded by the distances to the target, which one search from the target finds for all
 sources. Only a deviation whose bound is the least of all is looked for in the graph, and mostly its bound's own path

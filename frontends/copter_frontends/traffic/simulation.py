@@ -1,7 +1,7 @@
 """Rounds of a stream through one scheme: what was asked, what was served, how long it took.
 
 With a service interval, the published rules of demand tracking hold: a solve that takes longer than the interval is
-served by the old flows meanwhile, and unmet demand is carried over (T15).
+served by the old flows meanwhile, and unmet demand is carried over (TE15).
 """
 
 from __future__ import annotations

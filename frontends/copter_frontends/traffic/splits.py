@@ -1,4 +1,4 @@
-"""Splits for routers: whole buckets per path, as hash tables of equal-cost groups hold them (T13)."""
+"""Splits for routers: whole buckets per path, as hash tables of equal-cost groups hold them (TE13)."""
 
 from __future__ import annotations
 
