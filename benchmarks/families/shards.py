@@ -1,4 +1,4 @@
-"""Shard balancing: the published loads round after round, each judged as the linear program in R with all its columns."""
+"""Shard balancing: the published loads each round judged as the linear program in R with all columns."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
     COPTER_DATA=path/to/data python benchmarks/tables/traffic_figures.py --figure 5.5
     COPTER_DATA=path/to/data python benchmarks/tables/traffic_figures.py --figure 5.6 --network Kdl --scale 16
 
-Every demand changes by up to 10% a round; the thesis has 20 rounds less 5 on Kdl and an AS-level network. The default is
-Cogentco, which a small machine solves in seconds. The thesis's text has claims, not the figures' values. POP's time is
-that of its parts on 64 workers; a scheme is stopped after the round that reaches the budget.
+Every demand changes by up to 10% a round; the thesis has 20 rounds less 5 on Kdl and an AS-level network. The
+default is Cogentco, which a small machine solves in seconds. The thesis's text has claims, not the figures'
+values. POP's time is that of its parts on 64 workers; a scheme is stopped after the round that reaches the budget.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MODELS = {"5.5": "poisson-high-intra", "5.6": "bimodal"}
 SCHEMES = "copter,lp-all,lp-top,pinning,pop-16,greedy"
 CLAIMS = {
     "5.5": (
-        "Kdl: LP-Top as much as LP-All, 100 times quicker; POP-64 above 99% of the optimum; copter above 99.9%, under a "
-        "minute",
+        "Kdl: LP-Top as much as LP-All, 100 times quicker; POP-64 above 99% of the optimum; copter above 99.9%, within "
+        "a minute",
         "ASN: LP-Top 90% of copter's flow; copter the most flow",
     ),
     "5.6": (

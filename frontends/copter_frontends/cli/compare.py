@@ -86,8 +86,8 @@ compare = WithProblems(
         *_shared_options(),
     ],
     help=_run.__doc__,
-    epilog="With --out DIR each policy's report is in a folder of its name in DIR. `copter compare traffic` and `copter "
-    "compare shards` set schemes side by side: see their --help.",
+    epilog="With --out DIR each policy's report is in a folder of its name in DIR. `copter compare traffic` and "
+    "`copter compare shards` set schemes side by side: see their --help.",
 )
 """The command; each run is as ``copter simulate`` with the same options."""
 

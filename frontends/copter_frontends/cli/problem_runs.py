@@ -49,12 +49,12 @@ def run_traffic(given: Mapping[str, Any]) -> int:
     try:
         workload = make_workload(options)
         for name in given["schemes"]:
-            complain(f"{name}: {given['rounds']} rounds, {workload.paths.n_pairs:,} pairs")
             with foreign_prints_on_stderr():
                 scheme = make_scheme(
                     name, workload.paths, workload.first, given["objective"], given["threads"] or 0, seed,
                     given["client_split"],
                 )  # fmt: skip
+                complain(f"{name}: {given['rounds']} rounds, {workload.paths.n_pairs:,} pairs")
                 result = simulate_traffic(
                     name, scheme, workload.rounds(), given["objective"], given["warmup_rounds"], given["deadline"],
                     given["interval"], given["carried"],
@@ -81,9 +81,11 @@ def run_shards(given: Mapping[str, Any]) -> int:
             cluster = ShardCluster.round_robin(
                 given["shards"], given["servers"], memory, given["band"], given["replicas"]
             )
-            complain(f"{name}: {given['rounds']} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers")
             with foreign_prints_on_stderr():
                 scheme = make_shard_scheme(name, cluster, given["threads"] or 0, seed, given["time_limit"])
+                complain(
+                    f"{name}: {given['rounds']} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers"
+                )
                 loads = load_rounds(cluster.n_shards, given["rounds"], given["loads"], seed)
                 result = simulate_shards(name, scheme, loads, given["warmup_rounds"], given["deadline"])
             results.append(result)

@@ -90,7 +90,7 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
         click.Option(["--scale"], type=_POSITIVE, help="Of the demands  [default: 64; 1 of measured ones]"),
         click.Option(["--matrix-seed"], type=_FROM_ZERO, default=0, show_default=True, help="Of the demands."),
         click.Option(["--matrices"], type=click.Path(), help="File of measured demand matrices, one a round."),
-        click.Option(["--unit"], type=_POSITIVE, default=1.0, show_default=True, help="Of that file, in the network's."),
+        click.Option(["--unit"], type=_POSITIVE, default=1.0, show_default=True, help="Of that file."),
         click.Option(["--stream"], type=choice(TRAFFIC_STREAMS), default="perturbed", show_default=True),
         click.Option(["--objective"], type=choice(TRAFFIC_OBJECTIVES), default="total", show_default=True),
         click.Option(["--paths", "rule"], type=choice(PATH_RULES), default="disjoint", show_default=True),

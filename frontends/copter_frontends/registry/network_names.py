@@ -1,4 +1,4 @@
-"""Names that ``copter simulate traffic|shards`` knows, in a file of their own so that ``--help`` imports nothing else."""
+"""Names that ``copter simulate traffic|shards`` knows, apart so that ``--help`` imports nothing else."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter_frontends.report.charts import Chart
 from copter_frontends.report.theme import Theme
+from copter_frontends.traffic.network import Network
 from copter_frontends.traffic.simulation import TrafficResult
 
 Floats = NDArray[np.float64]
@@ -39,8 +40,10 @@ def traffic_charts(results: Sequence[TrafficResult]) -> list[Chart]:
 def positions(result: TrafficResult) -> Floats:
     """Where every node is drawn: on the map, or by the links where the network has no map, (nodes, 2)."""
     network = result.paths.network
-    if network.position is not None and np.isfinite(network.position).all():
-        return network.position
+    if network.position is not None:
+        known = np.asarray(np.isfinite(network.position).all(axis=1), dtype=np.bool_)
+        if known.sum() > network.n_nodes // 2:
+            return beside_neighbours(network, network.position, known)
     adjacency = np.zeros((network.n_nodes, network.n_nodes))
     adjacency[network.source, network.target] = adjacency[network.target, network.source] = 1.0
     if network.n_nodes > 2000:
@@ -51,12 +54,18 @@ def positions(result: TrafficResult) -> Floats:
     _, vectors = np.linalg.eigh(scaled)  # Hall's drawing: the slowest modes of the network
     drawn = vectors[:, -3:-1] / np.sqrt(degree)[:, None]
     drawn = drawn * np.where(drawn[np.abs(drawn).argmax(axis=0), [0, 1]] < 0.0, -1.0, 1.0)
-    if network.position is not None:
-        known = np.isfinite(network.position).all(axis=1)
-        if known.sum() > network.n_nodes // 2:
-            mean = np.nanmean(network.position, axis=0)
-            return np.where(known[:, None], network.position, mean)
-    return np.sign(drawn) * np.sqrt(np.abs(drawn))
+    return np.asarray(np.sign(drawn) * np.sqrt(np.abs(drawn)))
+
+
+def beside_neighbours(network: Network, position: Floats, known: NDArray[np.bool_]) -> Floats:
+    """Positions, those that are not known between the nodes around, (nodes, 2)."""
+    found = np.where(known[:, None], position, np.nanmean(position, axis=0))
+    degree = np.maximum(np.bincount(network.source, minlength=network.n_nodes), 1)[:, None]
+    for _ in range(100 if not known.all() else 0):
+        around = np.zeros_like(found)
+        np.add.at(around, network.source, found[network.target])
+        found = np.where(known[:, None], found, around / degree)
+    return np.asarray(found)
 
 
 def _map(axes: Any, theme: Theme, result: TrafficResult) -> None:

@@ -1,7 +1,8 @@
 """Kernels of the shim: load moved between the copies of shards along augmenting paths, and copies done without.
 
-Copies are given shard after shard: those of shard j are at ``first[j]`` to ``first[j + 1]``, `server` says where, `live`
-whether they are there, `part` how much load they serve (in mean loads). ``by_first`` and `by` list a server's copies.
+Copies are given shard after shard: those of shard j are at ``first[j]`` to ``first[j + 1]``, `server` says where,
+`live` whether they are there, `part` how much load they serve (in mean loads). ``by_first`` and `by` list a server's
+copies.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ TINY = 1e-12
 def push(first, shard_of, server, by_first, by, live, part, load, source, limit, downwards, entry, exit_, queue):  # type: ignore[no-untyped-def]
     """Move load along the shortest chain of copies; how much.
 
-    Downwards: from a server that is over, to the first that is below `limit`. Otherwise: to a server that is short, from
-    the first that is above `limit`. `entry` and `exit_` hold, by server, the copies that a chain comes in and goes out by.
+    Downwards: from a server that is over, to the first that is below `limit`. Otherwise: to a server that is short,
+    from the first that is above `limit`. `entry` and `exit_` hold, by server, the copies that a chain comes in and goes
+    out by.
     """
     n = len(load)
     entry[:] = -1
@@ -74,16 +76,12 @@ def rebalance(first, shard_of, server, by_first, by, live, part, load, lower, up
         tries = 0
         while load[s] > upper[s] + 1e-11:
             tries += 1
-            moved = push(
-                first, shard_of, server, by_first, by, live, part, load, s, over, True, entry, exit_, queue
-            )
+            moved = push(first, shard_of, server, by_first, by, live, part, load, s, over, True, entry, exit_, queue)
             if moved <= 0.0 or tries > most:
                 return False
         while load[s] < lower[s] - 1e-11:
             tries += 1
-            moved = push(
-                first, shard_of, server, by_first, by, live, part, load, s, short, False, entry, exit_, queue
-            )
+            moved = push(first, shard_of, server, by_first, by, live, part, load, s, short, False, entry, exit_, queue)
             if moved <= 0.0 or tries > most:
                 return False
     return True

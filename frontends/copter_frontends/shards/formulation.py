@@ -1,9 +1,9 @@
 """Shard balancing on the differential model: the program in R alone, with the columns that a round needs (SH2, SH3).
 
 A request per shard that has a choice, a column per server it may be served by; a ranged resource per server for its
-load, one for its memory where that can bind. Shards that have no reason to leave their servers, and light ones on several,
-are constants. All columns that are not there are priced every pass, constants too, and the bound is that of the whole
-program.
+load, one for its memory where that can bind. Shards that have no reason to leave their servers, and light ones on
+several, are constants. All columns that are not there are priced every pass, constants too, and the bound is that of
+the whole program.
 """
 
 from __future__ import annotations

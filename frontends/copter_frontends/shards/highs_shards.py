@@ -122,7 +122,7 @@ class HighsBase(ShardBase):
         self, loads: Floats, load: Floats, found: Shares | None, bound: float, seconds: dict[str, float],
         shim: bool = True,
     ) -> ShardPlan:  # fmt: skip
-        """The plan of HiGHS's shares, by the thesis's shim where they are not whole; the standing copies without any."""
+        """The plan of HiGHS's shares, by the thesis's shim where they are not whole."""
         begun, status = time.perf_counter(), "feasible"
         if found is None:
             found, status, shim = self.standing(load), "kept_previous", True

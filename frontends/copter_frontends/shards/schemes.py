@@ -31,6 +31,4 @@ def make_scheme(
         if part is not None:
             return highs_shards.PopShards(cluster, int(part.group(1)), time_limit_s, seed)
         return (highs_shards.Exact if name == "exact" else highs_shards.LpRelaxed)(cluster, time_limit_s)
-    raise ShardError(
-        f"unknown scheme {name!r}: copter, copter-idle, lp-relaxed, exact, pop-K (pop-8, say) or greedy"
-    )
+    raise ShardError(f"unknown scheme {name!r}: copter, copter-idle, lp-relaxed, exact, pop-K (pop-8, say) or greedy")

@@ -49,7 +49,7 @@ class Copies:
 
     def server_load(self, servers: int) -> Floats:
         """Load of every server."""
-        return np.bincount(self.server, self.part * self.live, servers)
+        return summed(self.server, self.part * self.live, servers)
 
 
 def repair(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -58,13 +59,17 @@ class ShardResult:
         """Rounds that figures are of."""
         return self.rounds[self.warmup :] or self.rounds
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> dict[str, Any]:
         """The object that ``copter simulate shards --json`` prints."""
         rounds = self.counted
 
         def spread(name: str) -> dict[str, float]:
             values = np.array([getattr(each, name) for each in rounds], dtype=np.float64)
-            return {"p50": float(np.median(values)), "p99": float(np.percentile(values, 99)), "max": float(values.max())}
+            return {
+                "p50": float(np.median(values)),
+                "p99": float(np.percentile(values, 99)),
+                "max": float(values.max()),
+            }
 
         gaps = [each.gap for each in rounds if np.isfinite(each.gap)]
         return {
@@ -122,11 +127,22 @@ def simulate_shards(
         used = cluster.size @ plan.holds
         result.rounds.append(
             ShardRound(
-                plan.movements, plan.moved_size, plan.cost, plan.bound, plan.gap, plan.imbalance, plan.in_band,
-                int((used > cluster.memory * (1.0 + 1e-9)).sum()), len(plan.shard), plan.status,
-                seconds.get("edit", 0.0), seconds.get("solve", 0.0), seconds.get("shim", 0.0),
-                spent if not name.startswith("pop") else sum(seconds.values()), plan.columns,
-            )  # fmt: skip
+                plan.movements,
+                plan.moved_size,
+                plan.cost,
+                plan.bound,
+                plan.gap,
+                plan.imbalance,
+                plan.in_band,
+                int((used > cluster.memory * (1.0 + 1e-9)).sum()),
+                len(plan.shard),
+                plan.status,
+                seconds.get("edit", 0.0),
+                seconds.get("solve", 0.0),
+                seconds.get("shim", 0.0),
+                spent if not name.startswith("pop") else sum(seconds.values()),
+                plan.columns,
+            )
         )
         result.last, result.last_loads = plan, load
     return result

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from copter_frontends.traffic.bounds import total_flow_bound
 from copter_frontends.traffic.errors import DemandError
 from copter_frontends.traffic.highs_flows import HighsFlows
-from copter_frontends.traffic.network import Floats, Ints
+from copter_frontends.traffic.network import Floats, Ints, summed
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.scheme import RoundScheme
 
@@ -131,7 +131,7 @@ class Pop(RoundScheme):
             own, place = np.unique(pair[part == k], return_inverse=True)
             if not len(own):
                 continue
-            wanted = np.bincount(place, size[part == k], len(own))
+            wanted = summed(place, size[part == k], len(own))
             here = self.paths.of_pairs(own)
             highs = HighsFlows(here, warm=False)
             started = time.perf_counter()

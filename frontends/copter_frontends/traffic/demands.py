@@ -1,7 +1,7 @@
 """Demand matrices: the published generators, by seed (TE8 to TE11 in docs/traffic.md), and their check.
 
-The generators are those of POP (Narayanan et al., SOSP 2021) and NCFlow (Abuzaid et al., NSDI 2021), with NumPy's legacy
-random numbers, so that published instances come out again to the last bit of float32.
+The generators are those of POP (Narayanan et al., SOSP 2021) and NCFlow (Abuzaid et al., NSDI 2021), with
+NumPy's legacy random numbers, so that published instances come out again to the last bit of float32.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def demand_matrix(network: Network, constants: DemandConstants, model: str, scal
         raise DemandError(f"unknown demand model {model!r}: one of {', '.join(MODELS)}")
     if not (np.isfinite(scale) and scale >= 0.0):
         raise DemandError(f"the scale is {scale}: give a number from 0 on")
-    rng, n = np.random.RandomState(seed), network.n_nodes  # noqa: NPY002: the published instances were drawn with it
+    rng, n = np.random.RandomState(seed), network.n_nodes
     if model == "gravity":
         found = _gravity(network, rng) * np.float32(constants.gravity_total) * np.float32(scale)
     elif model == "uniform":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from copter_frontends.traffic.errors import NetworkError
 from copter_frontends.traffic.raw import RawLink, RawNetwork, capacity_in_mbit
@@ -30,7 +31,7 @@ def read_dot(text: str) -> RawNetwork:
                 raw.nodes.append(name)
                 raw.labels[name] = name
         capacity = capacity_in_mbit(facts["capacity"]) if "capacity" in facts else None
-        raw.links += [RawLink(u, v, capacity) for u, v in zip(names, names[1:], strict=False)]
+        raw.links += [RawLink(u, v, capacity) for u, v in pairwise(names)]
     raw.nodes = [name for name in raw.nodes if name not in hosts]
     raw.links = [link for link in raw.links if link.source not in hosts and link.target not in hosts]
     return raw

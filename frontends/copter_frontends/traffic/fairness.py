@@ -1,9 +1,9 @@
 """Max-min fairness as a sequence of programs, each re-solved from the last basis (TE14).
 
 The level of all pairs that can still rise is raised until a link is full: to the last level at which all is served with
-a largest utilisation of one. The duals of a program at a higher level prove a bound on the utilisation at every level, so
-the level where the bound is one is the next to try: a few programs, from above. Pairs whose demand has a price in the
-last proof can rise no further and are settled.
+a largest utilisation of one. The duals of a program at a higher level prove a bound on the utilisation at every level,
+so the level where the bound is one is the next to try: a few programs, from above. Pairs whose demand has a price in
+the last proof can rise no further and are settled.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc (TE1 to TE3).
+"""Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc (TE1-TE3).
 
 The common share and the largest utilisation are one program: with all demands served in full, the least largest
-utilisation z* gives the largest common share min(1, 1/z*) (TE2). So every block keeps one private row, its sum, and z is
-one more request.
+utilisation z* gives the largest common share min(1, 1/z*) (TE2). So every block keeps one private row, its sum, and
+z is one more request.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from numpy.typing import ArrayLike
 from copter import Model, Session, Settings, Solution
 from copter_frontends.traffic.bounds import total_flow_bound, utilisation_bound
 from copter_frontends.traffic.demands import checked_demands
-from copter_frontends.traffic.flow_kernels import dead_paths
 from copter_frontends.traffic.errors import DemandError, NetworkError, UnknownPairError
-from copter_frontends.traffic.network import Floats, Ints
+from copter_frontends.traffic.flow_kernels import dead_paths
+from copter_frontends.traffic.network import Floats, Ints, summed
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, plan_of, score
 from copter_frontends.traffic.shim import exact_sums, feasible_flows
 
 SHARE = "largest utilisation"  # id of the request that is z
+AFTER = 3.0  # times the shim took for the kept flows that a deadline leaves for it, before and after the solve
 OPTIMAL = 1e-6  # relative gap up to which a plan is called optimal
 
 
@@ -258,7 +259,7 @@ class TrafficFormulation:
         kept = self._kept_flows()
         kept_s = time.perf_counter() - started
         flows, price, solve_s, iterations = kept, np.zeros(0), 0.0, 0
-        solution = self._solve(None if deadline_s is None else deadline_s - kept_s)
+        solution = self._solve(None if deadline_s is None else deadline_s - AFTER * kept_s)
         shim_started = time.perf_counter()
         bound = self._loose_bound()
         if solution is None and len(self.last_price):
@@ -363,7 +364,7 @@ def reach_of(paths: Paths, capacity: Floats) -> Floats:
     if not paths.n_paths:
         return np.zeros(paths.n_pairs)
     least = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1])
-    return np.bincount(paths.pair_of, least, paths.n_pairs)
+    return summed(paths.pair_of, least, paths.n_pairs)
 
 
 class PairNames(Sequence[str]):

@@ -12,7 +12,9 @@ from copter_frontends.traffic.errors import DemandError, NetworkFileError
 from copter_frontends.traffic.network import Floats, Network
 
 
-def read_matrices(path: str | Path, network: Network, unit: float = 1.0, hosts: list[str] | None = None) -> list[Floats]:
+def read_matrices(
+    path: str | Path, network: Network, unit: float = 1.0, hosts: list[str] | None = None
+) -> list[Floats]:
     """The matrices of a file, each (n, n) in the network's order of nodes, diagonals dropped.
 
     Parameters

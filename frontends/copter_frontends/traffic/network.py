@@ -21,6 +21,11 @@ MOST_CAPACITY = 1e15
 """Capacities above this are refused: sums of flows would have no exact meaning."""
 
 
+def summed(places: Ints, values: Floats, count: int) -> Floats:
+    """Sums of values by place, floats even where there are none."""
+    return np.bincount(places, values, count).astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """A directed network; no arc twice, none from a node to itself.

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter_frontends.traffic.disjoint_kernel import paths_from
 from copter_frontends.traffic.errors import PathError, UnknownPairError
-from copter_frontends.traffic.network import Floats, Ints, Network
+from copter_frontends.traffic.network import Floats, Ints, Network, summed
 from copter_frontends.traffic.shortest_kernel import k_shortest
 
 PATHS = 4  # of a pair, at most, as published
@@ -105,11 +106,11 @@ class Paths:
 
     def loads(self, flows: Floats) -> Floats:
         """Flow over every arc, (arcs,)."""
-        return np.bincount(self.arc, flows[self.path_of_entry], self.network.n_arcs)
+        return summed(self.arc, flows[self.path_of_entry], self.network.n_arcs)
 
     def served(self, flows: Floats) -> Floats:
         """Flow of every pair, (pairs,)."""
-        return np.bincount(self.pair_of, flows, self.n_pairs)
+        return summed(self.pair_of, flows, self.n_pairs)
 
     def lengths(self, price: Floats) -> Floats:
         """Sum of a price of arcs along every path, (paths,)."""
@@ -153,11 +154,11 @@ class Paths:
             raise PathError(f"a path of {self.pair_name(at)} must lead from the one node to the other: {list(nodes)}")
         if len(set(numbers)) < len(numbers):
             raise PathError(f"a path of {self.pair_name(at)} meets a node twice: {list(nodes)}")
-        missing = [ends for ends in zip(numbers, numbers[1:], strict=False) if ends not in self.network.arc_of]
+        missing = [ends for ends in pairwise(numbers) if ends not in self.network.arc_of]
         if missing:
             u, v = (self.network.nodes[end] for end in missing[0])
             raise UnknownPairError(f"a path of {self.pair_name(at)} needs the link {u!r} -> {v!r}, which is not there")
-        return np.array([self.network.arc_of[ends] for ends in zip(numbers, numbers[1:], strict=False)])
+        return np.array([self.network.arc_of[ends] for ends in pairwise(numbers)])
 
     def digest(self) -> str:
         """SHA-256 of the lines ``s,t,v0-v1-...-vk``, as published for the path sets of whole topologies."""

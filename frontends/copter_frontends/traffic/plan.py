@@ -69,7 +69,7 @@ class FlowPlan:
 
 
 class TrafficScheme(Protocol):
-    """What every scheme offers, opponents included; edits are checked first, and leave all as it was where they fail."""
+    """What every scheme offers, opponents included; edits are checked first and change nothing where they fail."""
 
     paths: Paths
 
@@ -101,7 +101,7 @@ def is_stranded(paths: Paths, capacity: Floats) -> NDArray[np.bool_]:
     if not paths.n_paths:
         return np.ones(paths.n_pairs, dtype=np.bool_)
     alive = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1]) > 0.0
-    return np.bincount(paths.pair_of, alive, paths.n_pairs) == 0
+    return np.asarray(np.bincount(paths.pair_of, alive, paths.n_pairs) == 0, dtype=np.bool_)
 
 
 def plan_of(

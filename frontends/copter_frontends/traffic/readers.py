@@ -27,7 +27,8 @@ def read_network(path: str | Path, default_capacity: float | None = None, strong
     Parameters
     ----------
     path : path
-        ``.graphml``, ``.json`` (node-link), ``.dot`` or ``.gv``, ``.xml`` (SNDlib), ``.csv`` (source, target, capacity).
+        ``.graphml``, ``.json`` (node-link), ``.dot`` or ``.gv``, ``.xml`` (SNDlib), ``.csv`` (a
+        table of source, target, capacity).
     default_capacity : float, optional
         Of links for which the file says none. Without it such a link is an error.
     strongest : bool

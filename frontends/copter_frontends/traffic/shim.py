@@ -12,7 +12,7 @@ KEEP = 1.0 - 16.0 * np.finfo(np.float64).eps
 """Share of a link or demand that scaled flows may use: what is left covers the roundings of sums and products."""
 
 LEAST = 1e-12
-"""Flows below this share of the largest demand, or of the largest capacity where that is less, are not worth an entry in a router's table: they are left out."""
+"""Flows below this share of the largest demand, or capacity where that is less, are not worth an entry in a table."""
 
 MOST_SCALINGS = 8
 

@@ -108,8 +108,9 @@ def mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed
 
 
 @numba.njit(cache=True)
-def deviations(start, neighbour, arc, hops_to, taken, length, turn, found, s, bound, parent, at, exact, waiting,
-               on_prefix, allowed):  # type: ignore[no-untyped-def]  # fmt: skip
+def deviations(  # type: ignore[no-untyped-def]
+    start, neighbour, arc, hops_to, taken, length, turn, found, s, bound, parent, at, exact, waiting, on_prefix, allowed
+):
     """Add the deviations from the path found last, with a bound on the length of each; how many there are now."""
     path = found - 1
     for spur in range(turn[path], length[path]):
@@ -138,8 +139,10 @@ def deviations(start, neighbour, arc, hops_to, taken, length, turn, found, s, bo
 
 
 @numba.njit(cache=True)
-def next_exact(start, neighbour, arc, hops_to, following, taken, length, found, s, t, bound, parent, at, exact, held,
-               waiting, on_prefix, allowed, before, queue):  # type: ignore[no-untyped-def]  # fmt: skip
+def next_exact(  # type: ignore[no-untyped-def]
+    start, neighbour, arc, hops_to, following, taken, length, found, s, t, bound, parent, at, exact, held, waiting,
+    on_prefix, allowed, before, queue,
+):  # fmt: skip
     """The deviation that is the shortest, found in full; -1 if there is none."""
     while True:
         best = -1
@@ -152,9 +155,7 @@ def next_exact(start, neighbour, arc, hops_to, following, taken, length, found, 
         u = mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, True)
         on_prefix[u] = True
         held[best, :spur] = taken[path, :spur]
-        end = direct(
-            start, neighbour, arc, hops_to, following, u, t, spur, bound[best], on_prefix, allowed, held[best]
-        )
+        end = direct(start, neighbour, arc, hops_to, following, u, t, spur, bound[best], on_prefix, allowed, held[best])
         if end < 0:
             end = searched(start, neighbour, arc, u, t, spur, on_prefix, allowed, held[best], before, queue)
         mark(neighbour, arc, taken, length, found, s, path, spur, on_prefix, allowed, False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -85,13 +86,17 @@ class TrafficResult:
         """Rounds that figures are of."""
         return self.rounds[self.warmup :] or self.rounds
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> dict[str, Any]:
         """The object that ``copter simulate traffic --json`` prints."""
         rounds = self.counted
 
         def spread(name: str) -> dict[str, float]:
             values = np.array([getattr(each, name) for each in rounds])
-            return {"p50": float(np.median(values)), "p99": float(np.percentile(values, 99)), "max": float(values.max())}
+            return {
+                "p50": float(np.median(values)),
+                "p99": float(np.percentile(values, 99)),
+                "max": float(values.max()),
+            }
 
         demand = sum(each.demand for each in rounds)
         gaps = [each.gap for each in rounds if np.isfinite(each.gap)]

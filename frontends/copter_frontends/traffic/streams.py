@@ -45,7 +45,7 @@ def tracking(network: Network, matrix: Floats, rounds: int, seed: int = 1) -> It
     first = matrix.astype(np.float32)
     mean = first.mean()
     delta, sigma = mean / 4.0, mean / 2.0
-    rng = np.random.RandomState(seed)  # noqa: NPY002: the published streams were drawn with it
+    rng = np.random.RandomState(seed)
     n, last = network.n_nodes, first
     yield Round(first.astype(np.float64))
     for _ in range(rounds - 1):

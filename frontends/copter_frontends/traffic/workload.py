@@ -120,7 +120,9 @@ def hosts_of(network: Network, options: TrafficOptions) -> list[str] | None:
     listed = Path(options.network).with_suffix(".hosts")
     if listed.is_file():
         names = [line.strip() for line in listed.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return [f"s{name[1:]}" if name.startswith("h") and f"s{name[1:]}" in network.node_of else name for name in names]
+        return [
+            f"s{name[1:]}" if name.startswith("h") and f"s{name[1:]}" in network.node_of else name for name in names
+        ]
     if all(name.isdigit() for name in network.nodes):
         return sorted(network.nodes, key=int)
     return None

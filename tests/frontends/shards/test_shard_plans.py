@@ -126,8 +126,8 @@ def test_the_relaxation_is_scipys_with_all_columns_and_tight_memory(seed: int, c
     c = (cluster.new_copy[:, None] * ~cluster.holds).ravel()
     of_server, of_shard = np.tile(np.eye(n), d), np.repeat(np.eye(d), n, axis=1)
     loads, sizes = of_server * np.repeat(load, n), of_server * np.repeat(size, n)
-    whole = linprog(c, np.vstack((loads, -loads, sizes)), np.concatenate((np.full(n, 1.1), np.full(n, -0.9), cluster.memory)),
-                    of_shard, np.ones(d))  # fmt: skip
+    most = np.concatenate((np.full(n, 1.1), np.full(n, -0.9), cluster.memory))
+    whole = linprog(c, np.vstack((loads, -loads, sizes)), most, of_shard, np.ones(d))
     if whole.status == 2:
         assert found.out_of_band > 0.0
         return
@@ -138,7 +138,7 @@ def test_the_relaxation_is_scipys_with_all_columns_and_tight_memory(seed: int, c
 
 
 def test_a_tiny_balance_by_hand() -> None:
-    # Two servers; the first has all of the load, in two shards of 6 and 2. A copy of the heavy one is needed, and enough.
+    # Two servers; the first has all of the load, in two shards of 6 and 2. One copy of the heavy one will do.
     cluster = ShardCluster(np.ones(2), np.array([4.0, 4.0]), np.array([[True, False], [True, False]]))
     policy = CopterShards(cluster)
     plan = policy.plan([6.0, 2.0])

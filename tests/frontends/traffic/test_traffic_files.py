@@ -23,9 +23,11 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key attr.na
 <edge source="2" target="1"/><edge source="2" target="2"/></graph></graphml>"""
 SNDLIB = """<network xmlns="http://sndlib.zib.de/network"><networkStructure><nodes>
 <node id="A"><coordinates><x>1.0</x><y>2.0</y></coordinates></node><node id="B"/></nodes><links>
-<link id="L1"><source>A</source><target>B</target><preInstalledModule><capacity>40.0</capacity></preInstalledModule></link>
+<link id="L1"><source>A</source><target>B</target><preInstalledModule>
+<capacity>40.0</capacity></preInstalledModule></link>
 </links></networkStructure><demands><demand id="D"><source>A</source><target>B</target><demandValue>7.5</demandValue>
-</demand><demand id="E"><source>A</source><target>B</target><demandValue>0.5</demandValue></demand></demands></network>"""
+</demand><demand id="E"><source>A</source><target>B</target><demandValue>0.5</demandValue></demand>
+</demands></network>"""
 DOT = """digraph topology { rankdir=LR; // a comment
  s1 [type=switch, id=1]; s2[type=switch]; s3[type=switch]; h1 [type=host];
  s1 -> s2 [capacity="1Gbps", cost=1]; s2 -> s1 [capacity="500Mbps"];
@@ -128,7 +130,8 @@ def test_wrong_matrices_are_refused(tmp_path: Path, text: str, says: str) -> Non
 
 @needs_data
 def test_public_topologies_have_their_counts() -> None:
-    rows = {(row["folder"], row["file"]): row for row in csv.DictReader(open(DATA / "topologies/topology_stats.csv"))}
+    with open(DATA / "topologies" / "topology_stats.csv", newline="") as file:
+        rows = {(row["folder"], row["file"]): row for row in csv.DictReader(file)}
     for path in sorted((DATA / "topologies").glob("*/*.*")):
         row = rows.get((path.parent.name, path.name))
         if row is None or path.suffix not in (".graphml", ".json"):

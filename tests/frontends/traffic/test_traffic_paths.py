@@ -69,9 +69,7 @@ def test_disjoint_paths_share_no_arc_and_are_as_many_as_the_flow(nodes: int, see
     if not links:
         return
     network = Network.from_links([str(node) for node in range(nodes)], links, directed=bool(seed % 2))
-    graph = csr_array(
-        (np.ones(network.n_arcs, dtype=np.int32), (network.source, network.target)), shape=(nodes, nodes)
-    )
+    graph = csr_array((np.ones(network.n_arcs, dtype=np.int32), (network.source, network.target)), shape=(nodes, nodes))
     paths = make_paths(network)
     for at, (s, t) in enumerate(paths.pairs.tolist()):
         own = range(paths.first[at], paths.first[at + 1])
