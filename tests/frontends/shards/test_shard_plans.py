@@ -150,7 +150,7 @@ def test_a_tiny_balance_by_hand() -> None:
     assert again.movements == 0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 100_000))
 def test_bounds_are_below_the_exact_optimum_and_plans_above(seed: int) -> None:
     pytest.importorskip("highspy")

@@ -41,7 +41,7 @@ def simple_paths(network: Network, s: int, t: int) -> list[list[int]]:
     return sorted(found, key=len)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(4, 8), st.integers(0, 10_000), st.integers(1, 6))
 def test_shortest_paths_are_those_of_brute_force(nodes: int, seed: int, most: int) -> None:
     rng = np.random.default_rng(seed)
@@ -58,7 +58,7 @@ def test_shortest_paths_are_those_of_brute_force(nodes: int, seed: int, most: in
         assert len({tuple(path) for path in own}) == len(own)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(4, 12), st.integers(0, 10_000))
 def test_disjoint_paths_share_no_arc_and_are_as_many_as_the_flow(nodes: int, seed: int) -> None:
     from scipy.sparse import csr_array

@@ -64,7 +64,7 @@ def test_a_tiny_network_by_hand() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10_000), st.lists(st.integers(0, 5), min_size=3, max_size=7))
 def test_rounds_of_edits_equal_fresh_builds_and_scipy(objective: str, seed: int, kinds: list[int]) -> None:
     rng = np.random.default_rng(seed)
@@ -128,7 +128,7 @@ def test_the_shim_is_exact_for_any_flows(seed: int, size: float, refill: bool) -
     np.testing.assert_allclose(kept, np.where(fitting > least, fitting, 0.0), rtol=1e-12)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 200))
 def test_router_splits_are_whole_and_feasible(seed: int, buckets: int) -> None:
     paths, demands = drawn_case(7, seed)
