@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         help="of sia: jobs; of hadar, hops: columns; of hare: 40 intervals or 23",
     )
     found.add_argument("--scale", type=int, default=10_000, help="GPUs, or requests (default 10000)")
-    found.add_argument("--rows", type=int, help="resources of gub (default 50) and transport (100)")
+    found.add_argument("--rows", type=int, help="resources of gub (50) and transport (100), servers of shards")
     found.add_argument("--network", choices=list(NETWORKS), default="GtsCe", help="of traffic, which has no scale")
     found.add_argument("--change", choices=list(CHANGES), help="what changes every round (default: the family's own)")
     found.add_argument(

@@ -13,6 +13,7 @@ from families.hare import HareRounds
 from families.hops import HopsRounds
 from families.multicommodity import MulticommodityRounds
 from families.protocol import Family, amount_of
+from families.shards import ShardRounds
 from families.sia import SiaRounds
 from families.traffic import TrafficRounds
 from families.transport import TransportRounds
@@ -27,7 +28,7 @@ class Instance:
     Attributes
     ----------
     scale : int
-        GPUs for the families of jobs, requests for the others.
+        GPUs for the families of jobs, requests or shards for the others.
     change : str or None
         Kind of change (:data:`families.protocol.CHANGES`), the family's default if None.
     amount : float or None
@@ -36,7 +37,7 @@ class Instance:
     mode : {"full", "capped"}
         Of the families of jobs.
     rows : int or None
-        Coupling rows of gub and transport.
+        Coupling rows of gub and transport; servers of shards (default: one for 8).
     network : str
         Of traffic (:data:`families.networks.NETWORKS`), which has no scale.
     """
@@ -82,6 +83,7 @@ FAMILIES: dict[str, Entry] = {
     "transport": Entry(TransportRounds, lambda i: TransportRounds(i.scale, i.rows or 100, i.kind, i.amount, i.seed)),
     "multicommodity": Entry(MulticommodityRounds, lambda i: MulticommodityRounds(i.scale, i.kind, i.amount, i.seed)),
     "traffic": Entry(TrafficRounds, lambda i: TrafficRounds(i.network, i.kind, i.amount, i.seed)),
+    "shards": Entry(ShardRounds, lambda i: ShardRounds(i.scale, i.rows, i.kind, i.seed), 32),
     "bursts": Entry(BurstyRounds, lambda i: BurstyRounds(i.scale, i.mode, i.churn, i.seed, BURSTS_EVERY), 112),
 }
 NAMES = tuple(FAMILIES)

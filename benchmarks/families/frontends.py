@@ -13,9 +13,14 @@ from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, 
 from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.workload import random_jobs
+from copter_frontends.shards import CopterShards, ShardCluster, load_rounds, repair
+from copter_frontends.shards.formulation import Relaxed
+from copter_frontends.traffic import Paths, demand_matrix, make_paths
+from copter_frontends.traffic.published import constants_of, published_network
 from copter_frontends.vocabulary import Job
 
 __all__ = [
+    "CopterShards",
     "Cycle",
     "HareInstance",
     "HareJob",
@@ -23,15 +28,24 @@ __all__ = [
     "LeaseGrid",
     "Mode",
     "Options",
+    "Paths",
     "Relaxation",
     "RelaxationSolution",
     "RelaxationSolver",
+    "Relaxed",
     "Selector",
+    "ShardCluster",
     "SloRecord",
     "StepReward",
     "TimeGrid",
     "compact_form",
+    "constants_of",
+    "demand_matrix",
+    "load_rounds",
+    "make_paths",
+    "published_network",
     "random_jobs",
+    "repair",
     "round_up",
     "scaled_cluster",
     "sufficient_horizon_s",

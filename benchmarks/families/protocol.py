@@ -22,10 +22,13 @@ CHANGES: dict[str, float | None] = {
     "some-limits": 0.01,
     "link": None,
     "time": 0.01,
+    "stateless": None,
+    "stateful": None,
 }
 """Kinds of change and how much by default: the share of requests replaced (`churn`); how far every cost (`costs`) or
 limit (`limits`) moves; the share of limits that are drawn anew (`some-limits`); one coupling row's capacity to zero,
-and back in the next round (`link`); time goes on, and the share of jobs replaced (`time`)."""
+and back in the next round (`link`); time goes on, and the share of jobs replaced (`time`);
+all loads anew, of an exponent of their own (`stateless`) or one close to the last (`stateful`)."""
 
 
 def amount_of(change: str, amount: float | None) -> float:

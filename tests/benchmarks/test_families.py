@@ -15,7 +15,7 @@ from judge import judge
 SCALE = {"sia": 112, "hadar": 200, "hops": 168, "chronus": 64, "hare": 112, "bursts": 560} | dict.fromkeys(
     ("gub", "transport", "multicommodity"), 40
 )
-NAMES = [name for name in FAMILIES if name != "traffic"]  # it needs data: test_traffic.py
+NAMES = [name for name in FAMILIES if name not in ("traffic", "shards")]  # in test_traffic.py, test_shards.py
 CHANGES = [(name, change) for name in NAMES for change in FAMILIES[name].kind.changes]
 UNIFORM = [name for name in NAMES if issubclass(FAMILIES[name].kind, UniformFamily)]
 OPTIONS = {"hare": SolverOptions(tolerance=1e-5)}

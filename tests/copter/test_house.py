@@ -29,6 +29,8 @@ PAGES = {
 # The same of a frontend: the page, how many there are, and the files or folders whose code cites all of them.
 FRONTEND_PAGES = {
     "C": ("chronus.md", 22, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "deadlines")),
+    "TE": ("traffic.md", 18, ("traffic",)),
+    "SH": ("shards.md", 11, ("shards",)),
 }
 
 

@@ -10,6 +10,7 @@ import click
 
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import complain, print_json
+from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.registry.names import DEADLINE_NAMES, POLICY_NAMES
 
@@ -71,7 +72,7 @@ def _run(policies: tuple[str, ...], **options: Any) -> int:
     return code
 
 
-compare = click.Command(
+compare = WithProblems(
     "compare",
     callback=_run,
     params=[
@@ -85,6 +86,9 @@ compare = click.Command(
         *_shared_options(),
     ],
     help=_run.__doc__,
-    epilog="With --out DIR each policy's report is in a folder of its name in DIR.",
+    epilog="With --out DIR each policy's report is in a folder of its name in DIR. `copter compare traffic` and "
+    "`copter compare shards` set schemes side by side: see their --help.",
 )
 """The command; each run is as ``copter simulate`` with the same options."""
+
+compare.problems = problem_commands(several=True)

@@ -8,6 +8,7 @@ import click
 
 from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, SimulateOptions
 from copter_frontends.cli.output import FiniteRange
+from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.registry.names import POLICY_NAMES
 
 _COUNT = click.IntRange(min=1)
@@ -15,7 +16,10 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 _ROUND = FiniteRange(min=1.0, max=1e7)
 
 
-@click.command()
+@click.command(
+    cls=WithProblems,
+    epilog="`copter simulate traffic` and `copter simulate shards` have options of their own: see their --help.",
+)
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
 @click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
 @click.option("--cluster", help="A paper's cluster (sia-het, hadar-60, ...; hare-15 has its own jobs) or a YAML file.")
@@ -81,3 +85,6 @@ def simulate(**options: Any) -> int:
     from copter_frontends.cli.running import run_simulation, show
 
     return show(asked, run_simulation(asked))
+
+
+simulate.problems = problem_commands(several=False)

@@ -1,0 +1,124 @@
+"""What ``copter simulate traffic|shards`` and ``copter compare traffic|shards`` do."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from copter import CopterError
+from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json
+from copter_frontends.report.table import seconds
+from copter_frontends.shards import ShardCluster, load_rounds, simulate_shards
+from copter_frontends.shards import make_scheme as make_shard_scheme
+from copter_frontends.shards.loads import SEED
+from copter_frontends.traffic import make_scheme, simulate_traffic
+from copter_frontends.traffic.workload import TrafficOptions, make_workload
+
+Columns = Sequence[tuple[str, str, str]]
+
+TRAFFIC_COLUMNS: Columns = (
+    ("objective", "mean_objective", "{:,.6g}"),
+    ("flow", "mean_flow", "{:,.6g}"),
+    ("satisfied", "satisfied", "{:.2%}"),
+    ("largest utilisation", "max_utilisation", "{:.3f}"),
+)
+SHARD_COLUMNS: Columns = (
+    ("movements", "movements", "{:,.2f}"),
+    ("imbalance", "imbalance", "{:.2%}"),
+    ("out of band", "out_of_band_rounds", "{:,}"),
+    ("copies", "copies", "{:,.0f}"),
+)
+
+
+def run_traffic(given: Mapping[str, Any]) -> int:
+    """Run every scheme over the same stream; the exit code."""
+    summaries, results = [], []
+    tracking = given["stream"] == "tracking"
+    seed = given["seed"] if given["seed"] is not None else int(tracking)
+    scale = given["scale"] if given["scale"] is not None else (1.0 if given["matrices"] else 64.0)
+    options = TrafficOptions(
+        given["network"], given["capacity"], given["model"], scale, given["matrix_seed"], given["matrices"],
+        given["unit"], given["stream"], given["rounds"], seed, given["rule"], given["most"], given["cache"],
+    )  # fmt: skip
+    try:
+        workload = make_workload(options)
+        for name in given["schemes"]:
+            with foreign_prints_on_stderr():
+                scheme = make_scheme(
+                    name, workload.paths, workload.first, given["objective"], given["threads"] or 0, seed,
+                    given["client_split"],
+                )  # fmt: skip
+                complain(f"{name}: {given['rounds']} rounds, {workload.paths.n_pairs:,} pairs")
+                result = simulate_traffic(
+                    name, scheme, workload.rounds(), given["objective"], given["warmup_rounds"], given["deadline"],
+                    given["interval"], given["carried"],
+                )  # fmt: skip
+            results.append(result)
+            summaries.append(result.summary())
+    except CopterError as error:
+        raise InputError(str(error)) from error
+    if given["out"] is not None:
+        from copter_frontends.report.networks import write_traffic_report  # needs matplotlib, of an optional extra
+
+        page = write_traffic_report(results, given["out"], _facts(given))
+        print(f"report: {page}", file=sys.stderr)
+    return _show(given, summaries, TRAFFIC_COLUMNS, f"{workload.network.name}, {options.stream}")
+
+
+def run_shards(given: Mapping[str, Any]) -> int:
+    """Run every scheme over the same loads; the exit code."""
+    summaries, results = [], []
+    seed = SEED if given["seed"] is None else given["seed"]
+    memory = given["memory"] if given["memory"] is not None else 16.0 * given["replicas"]
+    try:
+        for name in given["schemes"]:
+            cluster = ShardCluster.round_robin(
+                given["shards"], given["servers"], memory, given["band"], given["replicas"]
+            )
+            with foreign_prints_on_stderr():
+                scheme = make_shard_scheme(name, cluster, given["threads"] or 0, seed, given["time_limit"])
+                complain(
+                    f"{name}: {given['rounds']} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers"
+                )
+                loads = load_rounds(cluster.n_shards, given["rounds"], given["loads"], seed)
+                result = simulate_shards(name, scheme, loads, given["warmup_rounds"], given["deadline"])
+            results.append(result)
+            summaries.append(result.summary())
+    except CopterError as error:
+        raise InputError(str(error)) from error
+    if given["out"] is not None:
+        from copter_frontends.report.networks import write_shard_report  # needs matplotlib, of an optional extra
+
+        page = write_shard_report(results, given["out"], _facts(given))
+        print(f"report: {page}", file=sys.stderr)
+    return _show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {given['loads']}")
+
+
+def _facts(given: Mapping[str, Any]) -> dict[str, str]:
+    own = {name: value for name, value in given.items() if value is not None and name not in ("out", "as_json")}
+    return {"Command": shlex.join(["copter", *sys.argv[1:]])} | {
+        name.replace("_", " ").capitalize(): ", ".join(value) if isinstance(value, tuple) else str(value)
+        for name, value in own.items()
+    }
+
+
+def _show(given: Mapping[str, Any], summaries: list[dict[str, Any]], columns: Columns, title: str) -> int:
+    if given["as_json"]:
+        print_json(summaries[0] if len(summaries) == 1 else {"schemes": summaries})
+        return 0
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    table.add_column("scheme")
+    for name in (*(each[0] for each in columns), "gap, largest", "round p50", "round max"):
+        table.add_column(name, justify="right")
+    for each in summaries:
+        gap = "none" if each["gap"] is None else f"{each['gap']['max']:.1e}"
+        cells = [form.format(each[key]) for _, key, form in columns]
+        table.add_row(each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"]))
+    Console().print(table)
+    return 0

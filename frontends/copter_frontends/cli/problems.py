@@ -1,0 +1,148 @@
+"""``copter simulate traffic|shards`` and ``copter compare traffic|shards``: their options."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from copter_frontends.cli.output import FiniteRange
+from copter_frontends.registry.network_names import (
+    DEMAND_MODELS,
+    LOAD_SEQUENCES,
+    PATH_RULES,
+    PROBLEMS,
+    SHARD_SCHEMES,
+    TRAFFIC_OBJECTIVES,
+    TRAFFIC_SCHEMES,
+    TRAFFIC_STREAMS,
+)
+
+_COUNT = click.IntRange(min=1)
+_FROM_ZERO = click.IntRange(min=0)
+_POSITIVE = FiniteRange(min=0, min_open=True)
+_POP = re.compile(r"^pop-[1-9]\d*$")
+
+
+class WithProblems(click.Command):
+    """A command whose first argument may name another problem, which has a command of its own."""
+
+    problems: dict[str, click.Command]
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of the command itself, or of the problem's."""
+        if args and args[0] in self.problems:
+            return self.problems[args[0]].make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+def _schemes(known: tuple[str, ...], several: bool) -> Any:
+    def check(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        for name in names:
+            if name not in known and not _POP.match(name):
+                raise click.BadParameter(f"unknown scheme {name!r}; there are {', '.join(known)} and pop-K")
+        if not names or len(set(names)) < len(names) or (len(names) > 1 and not several):
+            raise click.BadParameter("name at least one scheme, each once" if several else "name one scheme")
+        return names
+
+    return check
+
+
+def _scheme_option(known: tuple[str, ...], several: bool) -> click.Option:
+    if several:
+        return click.Option(
+            ["--schemes"], callback=_schemes(known, True), required=True, metavar="NAME,NAME,...",
+            help=f"Of {', '.join(known)}, pop-K.",
+        )  # fmt: skip
+    return click.Option(
+        ["--scheme", "schemes"], callback=_schemes(known, False), default="copter", show_default=True,
+        help=f"One of {', '.join(known)}, pop-K.",
+    )  # fmt: skip
+
+
+def _shared() -> list[click.Parameter]:
+    """Options of both problems."""
+    return [
+        click.Option(["--rounds"], type=_COUNT, default=20, show_default=True),
+        click.Option(["--warmup-rounds"], type=_FROM_ZERO, default=0, show_default=True, help="Left out of figures."),
+        click.Option(["--seed"], type=_FROM_ZERO, help="Of what changes  [default: the published one]"),
+        click.Option(["--deadline"], type=_POSITIVE, help="Seconds for every plan  [default: none]"),
+        click.Option(["--threads"], type=_COUNT, help="Threads of the solver  [default: all]"),
+        click.Option(["--out"], type=click.Path(file_okay=False), help="Directory for plots and report.html."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout."),
+    ]
+
+
+def _traffic_options(several: bool) -> list[click.Parameter]:
+    choice = click.Choice
+    return [
+        _scheme_option(TRAFFIC_SCHEMES, several),
+        click.Option(
+            ["--network"], default="random-30", show_default=True,
+            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, or a file.",
+        ),
+        click.Option(["--capacity"], type=_POSITIVE, default=1000.0, show_default=True, help="Of links that say none."),
+        click.Option(["--model"], type=choice(DEMAND_MODELS), default="gravity", show_default=True),
+        click.Option(["--scale"], type=_POSITIVE, help="Of the demands  [default: 64; 1 of measured ones]"),
+        click.Option(["--matrix-seed"], type=_FROM_ZERO, default=0, show_default=True, help="Of the demands."),
+        click.Option(["--matrices"], type=click.Path(), help="File of measured demand matrices, one a round."),
+        click.Option(["--unit"], type=_POSITIVE, default=1.0, show_default=True, help="Of that file."),
+        click.Option(["--stream"], type=choice(TRAFFIC_STREAMS), default="perturbed", show_default=True),
+        click.Option(["--objective"], type=choice(TRAFFIC_OBJECTIVES), default="total", show_default=True),
+        click.Option(["--paths", "rule"], type=choice(PATH_RULES), default="disjoint", show_default=True),
+        click.Option(["--most-paths", "most"], type=click.IntRange(1, 64), default=4, show_default=True),
+        click.Option(["--cache"], type=click.Path(file_okay=False), help="Folder that path sets are kept in."),
+        click.Option(["--interval"], type=_POSITIVE, help="Seconds of a round: slower solves are served by old flows."),
+        click.Option(
+            ["--carried"], type=FiniteRange(min=0, max=1), default=0.0, show_default=True,
+            help="Share of unmet demand that is asked for again in the next round.",
+        ),
+        click.Option(
+            ["--client-split"], type=FiniteRange(min=0, max=100), default=0.0, show_default=True,
+            help="Pieces that POP's splitting adds, as a share of the demands.",
+        ),
+        *_shared(),
+    ]  # fmt: skip
+
+
+def _shard_options(several: bool) -> list[click.Parameter]:
+    return [
+        _scheme_option(SHARD_SCHEMES, several),
+        click.Option(["--shards"], type=_COUNT, default=1024, show_default=True),
+        click.Option(["--servers"], type=_COUNT, default=128, show_default=True),
+        click.Option(["--replicas"], type=_COUNT, default=1, show_default=True, help="Copies of a shard, at least."),
+        click.Option(["--memory"], type=_POSITIVE, help="Of a server, in copies  [default: 16 a replica]"),
+        click.Option(["--band"], type=FiniteRange(min=0, max=1, min_open=True, max_open=True), default=0.05,
+                     show_default=True, help="Of the mean load, to either side."),
+        click.Option(["--loads"], type=click.Choice(LOAD_SEQUENCES), default="stateless", show_default=True),
+        click.Option(["--time-limit"], type=_POSITIVE, default=600.0, show_default=True, help="Of HiGHS, per program."),
+        *_shared(),
+    ]  # fmt: skip
+
+
+def _run_traffic(**options: Any) -> int:
+    """Simulate traffic engineering on a network, round by round."""
+    from copter_frontends.cli.problem_runs import run_traffic  # imported late: `--help` need not load the engine
+
+    return run_traffic(options)
+
+
+def _run_shards(**options: Any) -> int:
+    """Simulate the load balancing of shards on servers, round by round."""
+    from copter_frontends.cli.problem_runs import run_shards  # imported late: `--help` need not load the engine
+
+    return run_shards(options)
+
+
+def problem_commands(several: bool) -> dict[str, click.Command]:
+    """The commands of the problems: of one scheme, or of `several` side by side."""
+    return {
+        name: click.Command(name, callback=run, params=options(several), help=run.__doc__)
+        for name, run, options in zip(
+            PROBLEMS, (_run_traffic, _run_shards), (_traffic_options, _shard_options), strict=True
+        )
+    }

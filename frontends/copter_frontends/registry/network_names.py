@@ -1,0 +1,17 @@
+"""Names that ``copter simulate traffic|shards`` knows, apart so that ``--help`` imports nothing else."""
+
+from __future__ import annotations
+
+PROBLEMS = ("traffic", "shards")
+"""What can be simulated beside GPU clusters."""
+
+DEMAND_MODELS = ("gravity", "uniform", "bimodal", "poisson-high-intra", "poisson-high-inter")
+TRAFFIC_STREAMS = ("perturbed", "tracking", "failure", "double-failure", "flash-crowd")
+TRAFFIC_OBJECTIVES = ("total", "concurrent", "utilisation")
+PATH_RULES = ("disjoint", "shortest")
+TRAFFIC_SCHEMES = ("copter", "lp-all", "lp-top", "pinning", "greedy")
+"""And pop-K for any K."""
+
+LOAD_SEQUENCES = ("stateless", "stateful")
+SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "greedy")
+"""And pop-K for any K."""

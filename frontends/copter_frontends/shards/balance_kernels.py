@@ -1,0 +1,121 @@
+"""Kernels of the shim: load moved between the copies of shards along augmenting paths, and copies done without.
+
+Copies are given shard after shard: those of shard j are at ``first[j]`` to ``first[j + 1]``, `server` says where,
+`live` whether they are there, `part` how much load they serve (in mean loads). ``by_first`` and `by` list a server's
+copies.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+TINY = 1e-12
+
+
+@numba.njit(cache=True)
+def push(first, shard_of, server, by_first, by, live, part, load, source, limit, downwards, entry, exit_, queue):  # type: ignore[no-untyped-def]
+    """Move load along the shortest chain of copies; how much.
+
+    Downwards: from a server that is over, to the first that is below `limit`. Otherwise: to a server that is short,
+    from the first that is above `limit`. `entry` and `exit_` hold, by server, the copies that a chain comes in and goes
+    out by.
+    """
+    n = len(load)
+    entry[:] = -1
+    entry[source] = -2
+    queue[0], head, tail, end = source, 0, 1, -1
+    while head < tail and end < 0:
+        a = queue[head]
+        head += 1
+        for place in range(by_first[a], by_first[a + 1]):
+            own = by[place]
+            if not live[own] or (downwards and part[own] <= TINY):
+                continue
+            j = shard_of[own]
+            for other in range(first[j], first[j + 1]):
+                b = server[other]
+                if not live[other] or entry[b] != -1 or (not downwards and part[other] <= TINY):
+                    continue
+                entry[b], exit_[b] = other, own
+                if (load[b] < limit[b] - TINY) if downwards else (load[b] > limit[b] + TINY):
+                    end = b
+                    break
+                queue[tail] = b
+                tail += 1
+            if end >= 0:
+                break
+    if end < 0:
+        return 0.0
+    amount = abs(limit[end] - load[end])
+    amount = min(amount, abs(load[source] - limit[n + source]))
+    b = end
+    while b != source:  # what the copies along the chain have to give
+        giving = exit_[b] if downwards else entry[b]
+        amount = min(amount, part[giving])
+        b = server[exit_[b]]
+    b = end
+    while b != source:
+        giving, taking = (exit_[b], entry[b]) if downwards else (entry[b], exit_[b])
+        part[giving] -= amount
+        part[taking] += amount
+        b = server[exit_[b]]
+    sign = 1.0 if downwards else -1.0
+    load[source] -= sign * amount
+    load[end] += sign * amount
+    return amount
+
+
+@numba.njit(cache=True)
+def rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most):  # type: ignore[no-untyped-def]
+    """Bring all servers into the band by moving load between live copies, in place; whether that succeeded."""
+    n = len(load)
+    entry, exit_, queue = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    over, short = np.concatenate((upper, upper)), np.concatenate((lower, lower))
+    for s in range(n):
+        tries = 0
+        while load[s] > upper[s] + 1e-11:
+            tries += 1
+            moved = push(first, shard_of, server, by_first, by, live, part, load, s, over, True, entry, exit_, queue)
+            if moved <= 0.0 or tries > most:
+                return False
+        while load[s] < lower[s] - 1e-11:
+            tries += 1
+            moved = push(first, shard_of, server, by_first, by, live, part, load, s, short, False, entry, exit_, queue)
+            if moved <= 0.0 or tries > most:
+                return False
+    return True
+
+
+@numba.njit(cache=True)
+def do_without(first, shard_of, server, by_first, by, live, part, load, lower, upper, order, least, most):  # type: ignore[no-untyped-def]
+    """Take copies out, in the order given, where the others can bring all servers into the band; how many went.
+
+    `least` is the number of copies that every shard must keep.
+    """
+    gone = 0
+    kept_part, kept_load = part.copy(), load.copy()
+    for copy in order:
+        j = shard_of[copy]
+        count, target = 0, -1
+        for other in range(first[j], first[j + 1]):
+            if live[other]:
+                count += 1
+                if other != copy and (target < 0 or load[server[other]] < load[server[target]]):
+                    target = other
+        if count <= least or target < 0 or not live[copy]:
+            continue
+        kept_part[:] = part
+        kept_load[:] = load
+        amount = part[copy]
+        live[copy], part[copy] = False, 0.0
+        part[target] += amount
+        load[server[copy]] -= amount
+        load[server[target]] += amount
+        if rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most):
+            gone += 1
+        else:
+            live[copy] = True
+            part[:] = kept_part
+            load[:] = kept_load
+    return gone

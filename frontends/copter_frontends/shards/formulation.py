@@ -1,0 +1,281 @@
+"""Shard balancing on the differential model: the program in R alone, with the columns that a round needs (SH2, SH3).
+
+A request per shard that has a choice, a column per server it may be served by; a ranged resource per server for its
+load, one for its memory where that can bind. Shards that have no reason to leave their servers, and light ones on
+several, are constants. All columns that are not there are priced every pass, constants too, and the bound is that of
+the whole program.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from copter import Model, Session, Settings, Solution
+from copter_frontends.shards.bounds import price_bound, reduced_costs
+from copter_frontends.shards.candidates import first_columns
+from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
+
+SOFT = "out of band"  # id of the request whose columns leave the band, or the memory, at a price
+PENALTY = 20.0  # of leaving the band by a mean load, over the cost of moving the load shard by shard
+MOST_PASSES = 20
+NEW_OF_A_SHARD = 8
+NEW_SHARDS = 256
+ENOUGH = 1e-6
+VANISHING = 1e-9
+Shares = tuple[Ints, Ints, Floats]  # shard, server, share of every copy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxed:
+    """An optimum of the linear program.
+
+    Attributes
+    ----------
+    shard, server, share : ndarray (entries,)
+        R where it is not zero.
+    objective, bound : float
+        The bound is certified for the program with all columns.
+    columns, passes, iterations : int
+    edit_s, solve_s : float
+    out_of_band : float
+        Load that no choice of R can bring into the band, in mean loads.
+    price, memory_price : ndarray (servers,)
+        Of the last pass.
+    least : ndarray (shards,)
+        Least reduced cost of every shard at them: the duals of the shards' own rows.
+    """
+
+    shard: Ints
+    server: Ints
+    share: Floats
+    objective: float
+    bound: float
+    columns: int
+    passes: int
+    iterations: int
+    edit_s: float
+    solve_s: float
+    out_of_band: float
+    price: Floats
+    memory_price: Floats
+    least: Floats
+
+
+class ShardFormulation:
+    """The linear programs of the rounds, in one session.
+
+    Parameters
+    ----------
+    cluster : ShardCluster
+        Of the first round; its servers' number stays.
+    settings : Settings, optional
+    """
+
+    def __init__(self, cluster: ShardCluster, settings: Settings | None = None) -> None:
+        self.n = cluster.n_servers
+        self.model = Model(sense="min")
+        for server in range(self.n):
+            self.model.set_count(("load", server), 1.0, 0.0)
+        self.session = Session(self.model, settings or Settings())
+        self.with_memory: list[int] = []
+        self.columns: dict[int, Ints] = {}  # servers that each request's columns stand for
+
+    def solve(
+        self, cluster: ShardCluster, load: Floats, standing: Shares | None = None, deadline_s: float | None = None
+    ) -> Relaxed:
+        """An optimum for the round's loads, in units of the mean load; shares of the last pass at the deadline.
+
+        `standing` are the shares of the copies that there are, which shards without a choice keep.
+        """
+        started = time.perf_counter()
+        allowed = first_columns(cluster, load)
+        self._begin(cluster, load, allowed, standing or even_shares(cluster))
+        edit_s, solve_s, iterations, bound, passes = time.perf_counter() - started, 0.0, 0, -np.inf, 0
+        while True:
+            left = None if deadline_s is None else max(1e-3, deadline_s - (time.perf_counter() - started))
+            solution = self.session.solve(deadline_s=left)
+            solve_s += solution.solve_time_s
+            iterations += solution.iterations
+            passes += 1
+            begun = time.perf_counter()
+            price, memory_price = self._prices(solution)
+            found, least = price_bound(cluster, load, price, memory_price)
+            bound = max(bound, found)
+            over = self._over_memory(cluster, solution)
+            late = deadline_s is not None and begun - started > deadline_s
+            done = bound >= solution.objective - ENOUGH * (1.0 + abs(solution.objective)) and not len(over)
+            if late or passes == MOST_PASSES or (done and solution.status.value == "optimal"):
+                break
+            self._limit_memory(cluster, load, allowed, over)
+            added = self._price_in(cluster, load, allowed, price, memory_price)
+            edit_s += time.perf_counter() - begun
+            if not added and not len(over):
+                break
+        return self._answer(solution, bound, passes, iterations, (edit_s, solve_s), (price, memory_price, least))
+
+    # Building a round ---------------------------------------------------------------------------------------------
+
+    def _begin(self, cluster: ShardCluster, load: Floats, allowed: Bools, standing: Shares) -> None:
+        """Bring the model to the round: constants into the servers' bands, requests for the shards with a choice."""
+        heavy = np.zeros(cluster.n_shards, dtype=np.bool_)
+        heavy[np.argsort(-load, kind="stable")[: self.n]] = True
+        count = allowed.sum(axis=1)
+        self.has_choice = (count > 1) & (heavy | (allowed & ~cluster.holds).any(axis=1))
+        kept = ~self.has_choice[standing[0]]
+        self.fixed, self.fixed_on, self.fixed_share = (each[kept] for each in standing)
+        with self.model.batch():
+            for shard in [shard for shard in self.columns if not self.has_choice[shard]]:
+                self._drop(shard)
+            self._soften(cluster, load)
+            for shard in np.flatnonzero(self.has_choice).tolist():
+                self._put(cluster, load, shard, np.flatnonzero(allowed[shard]))
+            self._count(cluster, load)
+
+    def _count(self, cluster: ShardCluster, load: Floats) -> None:
+        """Bands and memories less what the constants take."""
+        up = cluster.is_up
+        there = summed(self.fixed_on, self.fixed_share * load[self.fixed], self.n)
+        lower = np.where(up, 1.0 - cluster.band, 0.0) - there
+        upper = np.where(up, 1.0 + cluster.band, 0.0) - there
+        self.model.update_counts([("load", server) for server in range(self.n)], upper, lower)
+        if self.with_memory:
+            size = summed(self.fixed_on, self.fixed_share * cluster.size[self.fixed], self.n)
+            at = self.with_memory
+            self.model.update_counts([("memory", server) for server in at], (cluster.memory - size)[at])
+
+    def _soften(self, cluster: ShardCluster, load: Floats) -> None:
+        """Columns that leave the band at a price, so that there always is an answer."""
+        positive = load[load > 0.0]
+        worst = float(cluster.new_copy.max()) / float(positive.min()) if len(positive) else 1.0
+        price = PENALTY * min(worst, 1e4)
+        rows = [("load", server) for server in range(self.n)] + [("memory", server) for server in self.with_memory]
+        eye, m = sp.identity(self.n, format="csc"), len(self.with_memory)
+        usage = sp.block_diag((sp.hstack((eye, -eye)), -sp.identity(m)) if m else (sp.hstack((eye, -eye)),)).tocsc()
+        if SOFT in self.model:
+            self.model.remove_request(SOFT)
+        self.model.add_request(SOFT, np.full(2 * self.n + m, price), usage, resources=rows, limit=np.inf)
+
+    def _put(self, cluster: ShardCluster, load: Floats, shard: int, servers: Ints) -> None:
+        """The request of a shard with a choice, made or brought up to date."""
+        usage, rows = self._usage(cluster, load, shard, servers)
+        cost = cluster.new_copy[shard] * ~cluster.holds[shard, servers]
+        known = self.columns.get(shard)
+        if known is not None and np.array_equal(known, servers):
+            self.model.update_usage(shard, usage, resources=rows)
+            self.model.update_cost(shard, cost)
+            return
+        if known is not None:
+            self._drop(shard)
+        self.model.add_request(shard, cost, usage, resources=rows, limit=1.0, at_least=1.0, integer=True)
+        self.columns[shard] = servers
+
+    def _usage(
+        self, cluster: ShardCluster, load: Floats, shard: int, servers: Ints
+    ) -> tuple[sp.csc_array, list[tuple[str, int]]]:
+        k = len(servers)
+        rows = [("load", server) for server in servers.tolist()]
+        memory = np.flatnonzero(np.isin(servers, self.with_memory)) if self.with_memory else np.zeros(0, dtype=np.int64)
+        rows += [("memory", server) for server in servers[memory].tolist()]
+        value = np.concatenate((np.full(k, load[shard]), np.full(len(memory), cluster.size[shard])))
+        column = np.concatenate((np.arange(k), memory))
+        return sp.csc_array((value, (np.arange(len(rows)), column)), shape=(len(rows), k)), rows
+
+    def _drop(self, shard: int) -> None:
+        self.model.remove_request(shard)
+        del self.columns[shard]
+
+    # Passes -------------------------------------------------------------------------------------------------------
+
+    def _prices(self, solution: Solution) -> tuple[Floats, Floats]:
+        """Prices of load and of memory, (servers,) each."""
+        price = solution.prices([("load", server) for server in range(self.n)])
+        memory = np.zeros(self.n)
+        if self.with_memory:
+            rows = [("memory", server) for server in self.with_memory]
+            memory[self.with_memory] = solution.prices(rows)
+        return np.asarray(price, dtype=np.float64), memory
+
+    def _over_memory(self, cluster: ShardCluster, solution: Solution) -> Ints:
+        """Servers without a memory row whose memory R would exceed."""
+        used = summed(self.fixed_on, self.fixed_share * cluster.size[self.fixed], self.n)
+        for shard, servers in self.columns.items():
+            used[servers] += cluster.size[shard] * solution.of(shard)
+        over = used > cluster.memory * (1.0 + 1e-9)
+        over[self.with_memory] = False
+        return np.flatnonzero(over & cluster.is_up)
+
+    def _limit_memory(self, cluster: ShardCluster, load: Floats, allowed: Bools, over: Ints) -> None:
+        """Give servers a memory row."""
+        if not len(over):
+            return
+        with self.model.batch():
+            for server in over.tolist():
+                self.model.set_count(("memory", server), float(cluster.memory[server]))
+            self.with_memory += over.tolist()
+            self._soften(cluster, load)
+            for shard in [shard for shard, servers in self.columns.items() if np.isin(servers, over).any()]:
+                servers = self.columns[shard]
+                usage, rows = self._usage(cluster, load, shard, servers)
+                self.model.update_usage(shard, usage, resources=rows)
+            self._count(cluster, load)
+
+    def _price_in(
+        self, cluster: ShardCluster, load: Floats, allowed: Bools, price: Floats, memory_price: Floats
+    ) -> bool:
+        """Add the columns that would improve the program; whether there were any."""
+        reduced = reduced_costs(cluster, load, price, memory_price)
+        present = np.where(allowed, reduced, np.inf).min(axis=1)
+        present[self.fixed] = 0.0
+        np.add.at(present, self.fixed, self.fixed_share * reduced[self.fixed, self.fixed_on])
+        constant = ~self.has_choice & (allowed.sum(axis=1) > 1)
+        reduced[~constant[:, None] & allowed] = np.inf
+        reduced[:, ~cluster.is_up] = np.inf
+        reduced[cluster.size[:, None] > cluster.memory] = np.inf
+        better = present - reduced.min(axis=1)
+        shards = np.flatnonzero(better > ENOUGH * 1e-2)
+        shards = shards[np.argsort(-better[shards], kind="stable")][:NEW_SHARDS]
+        if not len(shards):
+            return False
+        with self.model.batch():
+            for shard in shards.tolist():
+                row = reduced[shard]
+                most = min(NEW_OF_A_SHARD, self.n - 1)
+                servers = np.argpartition(row, most)[:most]
+                allowed[shard, servers[row[servers] < present[shard]]] = True
+            if not self.has_choice[shards].all():
+                self.has_choice[shards] = True
+                kept = ~self.has_choice[self.fixed]
+                self.fixed, self.fixed_on = self.fixed[kept], self.fixed_on[kept]
+                self.fixed_share = self.fixed_share[kept]
+                self._count(cluster, load)
+            for shard in shards.tolist():
+                self._put(cluster, load, shard, np.flatnonzero(allowed[shard]))
+        return True
+
+    def _answer(
+        self, solution: Solution, bound: float, passes: int, iterations: int, seconds: tuple[float, float],
+        prices: tuple[Floats, Floats, Floats],
+    ) -> Relaxed:  # fmt: skip
+        """What the last pass came to."""
+        shards = list(self.columns)
+        offset, value = solution.values_of(shards)
+        count = np.diff(offset)
+        shard = np.concatenate((self.fixed, np.repeat(np.array(shards, dtype=np.int64), count)))
+        server = np.concatenate((self.fixed_on, *(self.columns[each] for each in shards)))
+        share = np.concatenate((self.fixed_share, value))
+        kept = share > VANISHING
+        soft = solution.of(SOFT)[: 2 * self.n]
+        return Relaxed(
+            shard[kept], server[kept], share[kept], float(solution.objective), bound, len(value), passes,
+            iterations, *seconds, float(soft.sum()), *prices,
+        )  # fmt: skip
+
+
+def even_shares(cluster: ShardCluster) -> Shares:
+    """The copies that there are, each with as much of its shard's load as the others."""
+    shard, server = np.nonzero(cluster.holds)
+    return shard, server, 1.0 / np.bincount(shard, minlength=cluster.n_shards)[shard]

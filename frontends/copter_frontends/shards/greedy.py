@@ -1,0 +1,51 @@
+"""E-Store's greedy balance: the heaviest shards of the most loaded server to the least loaded one, whole (SH10)."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter_frontends.shards.cluster import summed
+from copter_frontends.shards.plan import ShardPlan, plan_of
+from copter_frontends.shards.policy import ShardBase, with_homes
+
+
+class EStore(ShardBase):
+    """One copy of every shard, always."""
+
+    def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
+        """A balance for the round's loads; it may leave the band."""
+        started = time.perf_counter()
+        checked, load = self.scaled(loads)
+        cluster = self.cluster
+        held = cluster.holds.argmax(axis=1)
+        there = np.flatnonzero(cluster.holds.any(axis=1))
+        shard, server, _ = with_homes(cluster, there, held[there], np.ones(len(there)))
+        home = np.empty(cluster.n_shards, dtype=np.int64)
+        home[shard] = server
+        limit = 1.0 + cluster.band
+        total = np.where(cluster.is_up, summed(home, load, cluster.n_servers), np.nan)
+        used = summed(home, cluster.size, cluster.n_servers)
+        stuck = np.zeros(cluster.n_servers, dtype=np.bool_)
+        while True:
+            fullest = int(np.nanargmax(np.where(stuck, np.nan, total))) if not stuck[cluster.is_up].all() else -1
+            if fullest < 0 or total[fullest] <= limit:
+                break
+            own = np.flatnonzero((home == fullest) & (load > 0.0))
+            for each in own[np.argsort(-load[own], kind="stable")].tolist():
+                target = int(np.nanargmin(total))
+                fits = used[target] + cluster.size[each] <= cluster.memory[target]
+                if target != fullest and total[target] + load[each] <= limit and fits:
+                    home[each] = target
+                    total[fullest] -= load[each]
+                    total[target] += load[each]
+                    used[fullest] -= cluster.size[each]
+                    used[target] += cluster.size[each]
+                    if total[fullest] <= limit:
+                        break
+            stuck[fullest] = True
+        seconds = {"edit": 0.0, "solve": time.perf_counter() - started, "shim": 0.0}
+        every = np.arange(cluster.n_shards)
+        return self.adopt(plan_of(cluster, checked, every, home, np.ones(len(every)), seconds=seconds))

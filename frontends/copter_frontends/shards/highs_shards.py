@@ -1,0 +1,253 @@
+"""Opponents by HiGHS: the whole mixed-integer program, its relaxation with the thesis's shim, and POP's parts."""
+
+from __future__ import annotations
+
+import time
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from copter_frontends.shards.cluster import Floats, Ints, ShardCluster
+from copter_frontends.shards.errors import ShardError
+from copter_frontends.shards.formulation import Shares
+from copter_frontends.shards.plan import ShardPlan, plan_of
+from copter_frontends.shards.policy import ShardBase, with_homes
+from copter_frontends.shards.shim import repair
+
+GAP = 0.05  # relative, of the mixed-integer program, as published
+LIMIT_S = 600.0
+VANISHING = 1e-9
+
+
+def solve_whole(
+    cluster: ShardCluster, load: Floats, integer: bool, time_limit_s: float, gap: float = GAP,
+    start: Shares | None = None,
+) -> tuple[Shares | None, float]:  # fmt: skip
+    """(R where it is not zero, bound) by HiGHS: SH1 with X, or SH2 in R alone; None where it finds nothing in time.
+
+    Parameters
+    ----------
+    cluster : ShardCluster
+    load : ndarray (shards,)
+        In mean loads.
+    integer : bool
+    time_limit_s, gap : float
+    start : tuple of ndarrays, optional
+        Shares to begin with.
+    """
+    up = np.flatnonzero(cluster.is_up)
+    d, n = cluster.n_shards, len(up)
+    cost = (cluster.new_copy[:, None] * ~cluster.holds[:, up]).ravel()
+    column, shard, server = np.arange(d * n), np.repeat(np.arange(d), n), np.tile(np.arange(n), d)
+    blocks = [
+        sp.csr_array((np.ones(d * n), (shard, column)), shape=(d, d * n)),
+        sp.csr_array((load[shard], (server, column)), shape=(n, d * n)),
+    ]
+    memory = sp.csr_array((cluster.size[shard], (server, column)), shape=(n, d * n))
+    lower = [np.ones(d), np.full(n, 1.0 - cluster.band), np.full(n, -np.inf)]
+    upper = [np.ones(d), np.full(n, 1.0 + cluster.band), cluster.memory[up]]
+    if integer:
+        identity = sp.identity(d * n, format="csr")
+        matrix = sp.block_array(
+            [[blocks[0], None], [blocks[1], None], [None, memory], [identity, -identity], [None, blocks[0]]]
+        )
+        lower += [np.full(d * n, -np.inf), np.full(d, float(cluster.replicas))]
+        upper += [np.zeros(d * n), np.full(d, np.inf)]
+        cost = np.concatenate((np.zeros(d * n), cost))
+    else:
+        matrix = sp.vstack((*blocks, memory))
+    highs = _highs(matrix.tocsc(), cost, np.concatenate(lower), np.concatenate(upper), d * n if integer else 0)
+    highs.setOptionValue("time_limit", float(min(time_limit_s, 1e9)))
+    highs.setOptionValue("mip_rel_gap", gap)
+    if integer and start is not None:
+        _begin_at(highs, cluster, up, start)
+    highs.run()
+    info = highs.getInfo()
+    if info.primal_solution_status != 2:
+        return None, -np.inf
+    share = np.array(highs.getSolution().col_value)[: d * n]
+    bound = float(info.mip_dual_bound) if integer else float(info.objective_function_value)
+    kept = share > VANISHING
+    return (shard[kept], up[server[kept]], share[kept]), bound
+
+
+def _highs(matrix: sp.csc_array, cost: Floats, lower: Floats, upper: Floats, binaries: int) -> highspy.Highs:
+    """A HiGHS with the program; the last `binaries` columns are 0 or 1."""
+    highs = highspy.Highs()
+    highs.silent()
+    highs.setOptionValue("threads", 1)
+    data = highspy.HighsLp()
+    data.num_row_, data.num_col_ = matrix.shape
+    data.col_cost_, data.col_lower_, data.col_upper_ = cost, np.zeros(len(cost)), np.ones(len(cost))
+    data.row_lower_, data.row_upper_ = lower, upper
+    data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    data.a_matrix_.start_, data.a_matrix_.index_, data.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    if binaries:
+        kinds = [highspy.HighsVarType.kContinuous] * (len(cost) - binaries)
+        data.integrality_ = kinds + [highspy.HighsVarType.kInteger] * binaries
+    highs.passModel(data)
+    return highs
+
+
+def _begin_at(highs: highspy.Highs, cluster: ShardCluster, up: Ints, start: Shares) -> None:
+    """Give HiGHS a first solution."""
+    place = np.full(cluster.n_servers, -1)
+    place[up] = np.arange(len(up))
+    share = np.zeros((cluster.n_shards, len(up)))
+    share[start[0], place[start[1]]] = start[2]
+    held = np.zeros_like(share)
+    held[start[0], place[start[1]]] = 1.0
+    found = highspy.HighsSolution()
+    found.col_value = np.concatenate((share.ravel(), held.ravel())).tolist()
+    highs.setSolution(found)
+
+
+class HighsBase(ShardBase):
+    """Base of the opponents that hand a round to HiGHS.
+
+    Parameters
+    ----------
+    cluster : ShardCluster
+    time_limit_s : float
+        Of a round.
+    """
+
+    def __init__(self, cluster: ShardCluster, time_limit_s: float = LIMIT_S) -> None:
+        super().__init__(cluster)
+        self.time_limit_s = time_limit_s
+
+    def answered(
+        self, loads: Floats, load: Floats, found: Shares | None, bound: float, seconds: dict[str, float],
+        shim: bool = True,
+    ) -> ShardPlan:  # fmt: skip
+        """The plan of HiGHS's shares, by the thesis's shim where they are not whole."""
+        begun, status = time.perf_counter(), "feasible"
+        if found is None:
+            found, status, shim = self.standing(load), "kept_previous", True
+        if shim:
+            found = repair(self.cluster, load, *found, reduce=False)
+        seconds["shim"] = time.perf_counter() - begun
+        return self.adopt(plan_of(self.cluster, loads, *found, bound=bound, status=status, seconds=seconds))
+
+
+class Exact(HighsBase):
+    """The mixed-integer program by HiGHS, to a gap of 5%, from a plan of copter's shim on the standing copies.
+
+    Parameters
+    ----------
+    cluster, time_limit_s
+    gap : float
+    """
+
+    def __init__(self, cluster: ShardCluster, time_limit_s: float = LIMIT_S, gap: float = GAP) -> None:
+        super().__init__(cluster, time_limit_s)
+        self.gap = gap
+
+    def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
+        """HiGHS's plan."""
+        started = time.perf_counter()
+        checked, load = self.scaled(loads)
+        limit = self.time_limit_s if deadline_s is None else deadline_s
+        found, bound = solve_whole(self.cluster, load, True, limit, self.gap, self.start(load))
+        seconds = {"edit": 0.0, "solve": time.perf_counter() - started}
+        return self.answered(checked, load, found, bound, seconds, shim=False)
+
+    def start(self, load: Floats) -> Shares:
+        """What HiGHS begins with: the relaxation's plan."""
+        relaxed, _ = solve_whole(self.cluster, load, False, self.time_limit_s)
+        standing = self.standing(load) if relaxed is None else relaxed
+        return repair(self.cluster, load, *standing)
+
+
+class LpRelaxed(HighsBase):
+    """The relaxation by HiGHS, and the thesis's shim."""
+
+    def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
+        """The shim's plan."""
+        started = time.perf_counter()
+        checked, load = self.scaled(loads)
+        limit = self.time_limit_s if deadline_s is None else deadline_s
+        found, bound = solve_whole(self.cluster, load, False, limit)
+        return self.answered(checked, load, found, bound, {"edit": 0.0, "solve": time.perf_counter() - started})
+
+
+class PopShards(HighsBase):
+    """POP-k: k blocks of servers, shards in parts of alike load, each part a mixed-integer program (SH11).
+
+    Parameters
+    ----------
+    cluster, time_limit_s
+    parts : int
+    seed : int
+        Of the order in which shards are looked for.
+
+    Attributes
+    ----------
+    sequential_s : float
+        Time that the last round's parts took one after the other; the time that counts is the longest part's.
+    """
+
+    def __init__(self, cluster: ShardCluster, parts: int, time_limit_s: float = LIMIT_S, seed: int = 0) -> None:
+        super().__init__(cluster, time_limit_s)
+        if not 1 <= parts <= cluster.n_servers:
+            raise ShardError(f"POP with {parts} parts of {cluster.n_servers} servers: give at least one server a part")
+        self.parts, self.rng = parts, np.random.default_rng(seed)
+        self.sequential_s = 0.0
+
+    def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
+        """The plans of all parts together."""
+        started = time.perf_counter()
+        checked, load = self.scaled(loads)
+        cluster = self.cluster
+        blocks = np.array_split(np.flatnonzero(cluster.is_up), self.parts)
+        entries: list[Shares] = []
+        seconds = []
+        for servers, (shards, weight) in zip(blocks, self.split(load, blocks), strict=True):
+            begun = time.perf_counter()
+            part = ShardCluster(
+                cluster.size[shards], cluster.memory[servers], cluster.holds[np.ix_(shards, servers)], cluster.band,
+                1, cluster.cost,
+            )  # fmt: skip
+            own = load[shards] * weight
+            mean = float(own.sum()) / len(servers)
+            found, _ = solve_whole(part, own / mean, True, self.time_limit_s if deadline_s is None else deadline_s)
+            if found is None:
+                base = ShardBase(part)
+                found = base.standing(own / mean)
+            seconds.append(time.perf_counter() - begun)
+            entries.append((shards[found[0]], servers[found[1]], found[2] * weight[found[0]]))
+        self.sequential_s = sum(seconds)
+        shard, server, share = (np.concatenate([entry[i] for entry in entries]) for i in range(3))
+        rest = max(0.0, time.perf_counter() - started - self.sequential_s)
+        spent = {"edit": rest, "solve": max(seconds)}
+        every = with_homes(cluster, shard, server, share)
+        return self.answered(checked, load, every, np.nan, spent, shim=False)
+
+    def split(self, load: Floats, blocks: list[Ints]) -> list[tuple[Ints, Floats]]:
+        """(shards, share of each shard's load) of every part: first those that are there, then what is left."""
+        budget = float(load.sum()) / self.parts
+        left = np.ones(len(load))
+        found: list[dict[int, float]] = [{} for _ in blocks]
+        room = [budget] * len(blocks)
+
+        def give(part: int, shard: int) -> None:
+            most = left[shard] if load[shard] <= 0.0 else min(left[shard], room[part] / load[shard])
+            if most > 1e-9:
+                found[part][shard] = found[part].get(shard, 0.0) + most
+                left[shard] -= most
+                room[part] -= most * load[shard]
+
+        for part, servers in enumerate(blocks):
+            own = np.flatnonzero(self.cluster.holds[:, servers].any(axis=1) & (left > 1e-9))
+            for shard in own[np.argsort(load[own], kind="stable")].tolist():
+                give(part, shard)
+        for shard in self.rng.permutation(len(load)).tolist():
+            for part in sorted(range(len(blocks)), key=lambda part: -room[part]):
+                if left[shard] <= 1e-9:
+                    break
+                give(part, shard)
+        return [
+            (np.array(sorted(own), dtype=np.int64), np.array([own[shard] for shard in sorted(own)])) for own in found
+        ]

@@ -1,0 +1,110 @@
+"""What a scheme answers: copies, shares of the load, and how good they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardPlan:
+    """Where copies are, and who serves what share of a shard's load.
+
+    Attributes
+    ----------
+    shard, server : ndarray (copies,)
+        The copies.
+    share : ndarray (copies,)
+        R; those of a shard sum to one.
+    holds : ndarray (shards, servers) of bool
+        The same copies as a table.
+    server_load : ndarray (servers,)
+    movements, moved_size, cost : float
+        New copies, their memory, and what they cost (SH9).
+    bound : float
+        Certified: no plan costs less. NaN where a scheme has none.
+    imbalance : float
+        Most loaded server less the least loaded, over the mean.
+    in_band : bool
+    status : {"optimal", "feasible", "kept_previous", "out_of_band"}
+    seconds : dict
+        Of the round's ``edit``, ``solve`` and ``shim``.
+    columns, fractional : int
+        Columns that the program had; shards that it split.
+    """
+
+    shard: Ints
+    server: Ints
+    share: Floats
+    holds: Bools
+    server_load: Floats
+    movements: int
+    moved_size: float
+    cost: float
+    bound: float
+    imbalance: float
+    in_band: bool
+    status: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    columns: int = 0
+    fractional: int = 0
+
+    @property
+    def gap(self) -> float:
+        """Distance of the cost from the bound, relative to the cost."""
+        return float(np.maximum(self.cost - self.bound, 0.0)) / max(self.cost, 1.0)
+
+
+class ShardScheme(Protocol):
+    """What every scheme offers, opponents included."""
+
+    cluster: ShardCluster
+
+    def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
+        """A balance for the round's loads, from the copies that there now are; the plan is then what there is."""
+
+    def remove_server(self, server: int) -> None:
+        """A server is lost, with its copies; UnknownServerError, ShardError."""
+
+    def add_server(self, server: int) -> None:
+        """A server that was lost is back, empty; UnknownServerError."""
+
+
+def plan_of(
+    cluster: ShardCluster,
+    loads: Floats,
+    shard: Ints,
+    server: Ints,
+    share: Floats,
+    bound: float = np.nan,
+    status: str = "feasible",
+    seconds: dict[str, float] | None = None,
+    columns: int = 0,
+) -> ShardPlan:
+    """The plan of some copies, those before being the cluster's."""
+    holds = np.zeros_like(cluster.holds)
+    holds[shard, server] = True
+    server_load = summed(server, share * loads[shard], cluster.n_servers)
+    up = cluster.is_up
+    mean = float(loads.sum()) / int(up.sum())
+    new = holds & ~cluster.holds
+    moved = new.sum(axis=1)
+    cost = float(moved @ cluster.new_copy)
+    spread = float(server_load[up].max() - server_load[up].min()) / mean if mean > 0.0 else 0.0
+    off = np.abs(server_load[up] - mean).max() if mean > 0.0 else 0.0
+    in_band = bool(off <= cluster.band * mean * (1.0 + ROUNDING))
+    if status == "feasible" and cost <= bound * (1.0 + 1e-9) + 1e-9:
+        status = "optimal"
+    if not in_band:
+        status = "out_of_band"
+    return ShardPlan(
+        shard, server, share, holds, server_load, int(moved.sum()), float(moved @ cluster.size), cost, bound, spread,
+        in_band, status, seconds or {}, columns, int((np.bincount(shard, (share > 0) & (share < 1)) > 0).sum()),
+    )  # fmt: skip

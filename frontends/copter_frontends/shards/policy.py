@@ -1,0 +1,141 @@
+"""copter's balance of a round: the linear program from where it stood, then the shim."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter import Settings
+from copter_frontends.shards.bounds import copies_bound
+from copter_frontends.shards.cluster import Floats, Ints, ShardCluster, summed
+from copter_frontends.shards.formulation import ShardFormulation, Shares
+from copter_frontends.shards.plan import ShardPlan, plan_of
+from copter_frontends.shards.shim import moved_between, repair
+
+
+class ShardBase:
+    """What all schemes share: the cluster, whose copies are those of the last plan.
+
+    Parameters
+    ----------
+    cluster : ShardCluster
+    """
+
+    def __init__(self, cluster: ShardCluster) -> None:
+        self.cluster = cluster
+        self.shares: Floats | None = None
+
+    def remove_server(self, server: int) -> None:
+        """A server is lost, with its copies; UnknownServerError, ShardError."""
+        self.cluster = self.cluster.without_server(server)
+
+    def add_server(self, server: int) -> None:
+        """A server that was lost is back, empty; UnknownServerError."""
+        self.cluster = self.cluster.with_server(server)
+
+    def scaled(self, loads: ArrayLike) -> tuple[Floats, Floats]:
+        """(loads, the same in mean loads of a server); ShardError."""
+        checked = self.cluster.checked_loads(loads)
+        mean = float(checked.sum()) / int(self.cluster.is_up.sum())
+        return checked, checked / mean if mean > 0.0 else checked
+
+    def adopt(self, plan: ShardPlan) -> ShardPlan:
+        """The plan's copies are what there now is, with their shares."""
+        share = np.zeros(self.cluster.holds.shape, dtype=np.float64)
+        share[plan.shard, plan.server] = plan.share
+        self.shares = share
+        self.cluster = self.cluster.with_holds(plan.holds)
+        return plan
+
+    def standing(self, load: Floats) -> Shares:
+        """(shard, server, share) of the copies that there are, load moved between them as far as it helps.
+
+        Shards that have lost all their copies get one where there is most memory.
+        """
+        cluster = self.cluster
+        shard, server = np.nonzero(cluster.holds)
+        share = 1.0 / np.bincount(shard, minlength=cluster.n_shards)[shard]
+        if self.shares is not None:
+            known, total = self.shares[shard, server], np.zeros(cluster.n_shards)
+            np.add.at(total, shard, known)
+            usable = total[shard] > 0.0
+            share = np.where(usable, np.divide(known, total[shard], out=share.copy(), where=usable), share)
+        return moved_between(cluster, load, *with_homes(cluster, shard, server, share))
+
+
+def with_homes(cluster: ShardCluster, shard: Ints, server: Ints, share: Floats) -> Shares:
+    """The entries, with one for every shard that has none: where there is most memory."""
+    lost = np.setdiff1d(np.arange(cluster.n_shards), shard)
+    used = summed(server, cluster.size[shard], cluster.n_servers)
+    room = np.where(cluster.is_up, cluster.memory - used, -np.inf)
+    homes = []
+    for each in lost.tolist():
+        home = int(np.argmax(room))
+        room[home] -= cluster.size[each]
+        homes.append(home)
+    return (
+        np.concatenate((shard, lost)).astype(np.int64),
+        np.concatenate((server, homes)).astype(np.int64),
+        np.concatenate((share, np.ones(len(lost)))),
+    )
+
+
+class CopterShards(ShardBase):
+    """The program in R kept in a session, and the shim.
+
+    Parameters
+    ----------
+    cluster : ShardCluster
+    settings : Settings, optional
+    keep_idle : bool
+        Keep copies that serve nothing while there is room for them. They cost nothing, and save movements later; the
+        published benchmarks drop them.
+    """
+
+    def __init__(self, cluster: ShardCluster, settings: Settings | None = None, keep_idle: bool = False) -> None:
+        super().__init__(cluster)
+        self.formulation = ShardFormulation(cluster, settings)
+        self.keep_idle = keep_idle
+
+    def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
+        """A balance for the round's loads.
+
+        Raises
+        ------
+        ShardError
+            A load that is NaN, infinite or negative; the state is as it was.
+        """
+        started = time.perf_counter()
+        checked, load = self.scaled(loads)
+        cluster = self.cluster
+        needed = copies_bound(cluster, load)
+        standing = self.standing(load)
+        found = repair(cluster, load, *standing, reduce=False, idle=self.keep_idle)
+        seconds = {"edit": time.perf_counter() - started, "solve": 0.0, "shim": 0.0}
+        kept = plan_of(cluster, checked, *found, bound=needed, status="kept_previous", seconds=seconds)
+        if kept.in_band and kept.cost <= needed:
+            return self.adopt(replace(kept, status="optimal"))
+        return self.adopt(self._solved(checked, load, standing, kept, started, deadline_s))
+
+    def _solved(
+        self, loads: Floats, load: Floats, standing: Shares, kept: ShardPlan, started: float, deadline_s: float | None
+    ) -> ShardPlan:
+        """The plan of the program, or the kept one where that is better."""
+        cluster, spent = self.cluster, time.perf_counter() - started
+        left = None if deadline_s is None else deadline_s - spent
+        if left is not None and left <= 0.0:
+            return kept
+        relaxed = self.formulation.solve(cluster, load, standing, left)
+        begun = time.perf_counter()
+        found = repair(cluster, load, relaxed.shard, relaxed.server, relaxed.share, idle=self.keep_idle)
+        bound = max(kept.bound, relaxed.bound if np.isfinite(relaxed.bound) else 0.0)
+        if cluster.cost == "unit":
+            bound = float(np.ceil(bound - 1e-6))
+        shim_s = time.perf_counter() - begun
+        seconds = {"edit": relaxed.edit_s + spent, "solve": relaxed.solve_s, "shim": shim_s}
+        plan = plan_of(cluster, loads, *found, bound=bound, seconds=seconds, columns=relaxed.columns)
+        worse = (plan.in_band, -plan.cost) < (kept.in_band, -kept.cost)
+        return replace(kept, bound=bound, seconds=seconds) if worse else plan

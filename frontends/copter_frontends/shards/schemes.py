@@ -1,0 +1,34 @@
+"""Schemes by name, for the command line and the tables."""
+
+from __future__ import annotations
+
+import re
+
+from copter import Settings
+from copter_frontends.shards.cluster import ShardCluster
+from copter_frontends.shards.errors import ShardError
+from copter_frontends.shards.greedy import EStore
+from copter_frontends.shards.plan import ShardScheme
+from copter_frontends.shards.policy import CopterShards
+
+_POP = re.compile(r"^pop-(\d+)$")
+
+
+def make_scheme(
+    name: str, cluster: ShardCluster, threads: int = 0, seed: int = 0, time_limit_s: float = 600.0
+) -> ShardScheme:
+    """The scheme of this name: copter, copter-idle, lp-relaxed, exact, pop-K, greedy; ShardError if there is none."""
+    if name in ("copter", "copter-idle"):
+        return CopterShards(cluster, Settings(threads=threads), keep_idle=name.endswith("idle"))
+    if name == "greedy":
+        return EStore(cluster)
+    part = _POP.match(name)
+    if part is not None or name in ("exact", "lp-relaxed"):
+        try:
+            from copter_frontends.shards import highs_shards  # needs highspy, an optional extra
+        except ImportError as error:
+            raise ShardError(f"{name} needs HiGHS: {error}; install copter-lp[highs]") from error
+        if part is not None:
+            return highs_shards.PopShards(cluster, int(part.group(1)), time_limit_s, seed)
+        return (highs_shards.Exact if name == "exact" else highs_shards.LpRelaxed)(cluster, time_limit_s)
+    raise ShardError(f"unknown scheme {name!r}: copter, copter-idle, lp-relaxed, exact, pop-K (pop-8, say) or greedy")

@@ -1,0 +1,249 @@
+"""From the program's R to copies: memory repaired, replicas made, new copies done without, all in the band (SH8).
+
+The thesis's shim takes the least loaded copies off a server whose memory is exceeded and shifts their load to the other
+copies. Where a shard has one copy only, it is moved. Then load is moved between copies along augmenting paths until all
+servers are in the band, and new copies that the others can make up for are taken out, the least loaded first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter_frontends.shards.balance_kernels import do_without, rebalance
+from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
+from copter_frontends.shards.errors import ShardError
+
+INSIDE = 1e-7  # of the band's width that stays free, so that sums in another order are in it too
+MOST_PUSHES = 200
+
+
+@dataclass(slots=True, eq=False)
+class Copies:
+    """Copies with the load they serve, in mean loads; a shard's are next to each other.
+
+    Attributes
+    ----------
+    shard, server : ndarray (copies,)
+    part : ndarray (copies,)
+    live : ndarray (copies,) of bool
+    """
+
+    shard: Ints
+    server: Ints
+    part: Floats
+    live: Bools
+
+    @classmethod
+    def of(cls, shard: Ints, server: Ints, part: Floats) -> Copies:
+        """Copies in order of their shards."""
+        order = np.lexsort((server, shard))
+        return cls(shard[order].astype(np.int64), server[order].astype(np.int64), part[order].copy(),
+                   np.ones(len(shard), dtype=np.bool_))  # fmt: skip
+
+    def kept(self) -> Copies:
+        """Those that are live."""
+        live = self.live
+        return Copies(self.shard[live], self.server[live], self.part[live], np.ones(int(live.sum()), dtype=np.bool_))
+
+    def server_load(self, servers: int) -> Floats:
+        """Load of every server."""
+        return summed(self.server, self.part * self.live, servers)
+
+
+def repair(
+    cluster: ShardCluster,
+    load: Floats,
+    shard: Ints,
+    server: Ints,
+    share: Floats,
+    reduce: bool = True,
+    idle: bool = False,
+) -> tuple[Ints, Ints, Floats]:
+    """(shard, server, share) of copies that fit, from shares that a program gave.
+
+    Parameters
+    ----------
+    cluster : ShardCluster
+    load : ndarray (shards,)
+        In mean loads.
+    shard, server, share : ndarray (entries,)
+        R where it is not zero.
+    reduce : bool
+        Whether to do without new copies; the thesis's shim does not.
+    idle : bool
+        Whether copies that are there and serve nothing stay, where the memory allows it: they may be of use later.
+    """
+    copies = Copies.of(shard, server, share * load[shard])
+    copies = with_replicas(cluster, copies)
+    copies = memory_repaired(cluster, load, copies)
+    copies = balanced(cluster, copies, reduce)
+    copies = without_idle(cluster, copies)
+    if idle:
+        copies = with_idle(cluster, copies)
+    share = share_of(cluster, load, copies)
+    return copies.shard, copies.server, share
+
+
+def share_of(cluster: ShardCluster, load: Floats, copies: Copies) -> Floats:
+    """Shares that sum to one: by the load served, or alike where a shard has none."""
+    served = np.bincount(copies.shard, copies.part, cluster.n_shards)
+    count = np.bincount(copies.shard, minlength=cluster.n_shards)
+    has = served[copies.shard] > 0.0
+    return np.divide(copies.part, served[copies.shard], out=1.0 / count[copies.shard], where=has)
+
+
+def by_shard(cluster: ShardCluster, copies: Copies) -> tuple[Ints, Ints, Ints]:
+    """(first copy of every shard, first place of every server, copies by server)."""
+    first = np.searchsorted(copies.shard, np.arange(cluster.n_shards + 1))
+    by = np.argsort(copies.server, kind="stable")
+    by_first = np.searchsorted(copies.server[by], np.arange(cluster.n_servers + 1))
+    return first, by_first, by
+
+
+# Replicas and memory --------------------------------------------------------------------------------------------------
+
+
+def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
+    """As many copies of every shard as there must be: those that are there first, then where there is most memory."""
+    count = np.bincount(copies.shard, minlength=cluster.n_shards)
+    lacking = np.flatnonzero(count < cluster.replicas)
+    if not len(lacking):
+        return copies
+    used = summed(copies.server, cluster.size[copies.shard], cluster.n_servers)
+    room = np.where(cluster.is_up, cluster.memory - used, -np.inf)
+    here = np.zeros_like(cluster.holds)
+    here[copies.shard, copies.server] = True
+    new_shard, new_server = [], []
+    for shard in lacking.tolist():
+        for _ in range(cluster.replicas - int(count[shard])):
+            fits = np.where(here[shard], -np.inf, room) - cluster.size[shard]
+            wish = np.where(cluster.holds[shard] & (fits >= -1e-9), np.inf, fits)
+            server = int(np.argmax(wish))
+            here[shard, server] = True
+            room[server] -= cluster.size[shard]
+            new_shard.append(shard)
+            new_server.append(server)
+    return Copies.of(
+        np.concatenate((copies.shard, new_shard)).astype(np.int64),
+        np.concatenate((copies.server, new_server)).astype(np.int64),
+        np.concatenate((copies.part, np.zeros(len(new_shard)))),
+    )
+
+
+def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copies:
+    """No server with more copies than its memory holds (SH8)."""
+    size = cluster.size
+    used = summed(copies.server, size[copies.shard], cluster.n_servers)
+    if not (used > cluster.memory * (1.0 + 1e-12)).any():
+        return copies
+    parts: dict[int, dict[int, float]] = {}
+    for shard, server, part in zip(*(a.tolist() for a in (copies.shard, copies.server, copies.part)), strict=True):
+        parts.setdefault(shard, {})[server] = part
+    on: list[list[int]] = [[] for _ in range(cluster.n_servers)]
+    for shard, own in parts.items():
+        for server in own:
+            on[server].append(shard)
+    for server in np.flatnonzero(used > cluster.memory * (1.0 + 1e-12)).tolist():
+        while used[server] > cluster.memory[server] * (1.0 + 1e-12):
+            spare = [shard for shard in on[server] if len(parts[shard]) > cluster.replicas]
+            if spare:
+                shard = min(spare, key=lambda shard: (parts[shard][server], shard))
+                _shift(parts[shard], server)
+            else:
+                shard = _move(cluster, server, on, parts, used)
+            on[server].remove(shard)
+            used[server] -= size[shard]
+    entries = [(shard, server, part) for shard, own in parts.items() for server, part in own.items()]
+    shard_, server_, part_ = (np.array(column) for column in zip(*entries, strict=True))
+    return Copies.of(shard_, server_, part_.astype(np.float64))
+
+
+def _shift(own: dict[int, float], server: int) -> None:
+    """Take a copy out and give its load to the others, in proportion to theirs."""
+    amount = own.pop(server)
+    total = sum(own.values())
+    for other in own:
+        own[other] += amount * (own[other] / total if total > 0.0 else 1.0 / len(own))
+
+
+def _move(
+    cluster: ShardCluster, server: int, on: list[list[int]], parts: dict[int, dict[int, float]], used: Floats
+) -> int:
+    """Move a shard off a server that is full; the one that is served least there and fits elsewhere."""
+    room = np.where(cluster.is_up, cluster.memory - used, -np.inf)
+    for shard in sorted(on[server], key=lambda shard: (parts[shard][server], shard)):
+        fits = room - cluster.size[shard]
+        fits[list(parts[shard])] = -np.inf
+        held = cluster.holds[shard] & (fits >= -1e-12)
+        target = int(np.argmax(np.where(held, np.inf, fits)))
+        if fits[target] >= -1e-12:
+            parts[shard][target] = parts[shard].pop(server)
+            on[target].append(shard)
+            used[target] += cluster.size[shard]
+            return shard
+    raise ShardError(
+        f"server {server} holds more than its memory of {cluster.memory[server]:g}, and no shard of it fits elsewhere: "
+        "add servers or memory"
+    )
+
+
+# Balance --------------------------------------------------------------------------------------------------------------
+
+
+def balanced(cluster: ShardCluster, copies: Copies, reduce: bool) -> Copies:
+    """All servers in the band as far as load can be moved between copies, with as few new copies as can be found."""
+    if not copies.part.sum() > 0.0:
+        return copies
+    mean = float(copies.part.sum()) / int(cluster.is_up.sum())
+    width = cluster.band * mean * (1.0 - INSIDE)
+    lower = np.where(cluster.is_up, mean - width, 0.0)
+    upper = np.where(cluster.is_up, mean + width, 0.0)
+    first, by_first, by = by_shard(cluster, copies)
+    load = copies.server_load(cluster.n_servers)
+    arrays = (first, copies.shard, copies.server, by_first, by, copies.live, copies.part, load, lower, upper)
+    if rebalance(*arrays, MOST_PUSHES) and reduce:
+        new = np.flatnonzero(~cluster.holds[copies.shard, copies.server])
+        gain = copies.part[new] / cluster.new_copy[copies.shard[new]]
+        do_without(*arrays, new[np.argsort(gain, kind="stable")], cluster.replicas, MOST_PUSHES)
+        copies = copies.kept()
+    np.maximum(copies.part, 0.0, out=copies.part)
+    return copies
+
+
+def moved_between(
+    cluster: ShardCluster, load: Floats, shard: Ints, server: Ints, share: Floats
+) -> tuple[Ints, Ints, Floats]:
+    """The same copies, load moved between them as far towards the band as goes."""
+    copies = balanced(cluster, Copies.of(shard, server, share * load[shard]), reduce=False)
+    return copies.shard, copies.server, share_of(cluster, load, copies)
+
+
+def without_idle(cluster: ShardCluster, copies: Copies) -> Copies:
+    """Copies that serve nothing go, but for the replicas that there must be."""
+    count = np.bincount(copies.shard, minlength=cluster.n_shards)
+    is_new = ~cluster.holds[copies.shard, copies.server]
+    for at in sorted(np.flatnonzero(copies.part <= 0.0).tolist(), key=lambda at: (not is_new[at], at)):
+        if count[copies.shard[at]] > cluster.replicas:
+            copies.live[at] = False
+            count[copies.shard[at]] -= 1
+    return copies.kept()
+
+
+def with_idle(cluster: ShardCluster, copies: Copies) -> Copies:
+    """Copies that are there already stay while their servers have room for them, the heaviest shards' first."""
+    room = cluster.memory - summed(copies.server, cluster.size[copies.shard], cluster.n_servers)
+    here = np.zeros_like(cluster.holds)
+    here[copies.shard, copies.server] = True
+    shard, server = np.nonzero(cluster.holds & ~here & cluster.is_up)
+    kept = np.zeros(len(shard), dtype=np.bool_)
+    for at, (j, i) in enumerate(zip(shard.tolist(), server.tolist(), strict=True)):  # shards are heaviest first
+        if room[i] >= cluster.size[j]:
+            room[i] -= cluster.size[j]
+            kept[at] = True
+    return Copies.of(
+        np.concatenate((copies.shard, shard[kept])),
+        np.concatenate((copies.server, server[kept])),
+        np.concatenate((copies.part, np.zeros(int(kept.sum())))),
+    )

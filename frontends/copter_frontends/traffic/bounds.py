@@ -1,0 +1,35 @@
+"""Bounds that need nothing but prices of links: right whatever the solver did (TE4, TE5)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter_frontends.traffic.flow_kernels import dead_paths
+from copter_frontends.traffic.network import Floats
+from copter_frontends.traffic.paths import Paths
+
+ROUNDING = 1e-12  # of the size of the sums, taken off for their rounding
+
+
+def total_flow_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:
+    """No flows have a larger total: capacity at its price, and each demand at what the prices leave of it (TE4)."""
+    price = np.maximum(np.nan_to_num(price), 0.0)
+    reach = np.maximum(1.0 - paths.least(alive_lengths(paths, price, capacity), none=1.0), 0.0)
+    found = float(capacity @ price) + float(demands @ reach)
+    return found * (1.0 + ROUNDING)
+
+
+def utilisation_bound(paths: Paths, price: Floats, demands: Floats, capacity: Floats) -> float:
+    """No flows that serve all demands use every link less: demands at their shortest paths by price (TE5)."""
+    price = np.maximum(np.nan_to_num(price), 0.0)
+    worth = float(capacity @ price)
+    if worth <= 0.0:
+        return 0.0
+    lengths = paths.least(alive_lengths(paths, price, capacity), none=0.0)
+    lengths[~np.isfinite(lengths)] = 0.0  # stranded: nothing is served
+    return float(demands @ lengths) / worth * (1.0 - ROUNDING)
+
+
+def alive_lengths(paths: Paths, price: Floats, capacity: Floats) -> Floats:
+    """Prices along every path, infinite where an arc has no capacity, (paths,)."""
+    return np.where(dead_paths(paths.start, paths.arc, capacity), np.inf, paths.lengths(price))

@@ -1,0 +1,195 @@
+"""Max-min fairness as a sequence of programs, each re-solved from the last basis (TE14).
+
+The level of all pairs that can still rise is raised until a link is full: to the last level at which all is served with
+a largest utilisation of one. The duals of a program at a higher level prove a bound on the utilisation at every level,
+so the level where the bound is one is the next to try: a few programs, from above. Pairs whose demand has a price in
+the last proof can rise no further and are settled.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Settings
+from copter_frontends.traffic.errors import DemandError
+from copter_frontends.traffic.formulation import TrafficFormulation
+from copter_frontends.traffic.network import Floats
+from copter_frontends.traffic.paths import Paths
+from copter_frontends.traffic.plan import is_stranded
+from copter_frontends.traffic.shim import exact_sums, feasible_flows
+
+FULL = 1e-9  # relative distance of the utilisation from one at which a level is found
+PRICED = 1e-6  # share of the largest dual from which a demand has a price: less is rounding
+MOST_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FairPlan:
+    """Flows in which no pair can get more without one that has less getting even less.
+
+    Attributes
+    ----------
+    flows : ndarray (paths,)
+        Feasible exactly.
+    share : ndarray (pairs,)
+        Level that each pair reached: served demand over its weight.
+    levels : ndarray
+        Levels at which pairs were settled, ascending.
+    programs : int
+        Programs that were solved.
+    settled : ndarray (pairs,) of bool
+        Pairs whose level is final; others are at the last level at least (where `most_levels` ended the sequence).
+    seconds : float
+    """
+
+    flows: Floats
+    share: Floats
+    levels: Floats
+    programs: int
+    settled: NDArray[np.bool_]
+    seconds: float
+
+
+def max_min_fair(
+    paths: Paths,
+    demands: Floats,
+    capacity: Floats | None = None,
+    weight: str = "demand",
+    most_levels: int = 1000,
+    settings: Settings | None = None,
+) -> FairPlan:
+    """Max-min fair flows.
+
+    Parameters
+    ----------
+    paths : Paths
+    demands : ndarray (pairs,)
+    capacity : ndarray (arcs,), optional
+        The network's own if not given.
+    weight : {"demand", "equal"}
+        What is shared fairly: the served part of each demand, or flow.
+    most_levels : int
+        Levels after which the sequence ends: shares up to there are exact, those above at least the last level.
+    settings : Settings, optional
+
+    Raises
+    ------
+    DemandError
+    """
+    if weight not in ("demand", "equal"):
+        raise DemandError(f"unknown weight {weight!r}: demand or equal")
+    started = time.perf_counter()
+    filling = Filling(paths, demands, capacity, weight, settings)
+    while filling.rising.any() and len(filling.levels) < most_levels:
+        filling.raise_level()
+    served = np.where(filling.rising, filling.asked(filling.level), filling.reached)
+    flows = filling.flows(served)
+    share = np.divide(served, filling.weight, out=np.zeros_like(served), where=filling.weight > 0.0)
+    seconds = time.perf_counter() - started
+    return FairPlan(flows, share, np.array(filling.levels), filling.programs, ~filling.rising, seconds)
+
+
+class Filling:
+    """The state of the sequence.
+
+    Attributes
+    ----------
+    rising : ndarray (pairs,) of bool
+        Pairs that are not settled.
+    reached : ndarray (pairs,)
+        Flow of those that are.
+    level : float
+        Where the others are.
+    """
+
+    def __init__(
+        self, paths: Paths, demands: Floats, capacity: Floats | None, weight: str, settings: Settings | None
+    ) -> None:
+        self.paths, self.demands = paths, np.asarray(demands, dtype=np.float64)
+        self.form = TrafficFormulation(paths, demands, "utilisation", settings)
+        if capacity is not None:
+            self.form.set_capacity(np.arange(len(capacity)), capacity)
+        self.capacity = self.form.capacity
+        self.weight = self.demands if weight == "demand" else (self.demands > 0.0).astype(np.float64)
+        self.rising = (self.demands > 0.0) & ~is_stranded(paths, self.capacity)
+        self.reached, self.level = np.zeros(paths.n_pairs), 0.0
+        self.levels: list[float] = []
+        self.programs = 0
+        self._solution: Floats = np.zeros(paths.n_paths)
+
+    def asked(self, level: float) -> Floats:
+        """Flow of every pair when the rising ones are at a level."""
+        return np.where(self.rising, np.minimum(level * self.weight, self.demands), self.reached)
+
+    def utilisation(self, level: float) -> tuple[float, Floats]:
+        """(least largest utilisation at a level, its derivative by every pair's flow)."""
+        self.form.set_demands(self.asked(level))
+        solution = self.form.session.solve()
+        self.programs += 1
+        if solution.status.value != "optimal":
+            raise DemandError(f"a program of the sequence ended {solution.status.value}: its figures are too far apart")
+        self._solution = self.form._flows(solution)
+        dual = np.zeros(self.paths.n_pairs)
+        dual[self.form.requests] = solution.limit_duals(self.form.requests)
+        return solution.objective, np.maximum(dual, 0.0)
+
+    def raise_level(self) -> None:
+        """Find the next level, from above, and settle the pairs that can rise no further."""
+        level = float((self.demands[self.rising] / self.weight[self.rising]).max())
+        used, dual = self.utilisation(level)
+        binding = np.zeros(self.paths.n_pairs)
+        for _ in range(MOST_STEPS):
+            if used <= 1.0 + FULL:
+                break
+            binding = dual
+            lower = self.level_at_one(dual)
+            if lower >= level * (1.0 - FULL):
+                level = lower
+                break
+            level = lower
+            used, dual = self.utilisation(level)
+        self.settle(level, binding)
+
+    def level_at_one(self, dual: Floats) -> float:
+        """Where the utilisation that these duals prove reaches one: no level above it is possible.
+
+        The proof is the duals' sum over what the pairs ask for, which is concave and piecewise linear in the level.
+        """
+        up = np.flatnonzero(self.rising & (dual > 0.0) & (self.weight > 0.0))
+        fixed = float(dual[~self.rising] @ self.reached[~self.rising])
+        ends = self.demands[up] / self.weight[up]
+        order = np.argsort(ends)
+        slope, ends = (dual * self.weight)[up][order], ends[order]
+        at_end = fixed + np.cumsum(slope * ends) + ends * (slope.sum() - np.cumsum(slope))
+        first = int(np.searchsorted(at_end, 1.0))
+        if first == len(ends):
+            return self.level
+        before = fixed + float((slope * ends)[:first].sum())
+        return max(self.level, (1.0 - before) / float(slope[first:].sum()))
+
+    def settle(self, level: float, binding: Floats) -> None:
+        """Settle the pairs that have all they want, or whose demand has a price in the proof of the level."""
+        asked = self.asked(level)
+        whole = self.rising & (asked >= self.demands * (1.0 - FULL))
+        priced = self.rising & (binding > PRICED * float(binding.max(initial=0.0)))
+        done = whole | priced
+        if not done.any():  # rounding has hidden the prices: all that rise stay where they are
+            done = self.rising.copy()
+        self.reached[done] = asked[done]
+        self.level = level
+        self.levels.append(level)
+        self.rising &= ~done
+
+    def flows(self, served: Floats) -> Floats:
+        """Flows of the last program, brought to what every pair is served; feasible exactly."""
+        self.form.set_demands(served)
+        solution = self.form.session.solve()
+        self.programs += 1
+        flows = np.maximum(self.form._flows(solution), 0.0)
+        total = exact_sums(self.paths, flows)[0]
+        factor = np.divide(served, total, out=np.zeros_like(total), where=total > 0.0)
+        return feasible_flows(self.paths, flows * factor[self.paths.pair_of], served, self.capacity, refill=False)

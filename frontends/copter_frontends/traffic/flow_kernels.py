@@ -1,0 +1,107 @@
+"""Kernels of the exact shim: loads with compensated sums, flows scaled to fit, what is left filled greedily.
+
+Sums are Neumaier's: the result is the exact sum but for two roundings, however many terms there are.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True)
+def compensated(index, weight, of, n):  # type: ignore[no-untyped-def]
+    """Sums of ``weight[of[entry]]`` by ``index[entry]``, (n,), each correct to two roundings."""
+    total, rest = np.zeros(n), np.zeros(n)
+    for entry in range(len(index)):
+        at, value = index[entry], weight[of[entry]]
+        if value == 0.0:
+            continue
+        grown = total[at] + value
+        rest[at] += (total[at] - grown) + value if abs(total[at]) >= abs(value) else (value - grown) + total[at]
+        total[at] = grown
+    return total + rest
+
+
+@numba.njit(cache=True)
+def scale_to_fit(first, start, arc, flow, served, demand, load, capacity, keep):  # type: ignore[no-untyped-def]
+    """Scale paths, in place, by the worst of their links and their demand; how many were scaled.
+
+    A link or demand that is over is brought to `keep`, a little less than one, of what there is.
+    """
+    scaled = 0
+    factor = np.ones(len(capacity))
+    for e in range(len(capacity)):
+        if load[e] > capacity[e] * keep:
+            factor[e] = capacity[e] / load[e] * keep
+    for pair in range(len(first) - 1):
+        own = 1.0
+        if served[pair] > demand[pair] * keep:
+            own = demand[pair] / served[pair] * keep
+        for path in range(first[pair], first[pair + 1]):
+            if flow[path] == 0.0:
+                continue
+            worst = own
+            for entry in range(start[path], start[path + 1]):
+                worst = min(worst, factor[arc[entry]])
+            if worst < 1.0:
+                flow[path] *= worst
+                scaled += 1
+    return scaled
+
+
+@numba.njit(cache=True)
+def fill(order, first, start, arc, flow, want, room, least):  # type: ignore[no-untyped-def]
+    """Give every pair of `order`, path after path, as much more as it wants and the links have room for, in place.
+
+    Amounts up to `least` are not given. Returns the sum of what was given.
+    """
+    given = 0.0
+    for pair in order:
+        for path in range(first[pair], first[pair + 1]):
+            if want[pair] <= least:
+                break
+            amount = want[pair]
+            for entry in range(start[path], start[path + 1]):
+                amount = min(amount, room[arc[entry]])
+                if amount <= least:
+                    break
+            if amount > least:
+                flow[path] += amount
+                want[pair] -= amount
+                given += amount
+                for entry in range(start[path], start[path + 1]):
+                    room[arc[entry]] -= amount
+    return given
+
+
+@numba.njit(cache=True)
+def dead_paths(start, arc, capacity):  # type: ignore[no-untyped-def]
+    """Whether each path has a link without capacity."""
+    found = np.zeros(len(start) - 1, np.bool_)
+    for path in range(len(start) - 1):
+        for entry in range(start[path], start[path + 1]):
+            if capacity[arc[entry]] <= 0.0:
+                found[path] = True
+                break
+    return found
+
+
+@numba.njit(cache=True)
+def largest_remainders(first, ideal, buckets, weight):  # type: ignore[no-untyped-def]
+    """Whole buckets by the largest remainders, in place: `ideal` sums to `buckets` or to zero in every pair."""
+    for pair in range(len(first) - 1):
+        left, total = buckets, 0.0
+        for path in range(first[pair], first[pair + 1]):
+            total += ideal[path]
+            weight[path] = int(np.floor(ideal[path] + 1e-9))
+            left -= weight[path]
+        if total <= 0.0:
+            continue
+        for _ in range(left):
+            best, most = -1, -1.0
+            for path in range(first[pair], first[pair + 1]):
+                rest = ideal[path] - weight[path]
+                if ideal[path] > 0.0 and rest > most + 1e-12:
+                    best, most = path, rest
+            weight[best] += 1

@@ -1,0 +1,380 @@
+"""Traffic engineering on the differential model: a request per pair, a column per path, a resource per arc (TE1-TE3).
+
+The common share and the largest utilisation are one program: with all demands served in full, the least largest
+utilisation z* gives the largest common share min(1, 1/z*) (TE2). So every block keeps one private row, its sum, and
+z is one more request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from copter import Model, Session, Settings, Solution
+from copter_frontends.traffic.bounds import total_flow_bound, utilisation_bound
+from copter_frontends.traffic.demands import checked_demands
+from copter_frontends.traffic.errors import DemandError, NetworkError, UnknownPairError
+from copter_frontends.traffic.flow_kernels import dead_paths
+from copter_frontends.traffic.network import Floats, Ints, summed
+from copter_frontends.traffic.paths import Paths
+from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, plan_of, score
+from copter_frontends.traffic.shim import exact_sums, feasible_flows
+
+SHARE = "largest utilisation"  # id of the request that is z
+AFTER = 3.0  # times the shim took for the kept flows that a deadline leaves for it, before and after the solve
+OPTIMAL = 1e-6  # relative gap up to which a plan is called optimal
+
+
+class TrafficFormulation:
+    """One network and its demands, kept in a session; all edits are in place.
+
+    Parameters
+    ----------
+    paths : Paths
+        Of all pairs that ever have a demand; pairs without a path cannot be served.
+    demands : array_like (pairs,)
+    objective : {"total", "concurrent", "utilisation"}
+    settings : Settings, optional
+        Of the session.
+
+    Attributes
+    ----------
+    demands : ndarray (pairs,)
+    nominal, capacity : ndarray (arcs,)
+        What arcs can carry when they are up; what they can carry now.
+    last : FlowPlan or None
+
+    Raises
+    ------
+    DemandError
+    """
+
+    def __init__(
+        self, paths: Paths, demands: ArrayLike, objective: str = "total", settings: Settings | None = None
+    ) -> None:
+        if objective not in OBJECTIVES:
+            raise DemandError(f"unknown objective {objective!r}: one of {', '.join(OBJECTIVES)}")
+        self.paths, self.objective = paths, objective
+        self.names = PairNames(paths)
+        self.demands = checked_demands(self.names, demands)  # type: ignore[arg-type]
+        self.nominal, self.capacity = paths.network.capacity.copy(), paths.network.capacity.copy()
+        self.down: set[int] = set()
+        self.last: FlowPlan | None = None
+        self.last_solution: Solution | None = None
+        self.last_price: Floats = np.zeros(0)
+        self.edit_s = 0.0
+        self.stranded, self.reach = is_stranded(paths, self.capacity), reach_of(paths, self.nominal)
+        self.model = Model(sense="max" if objective == "total" else "min")
+        self.session = Session(self.model, settings or Settings(purify=False))
+        self._build()
+
+    # Building -----------------------------------------------------------------------------------------------------
+
+    @property
+    def serves_all(self) -> bool:
+        """Whether the program serves every demand and asks how full the links are."""
+        return self.objective != "total"
+
+    def _build(self) -> None:
+        with self.model.batch():
+            for arc, count in enumerate(self.capacity.tolist()):
+                self.model.add_resources(arc, 0.0 if self.serves_all else count)
+            if self.serves_all:
+                self.model.add_request(SHARE, [1.0], self._share_usage(), resources=self._arcs(), limit=np.inf)
+            for at in np.flatnonzero(np.diff(self.paths.first)).tolist():
+                self._add(at)
+        self.requests: list[int] = np.flatnonzero(np.diff(self.paths.first)).tolist()
+
+    def _add(self, at: int) -> None:
+        """Add the request of a pair."""
+        paths = self.paths
+        begin, end = int(paths.first[at]), int(paths.first[at + 1])
+        start = paths.start[begin : end + 1]
+        rows, place = np.unique(paths.arc[start[0] : start[-1]], return_inverse=True)
+        usage = sp.csc_array((np.ones(len(place)), place, start - start[0]), shape=(len(rows), end - begin))
+        wanted = self._wanted(np.array([at]))[0]
+        self.model.add_request(
+            at,
+            np.zeros(end - begin) if self.serves_all else np.ones(end - begin),
+            usage,
+            resources=rows.tolist(),
+            limit=wanted,
+            at_least=wanted if self.serves_all else -np.inf,
+        )
+
+    def _wanted(self, places: Ints) -> Floats:
+        """What some pairs ask for, as far as it matters.
+
+        Nothing where it would make the program infeasible; no more than the paths carry at most, so that a demand
+        beyond all measure does not set the scale of the program's figures.
+        """
+        found = self.demands[places]
+        return np.where(self.stranded[places], 0.0, found) if self.serves_all else np.minimum(found, self.reach[places])
+
+    def _arcs(self) -> list[int]:
+        return list(range(self.paths.network.n_arcs))
+
+    def _share_usage(self) -> sp.csc_array:
+        return sp.csc_array(-self.nominal[:, None])
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def set_demands(self, demands: ArrayLike) -> None:
+        """Take in the demands of all pairs; DemandError names the first that is wrong."""
+        found = checked_demands(self.names, demands)  # type: ignore[arg-type]
+        self._take(np.flatnonzero(found != self.demands), found)
+
+    def set_demand(self, source: int | str, target: int | str, demand: float) -> None:
+        """Take in the demand of one pair; DemandError, UnknownPairError."""
+        at = self.paths.pair(source, target)
+        found = self.demands.copy()
+        found[at] = checked_demands([self.paths.pair_name(at)], [demand])[0]
+        self._take(np.array([at]), found)
+
+    def _take(self, places: Ints, demands: Floats) -> None:
+        started = time.perf_counter()
+        before, self.demands = self.demands, demands
+        try:
+            self._limit(places)
+        except BaseException:
+            self.demands = before
+            raise
+        self.edit_s += time.perf_counter() - started
+
+    def _limit(self, places: Ints) -> None:
+        """Bring the sums of some pairs up to date."""
+        places = places[np.diff(self.paths.first)[places] > 0]
+        if len(places):
+            wanted = self._wanted(places)
+            self.model.update_limits(places.tolist(), wanted, wanted if self.serves_all else None)
+
+    def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
+        """Take in what some arcs can carry, zero for those that are cut; NetworkError, UnknownPairError."""
+        places = np.atleast_1d(np.array(arcs, dtype=np.int64))
+        for arc in places[(places < 0) | (places >= len(self.capacity))][:1].tolist():
+            raise UnknownPairError(f"there is no arc {arc}: arcs are 0 to {len(self.capacity) - 1}")
+        if len(np.unique(places)) < len(places):
+            raise NetworkError("an arc is given twice")
+        given = np.broadcast_to(np.asarray(capacity, dtype=np.float64), places.shape)
+        self.paths.network.require_capacities(places, given)
+        nominal = self.nominal.copy()
+        nominal[places] = given
+        self._carry(nominal, self.down)
+
+    def fail_link(self, u: int | str, v: int | str) -> None:
+        """Cut the link between two nodes, both ways; UnknownPairError. Cutting one that is cut changes nothing."""
+        self._carry(self.nominal, self.down | set(self.paths.network.link(u, v).tolist()))
+
+    def repair_link(self, u: int | str, v: int | str) -> None:
+        """Bring a link back with the capacity it has when it is up; UnknownPairError."""
+        self._carry(self.nominal, self.down - set(self.paths.network.link(u, v).tolist()))
+
+    def _carry(self, nominal: Floats, down: set[int]) -> None:
+        """Bring the arcs up to date."""
+        started = time.perf_counter()
+        capacity = nominal.copy()
+        capacity[list(down)] = 0.0
+        changed = np.flatnonzero(capacity != self.capacity)
+        is_other = self.serves_all and bool((nominal != self.nominal).any())
+        kept = self.nominal, self.down, self.capacity, self.stranded, self.reach
+        wanted = self._wanted(np.arange(self.paths.n_pairs))
+        self.nominal, self.down, self.capacity = nominal, down, capacity
+        self.stranded, self.reach = is_stranded(self.paths, capacity), reach_of(self.paths, nominal)
+        limited = np.flatnonzero(self._wanted(np.arange(self.paths.n_pairs)) != wanted)
+        try:
+            with self.model.batch():
+                if is_other:
+                    self.model.update_usage(SHARE, self._share_usage(), resources=self._arcs())
+                if self.serves_all:
+                    self._forbid(kept[2])
+                elif len(changed):
+                    self.model.update_counts(changed.tolist(), capacity[changed])
+                self._limit(limited)
+        except BaseException:
+            self.nominal, self.down, self.capacity, self.stranded, self.reach = kept
+            raise
+        self.edit_s += time.perf_counter() - started
+
+    def _forbid(self, before: Floats) -> None:
+        """Bring the bounds of paths over arcs that were cut, or came back, up to date.
+
+        Where all demands are served, a cut arc shuts its paths by their bounds: its own row, whose right-hand side is
+        its capacity times z, then stays as it is, and so does the basis.
+        """
+        paths = self.paths
+        dead = dead_paths(paths.start, paths.arc, self.capacity)
+        turned = np.flatnonzero(dead != dead_paths(paths.start, paths.arc, before))
+        for at in np.unique(paths.pair_of[turned]).tolist():
+            own = slice(int(paths.first[at]), int(paths.first[at + 1]))
+            self.model.update_bounds(at, upper=np.where(dead[own], 0.0, np.inf) if dead[own].any() else np.inf)
+
+    def set_paths(self, source: int | str, target: int | str, node_paths: Sequence[Sequence[int | str]]) -> None:
+        """Give a pair other paths, each by its nodes; PathError, UnknownPairError."""
+        started = time.perf_counter()
+        at = self.paths.pair(source, target)
+        changed = self.paths.with_paths(at, node_paths)
+        kept = self.paths, self.stranded, self.reach
+        before = int(kept[0].first[at]), int(kept[0].first[at + 1])
+        self.paths, self.stranded = changed, is_stranded(changed, self.capacity)
+        self.reach = reach_of(changed, self.nominal)
+        try:
+            with self.model.batch():
+                if before[1] > before[0]:
+                    self.model.remove_request(at)
+                if len(node_paths):
+                    self._add(at)
+                    if self.serves_all:
+                        self._forbid(self.nominal)
+        except BaseException:
+            self.paths, self.stranded, self.reach = kept
+            raise
+        self.requests = np.flatnonzero(np.diff(changed.first)).tolist()
+        self.names = PairNames(changed)
+        if self.last is not None:
+            flows = self.last.flows
+            new = np.zeros(len(node_paths))
+            flows = np.concatenate((flows[: before[0]], new, flows[before[1] :]))
+            self.last = plan_of(changed, flows, self.demands, self.capacity, self.objective)
+        self.edit_s += time.perf_counter() - started
+
+    def add_path(self, source: int | str, target: int | str, nodes: Sequence[int | str]) -> None:
+        """Give a pair one more path; PathError, UnknownPairError."""
+        at = self.paths.pair(source, target)
+        own = range(int(self.paths.first[at]), int(self.paths.first[at + 1]))
+        self.set_paths(source, target, [*(self.paths.nodes_of(path) for path in own), nodes])
+
+    # A round ------------------------------------------------------------------------------------------------------
+
+    def plan(self, deadline_s: float | None = None) -> FlowPlan:
+        """Flows for the network as it now is: feasible exactly, with a certified bound, by the deadline.
+
+        The last flows, cut to what is now possible and filled up, are there within milliseconds; the session's solve
+        has the rest of the time, and the better of the two is the plan.
+        """
+        started = time.perf_counter()
+        kept = self._kept_flows()
+        kept_s = time.perf_counter() - started
+        flows, price, solve_s, iterations = kept, np.zeros(0), 0.0, 0
+        solution = self._solve(None if deadline_s is None else deadline_s - AFTER * kept_s)
+        shim_started = time.perf_counter()
+        bound = self._loose_bound()
+        if solution is None and len(self.last_price):
+            bound = self._bound(self.last_price, bound)
+        if solution is not None:
+            solve_s, iterations = solution.solve_time_s, solution.iterations
+            price = np.abs(solution.prices(self._arcs()))
+            for known in (price, self.last_price):  # any prices prove a bound: a solve that was cut short has poor ones
+                bound = self._bound(known, bound) if len(known) else bound
+            self.last_price = price if solution.status.value == "optimal" else self.last_price
+            flows = self._shim(self._flows(solution))
+        better, is_kept = self._better(flows, kept)
+        found = plan_of(
+            self.paths, better, self.demands, self.capacity, self.objective, bound, "feasible", price,
+            {"edit": self.edit_s, "solve": solve_s, "shim": time.perf_counter() - shim_started + kept_s}, iterations,
+        )  # fmt: skip
+        status = "optimal" if found.gap <= OPTIMAL else "kept_previous" if is_kept else "feasible"
+        object.__setattr__(found, "status", status)
+        self.last, self.edit_s = found, 0.0
+        return found
+
+    def _solve(self, deadline_s: float | None) -> Solution | None:
+        """The session's solve; None where there is nothing to solve or no time left."""
+        if not self.requests or not self.demands.any() or (deadline_s is not None and deadline_s <= 0.0):
+            return None
+        self.last_solution = self.session.solve(deadline_s=deadline_s)
+        return self.last_solution
+
+    def _flows(self, solution: Solution) -> Floats:
+        """Values of all paths."""
+        return np.asarray(solution.values_of(self.requests)[1], dtype=np.float64)
+
+    def _shim(self, flows: Floats) -> Floats:
+        """Flows that are feasible for the objective."""
+        if self.objective == "total":
+            return feasible_flows(self.paths, flows, self.demands, self.capacity)
+        served = exact_sums(self.paths, flows)[0]
+        wanted = self._wanted(np.arange(self.paths.n_pairs))
+        factor = np.divide(wanted, served, out=np.zeros_like(served), where=served > 0.0)
+        whole = np.maximum(flows * factor[self.paths.pair_of], 0.0)
+        missing = np.flatnonzero((wanted > 0.0) & (served <= 0.0))
+        whole[self._alive_path(missing)] = wanted[missing]
+        if self.objective == "utilisation":
+            return whole
+        share = score(self.paths, whole, self.demands, self.capacity, "utilisation")
+        whole *= min(1.0, 1.0 / share) if share > 0.0 else 1.0
+        return feasible_flows(self.paths, whole, self.demands, self.capacity, refill=False)
+
+    def _alive_path(self, pairs: Ints) -> Ints:
+        """The first path of some pairs that has capacity."""
+        if not len(pairs):
+            return pairs
+        alive = np.minimum.reduceat(self.capacity[self.paths.arc], self.paths.start[:-1]) > 0.0
+        return np.array(
+            [
+                first + int(np.argmax(alive[first:end]))
+                for first, end in zip(
+                    self.paths.first[pairs].tolist(), self.paths.first[pairs + 1].tolist(), strict=True
+                )
+            ]
+        )
+
+    def _kept_flows(self) -> Floats:
+        """The last flows as far as they are still possible; without any, all is filled greedily."""
+        last = np.zeros(self.paths.n_paths) if self.last is None else self.last.flows
+        if self.objective == "total":
+            return feasible_flows(self.paths, last, self.demands, self.capacity)
+        last = np.where(np.isfinite(last), last, 0.0)
+        if self.paths.n_paths:
+            alive = np.minimum.reduceat(self.capacity[self.paths.arc], self.paths.start[:-1]) > 0.0
+            last = np.where(alive, last, 0.0)
+        return self._shim(last)
+
+    def _better(self, flows: Floats, kept: Floats) -> tuple[Floats, bool]:
+        """(the better flows, whether they are the kept ones)."""
+        if flows is kept:
+            return kept, True
+        new, old = (score(self.paths, own, self.demands, self.capacity, self.objective) for own in (flows, kept))
+        is_kept = old < new if self.objective == "utilisation" else old > new
+        return (kept, True) if is_kept else (flows, False)
+
+    def _loose_bound(self) -> float:
+        """What holds without any prices."""
+        if self.objective == "total":
+            return float(self._wanted(np.flatnonzero(~self.stranded)).sum())
+        return 1.0 if self.objective == "concurrent" else 0.0
+
+    def _bound(self, price: Floats, loose: float) -> float:
+        """The certified bound of the objective at the prices of the links, or the loose one if that is better."""
+        if self.objective == "total":
+            wanted = self._wanted(np.arange(self.paths.n_pairs))
+            return min(loose, total_flow_bound(self.paths, price, wanted, self.capacity))
+        wanted = self._wanted(np.arange(self.paths.n_pairs))
+        least = utilisation_bound(self.paths, price, wanted, self.capacity)
+        if self.objective == "utilisation":
+            return max(loose, least)
+        return min(loose, 1.0 / least) if least > 0.0 else loose
+
+
+def reach_of(paths: Paths, capacity: Floats) -> Floats:
+    """What each pair's paths carry at most, every path as if it were alone, (pairs,)."""
+    if not paths.n_paths:
+        return np.zeros(paths.n_pairs)
+    least = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1])
+    return summed(paths.pair_of, least, paths.n_pairs)
+
+
+class PairNames(Sequence[str]):
+    """Names of the pairs, made when they are asked for."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+
+    def __len__(self) -> int:
+        return self._paths.n_pairs
+
+    def __getitem__(self, at: int) -> str:  # type: ignore[override]
+        return self._paths.pair_name(at)

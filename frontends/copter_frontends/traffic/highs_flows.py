@@ -1,0 +1,64 @@
+"""The path program by HiGHS: once built, demands and capacities are changed in place and the basis is kept."""
+
+from __future__ import annotations
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from copter_frontends.traffic.network import Floats
+from copter_frontends.traffic.paths import Paths
+
+
+class HighsFlows:
+    """The largest total flow by HiGHS in its best way: interior point first, then dual simplex from the last basis.
+
+    Parameters
+    ----------
+    paths : Paths
+    warm : bool
+        Keep the basis. Without it every solve is an interior-point one from nothing.
+    """
+
+    def __init__(self, paths: Paths, warm: bool = True) -> None:
+        self.paths, self.warm = paths, warm
+        self.highs = highspy.Highs()
+        self.highs.silent()
+        self.highs.setOptionValue("threads", 1)
+        self.solved = False
+        n, m = paths.n_paths, paths.network.n_arcs
+        start = np.concatenate(([0], np.cumsum(paths.hops + 1)))
+        last = np.zeros(int(start[-1]), dtype=np.bool_)
+        last[start[1:] - 1] = True
+        row = np.empty(int(start[-1]), dtype=np.int64)
+        row[last], row[~last] = m + paths.pair_of, paths.arc
+        matrix = sp.csc_array((np.ones(len(row)), row, start), shape=(m + paths.n_pairs, n))
+        matrix.sort_indices()
+        data = highspy.HighsLp()
+        data.num_row_, data.num_col_ = matrix.shape
+        data.col_cost_, data.col_lower_, data.col_upper_ = -np.ones(n), np.zeros(n), np.full(n, np.inf)
+        data.row_lower_, data.row_upper_ = np.full(m + paths.n_pairs, -np.inf), np.zeros(m + paths.n_pairs)
+        data.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        data.a_matrix_.start_, data.a_matrix_.index_ = matrix.indptr, matrix.indices
+        data.a_matrix_.value_ = matrix.data
+        self.highs.passModel(data)
+
+    def solve(self, demands: Floats, capacity: Floats, time_limit_s: float = np.inf) -> tuple[Floats, Floats, bool]:
+        """(flows, prices of arcs, whether they are optimal)."""
+        upper = np.concatenate((capacity, demands))
+        rows = np.arange(len(upper), dtype=np.int32)
+        self.highs.changeRowsBounds(len(upper), rows, np.full(len(upper), -np.inf), upper)
+        if not self.warm:
+            self.highs.clearSolver()
+        self.highs.setOptionValue("solver", "simplex" if self.solved and self.warm else "ipm")
+        self.highs.setOptionValue("run_crossover", "on" if self.warm else "off")
+        limit = min(time_limit_s, 1e10)
+        self.highs.setOptionValue("time_limit", self.highs.getRunTime() + limit)
+        self.highs.run()
+        status = self.highs.getModelStatus()
+        optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
+        self.solved = self.solved or optimal
+        found = self.highs.getSolution()
+        flows = np.array(found.col_value) if len(found.col_value) else np.zeros(self.paths.n_paths)
+        duals = np.array(found.row_dual) if len(found.row_dual) else np.zeros(len(upper))
+        return flows, np.maximum(-duals[: len(capacity)], 0.0), optimal

@@ -1,0 +1,132 @@
+"""What a scheme answers: flows of paths, and how good they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.traffic.network import Floats, Ints
+from copter_frontends.traffic.paths import Paths
+from copter_frontends.traffic.shim import exact_sums
+
+OBJECTIVES = ("total", "concurrent", "utilisation")
+"""Total flow (TE1); the largest common share of all demands (TE2); the least largest utilisation (TE3)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowPlan:
+    """Flows that exceed no link and no demand, in exact arithmetic.
+
+    (With the objective ``utilisation`` all demands are served whatever the capacities, so links may be over-used there:
+    how much is what that objective says.)
+
+    Attributes
+    ----------
+    flows : ndarray (paths,)
+    served : ndarray (pairs,)
+    load : ndarray (arcs,)
+    objective : float
+        Total flow, common share or largest utilisation, of these flows.
+    bound : float
+        Certified: no flows have a better objective. NaN where a scheme has none.
+    status : {"optimal", "feasible", "kept_previous"}
+    prices : ndarray (arcs,)
+        What one more unit of capacity would add; of no links where a scheme has none.
+    stranded : ndarray of pairs
+        With a demand, but no path over links that have capacity.
+    seconds : dict
+        Of the round's ``edit``, ``solve`` and ``shim``.
+    iterations : int
+    """
+
+    flows: Floats
+    served: Floats
+    load: Floats
+    objective: float
+    bound: float
+    status: str
+    prices: Floats = field(default_factory=lambda: np.zeros(0))
+    stranded: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    seconds: dict[str, float] = field(default_factory=dict)
+    iterations: int = 0
+
+    @property
+    def total(self) -> float:
+        """Total flow."""
+        return float(self.served.sum())
+
+    @property
+    def gap(self) -> float:
+        """Distance of the objective from the bound, relative to the bound."""
+        return abs(self.bound - self.objective) / max(abs(self.bound), 1e-12) if self.bound != self.objective else 0.0
+
+    def utilisation(self, capacity: Floats) -> Floats:
+        """Load of every arc over its capacity; zero for arcs without either."""
+        return np.divide(self.load, capacity, out=np.where(self.load > 0.0, np.inf, 0.0), where=capacity > 0.0)
+
+
+class TrafficScheme(Protocol):
+    """What every scheme offers, opponents included; edits are checked first and change nothing where they fail."""
+
+    paths: Paths
+
+    def set_demands(self, demands: Floats) -> None:
+        """Take in the round's demands of all pairs; DemandError."""
+
+    def set_capacity(self, arcs: Ints, capacity: Floats) -> None:
+        """Take in what some arcs can now carry, zero for those that are cut; NetworkError."""
+
+    def plan(self, deadline_s: float | None = None) -> FlowPlan:
+        """Flows for the round."""
+
+
+def score(paths: Paths, flows: Floats, demands: Floats, capacity: Floats, objective: str) -> float:
+    """The objective of some flows; pairs that are stranded do not count for a common share."""
+    served, load = exact_sums(paths, flows)
+    if objective == "total":
+        return float(served.sum())
+    if objective == "concurrent":
+        wanted = (demands > 0.0) & ~is_stranded(paths, capacity)
+        return float(np.minimum(served[wanted] / demands[wanted], 1.0).min(initial=1.0))
+    used = load > 0.0
+    with np.errstate(divide="ignore"):
+        return float((load[used] / capacity[used]).max(initial=0.0))
+
+
+def is_stranded(paths: Paths, capacity: Floats) -> NDArray[np.bool_]:
+    """Whether every pair has no path over links that have capacity, (pairs,)."""
+    if not paths.n_paths:
+        return np.ones(paths.n_pairs, dtype=np.bool_)
+    alive = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1]) > 0.0
+    return np.asarray(np.bincount(paths.pair_of, alive, paths.n_pairs) == 0, dtype=np.bool_)
+
+
+def plan_of(
+    paths: Paths,
+    flows: Floats,
+    demands: Floats,
+    capacity: Floats,
+    objective: str = "total",
+    bound: float = np.nan,
+    status: str = "feasible",
+    prices: Floats | None = None,
+    seconds: dict[str, float] | None = None,
+    iterations: int = 0,
+) -> FlowPlan:
+    """The plan of some feasible flows."""
+    served, load = exact_sums(paths, flows)
+    return FlowPlan(
+        flows,
+        served,
+        load,
+        score(paths, flows, demands, capacity, objective),
+        bound,
+        status,
+        np.zeros(0) if prices is None else prices,
+        np.flatnonzero(is_stranded(paths, capacity) & (demands > 0.0)),
+        seconds or {},
+        iterations,
+    )

@@ -1,0 +1,66 @@
+"""What all schemes that keep no session share: the demands and capacities of the round."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from copter_frontends.traffic.demands import checked_demands
+from copter_frontends.traffic.errors import DemandError, UnknownPairError
+from copter_frontends.traffic.formulation import PairNames
+from copter_frontends.traffic.network import Floats
+from copter_frontends.traffic.paths import Paths
+from copter_frontends.traffic.plan import FlowPlan, plan_of
+from copter_frontends.traffic.shim import feasible_flows
+
+
+class RoundScheme(ABC):
+    """Base of the opponents: each round is solved for itself, for the largest total flow.
+
+    Parameters
+    ----------
+    paths : Paths
+    demands : array_like (pairs,)
+    """
+
+    refill = False  # whether what a scheme leaves is filled greedily: copter's own shim does, opponents as published
+
+    def __init__(self, paths: Paths, demands: ArrayLike) -> None:
+        self.paths, self.names = paths, PairNames(paths)
+        self.demands = checked_demands(self.names, demands)  # type: ignore[arg-type]
+        self.capacity = paths.network.capacity.copy()
+
+    def set_demands(self, demands: ArrayLike) -> None:
+        """Take in the demands of all pairs; DemandError."""
+        self.demands = checked_demands(self.names, demands)  # type: ignore[arg-type]
+
+    def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
+        """Take in what some arcs can now carry; NetworkError, UnknownPairError."""
+        places = np.atleast_1d(np.array(arcs, dtype=np.int64))
+        for arc in places[(places < 0) | (places >= len(self.capacity))][:1].tolist():
+            raise UnknownPairError(f"there is no arc {arc}: arcs are 0 to {len(self.capacity) - 1}")
+        given = np.broadcast_to(np.asarray(capacity, dtype=np.float64), places.shape)
+        self.paths.network.require_capacities(places, given)
+        self.capacity[places] = given
+
+    def plan(self, deadline_s: float | None = None) -> FlowPlan:
+        """Flows for the round."""
+        if deadline_s is not None and not deadline_s > 0.0:
+            raise DemandError(f"the deadline is {deadline_s} s: give a positive number, or none")
+        started = time.perf_counter()
+        flows, bound, prices, solve_s = self.solve(deadline_s)
+        solved = time.perf_counter()
+        found = feasible_flows(self.paths, flows, self.demands, self.capacity, self.refill)
+        shim_s = time.perf_counter() - solved
+        spent = solved - started if solve_s is None else solve_s
+        return plan_of(
+            self.paths, found, self.demands, self.capacity, bound=bound, prices=prices,
+            seconds={"edit": 0.0, "solve": spent, "shim": shim_s},
+        )  # fmt: skip
+
+    @abstractmethod
+    def solve(self, deadline_s: float | None) -> tuple[Floats, float, Floats, float | None]:
+        """(flows, bound or NaN, prices or none, seconds that count where they are not those spent)."""

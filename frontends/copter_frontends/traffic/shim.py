@@ -1,0 +1,76 @@
+"""From an LP's point to flows that are feasible exactly: no link and no demand exceeded in exact arithmetic (TE12)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter_frontends.traffic.flow_kernels import compensated, dead_paths, fill, scale_to_fit
+from copter_frontends.traffic.network import Floats, Ints
+from copter_frontends.traffic.paths import Paths
+
+KEEP = 1.0 - 16.0 * np.finfo(np.float64).eps
+"""Share of a link or demand that scaled flows may use: what is left covers the roundings of sums and products."""
+
+LEAST = 1e-12
+"""Flows below this share of the largest demand, or capacity where that is less, are not worth an entry in a table."""
+
+MOST_SCALINGS = 8
+
+
+def feasible_flows(
+    paths: Paths, flows: Floats, demands: Floats, capacity: Floats, refill: bool = True, order: Ints | None = None
+) -> Floats:
+    """Flows near `flows` that exceed no link and no demand, in exact arithmetic.
+
+    Negative and missing values are zero; a link or demand that is over is scaled down along all its paths; what is
+    then left of links and demands is filled greedily.
+
+    Parameters
+    ----------
+    paths : Paths
+    flows : ndarray (paths,)
+        Not changed.
+    demands : ndarray (pairs,)
+    capacity : ndarray (arcs,)
+    refill : bool
+        Whether to fill what is left.
+    order : ndarray of pairs, optional
+        In which they are filled; the largest demands first if not given.
+
+    Returns
+    -------
+    ndarray (paths,)
+    """
+    found = np.nan_to_num(flows, nan=0.0, posinf=0.0, neginf=0.0)
+    np.maximum(found, 0.0, out=found)
+    least = LEAST * min(float(demands.max(initial=0.0)), float(capacity.max(initial=0.0)))
+    found[found <= least] = 0.0
+    found[dead_paths(paths.start, paths.arc, capacity)] = 0.0
+    fit(paths, found, demands, capacity)
+    if refill and paths.n_paths:
+        served, load = exact_sums(paths, found)
+        want, room = demands * KEEP - served, capacity * KEEP - load
+        if order is None:
+            order = np.argsort(-want, kind="stable")
+        fill(order[want[order] > least], paths.first, paths.start, paths.arc, found, want, room, least)
+        fit(paths, found, demands, capacity)
+    return found
+
+
+def fit(paths: Paths, flows: Floats, demands: Floats, capacity: Floats) -> None:
+    """Scale flows down, in place, until none is over; one pass, a second where the first one's roundings were."""
+    for _ in range(MOST_SCALINGS):
+        served, load = exact_sums(paths, flows)
+        if (served <= demands * KEEP).all() and (load <= capacity * KEEP).all():
+            return
+        scale_to_fit(paths.first, paths.start, paths.arc, flows, served, demands, load, capacity, KEEP * KEEP)
+    served, load = exact_sums(paths, flows)
+    over = load[paths.arc] > capacity[paths.arc] * KEEP
+    flows[np.unique(paths.path_of_entry[over])] = 0.0  # denormal figures, which no product brings down
+    flows[(served > demands * KEEP)[paths.pair_of]] = 0.0
+
+
+def exact_sums(paths: Paths, flows: Floats) -> tuple[Floats, Floats]:
+    """(flow of every pair, load of every arc), each correct to two roundings."""
+    served = compensated(paths.pair_of, flows, np.arange(paths.n_paths), paths.n_pairs)
+    return served, compensated(paths.arc, flows, paths.path_of_entry, paths.network.n_arcs)

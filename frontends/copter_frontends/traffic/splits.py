@@ -1,0 +1,80 @@
+"""Splits for routers: whole buckets per path, as hash tables of equal-cost groups hold them (TE13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.traffic.errors import DemandError
+from copter_frontends.traffic.flow_kernels import largest_remainders
+from copter_frontends.traffic.network import Floats
+from copter_frontends.traffic.paths import Paths
+from copter_frontends.traffic.shim import KEEP, exact_sums
+
+BUCKETS = 64
+MOST_BUCKETS = 65536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Splits:
+    """Weights of paths, and the rates that they can carry.
+
+    Attributes
+    ----------
+    buckets : int
+        Weights of a pair's paths sum to this, or to zero where it has no flow.
+    weight : ndarray (paths,) of int64
+    rate : ndarray (pairs,)
+        What a pair may send so that no link is exceeded when its traffic is split by the weights.
+    flows : ndarray (paths,)
+        rate * weight / buckets; feasible exactly.
+    """
+
+    buckets: int
+    weight: NDArray[np.int64]
+    rate: Floats
+    flows: Floats
+
+
+def router_splits(paths: Paths, flows: Floats, capacity: Floats, buckets: int = BUCKETS) -> Splits:
+    """Round flows to weights of paths, by the largest remainders, and the rates to what the links then carry.
+
+    Rounding moves traffic between a pair's paths, so a full link may be a little over: the rates of the pairs that use
+    it are lowered.
+
+    Parameters
+    ----------
+    paths : Paths
+    flows : ndarray (paths,)
+        Feasible.
+    capacity : ndarray (arcs,)
+    buckets : int
+        From 1 to 65,536.
+
+    Raises
+    ------
+    DemandError
+        An impossible number of buckets.
+    """
+    if not 1 <= buckets <= MOST_BUCKETS:
+        raise DemandError(f"{buckets} buckets: give a number from 1 to {MOST_BUCKETS}")
+    served = exact_sums(paths, flows)[0]
+    share = np.divide(flows, served[paths.pair_of], out=np.zeros(len(flows)), where=flows > 0.0)
+    weight = np.zeros(paths.n_paths, dtype=np.int64)
+    largest_remainders(paths.first, share * buckets, buckets, weight)
+    rate = served.copy()
+    for _ in range(4):
+        found = rate[paths.pair_of] * (weight / buckets)
+        load = exact_sums(paths, found)[1]
+        factor = np.ones_like(load)
+        over = load > capacity * KEEP
+        if not over.any():
+            return Splits(buckets, weight, rate, found)
+        factor[over] = capacity[over] / load[over] * KEEP * KEEP
+        of_path = np.minimum.reduceat(factor[paths.arc], paths.start[:-1])
+        rate *= np.minimum(paths.least(np.where(weight > 0, of_path, 1.0), none=1.0), 1.0)
+    used = np.where(over[paths.arc] & (weight[paths.path_of_entry] > 0), paths.pair_of[paths.path_of_entry], -1)
+    rate[np.unique(used[used >= 0])] = 0.0
+    return Splits(buckets, weight, rate, rate[paths.pair_of] * (weight / buckets))

@@ -1,0 +1,155 @@
+"""From names and files to a network, its paths and a stream of rounds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from copter_frontends.traffic.demands import DemandConstants, demand_matrix
+from copter_frontends.traffic.errors import DemandError, NetworkFileError
+from copter_frontends.traffic.matrices import read_matrices
+from copter_frontends.traffic.network import Floats, Network
+from copter_frontends.traffic.paths import PATHS, Paths, make_paths
+from copter_frontends.traffic.published import TOPOLOGIES, constants_of, published_network
+from copter_frontends.traffic.readers import READERS, read_network
+from copter_frontends.traffic.streams import STREAMS, Round, sequence
+
+RANDOM = "random-"
+LINKS_OF_A_NODE = 4
+CAPACITY = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficOptions:
+    """What a workload is made of.
+
+    Attributes
+    ----------
+    network : str
+        A published topology, a file, or ``random-N``.
+    capacity : float or None
+        Of links that say none; of all links of ``random-N``.
+    model, scale, matrix_seed
+        Of the demands; or
+    matrices : str or None
+        A file of measured ones, whose numbers are in `unit` of the network's.
+    stream : str
+        One of :data:`copter_frontends.traffic.streams.STREAMS`.
+    rounds, seed : int
+    rule, most : str, int
+        Of the paths.
+    cache : str or None
+        Folder where path sets are kept.
+    """
+
+    network: str
+    capacity: float | None = CAPACITY
+    model: str = "gravity"
+    scale: float = 64.0
+    matrix_seed: int = 0
+    matrices: str | None = None
+    unit: float = 1.0
+    stream: str = "perturbed"
+    rounds: int = 20
+    seed: int = 0
+    rule: str = "disjoint"
+    most: int = PATHS
+    cache: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrafficWorkload:
+    """A network, the paths of all pairs that ever have a demand, and what changes.
+
+    Attributes
+    ----------
+    first : ndarray (pairs,)
+        Demands of the first round.
+    """
+
+    network: Network
+    paths: Paths
+    first: Floats
+    options: TrafficOptions
+
+    def rounds(self) -> Iterator[Round]:
+        """The rounds from the beginning, the same every time."""
+        return stream_of(self.network, self.options)
+
+
+def make_workload(options: TrafficOptions) -> TrafficWorkload:
+    """Read or make what the options name.
+
+    Raises
+    ------
+    NetworkFileError, NetworkError, DemandError
+    """
+    if options.stream not in STREAMS:
+        raise DemandError(f"unknown stream {options.stream!r}: one of {', '.join(STREAMS)}")
+    network = network_of(options)
+    first, ever = None, np.zeros((network.n_nodes, network.n_nodes), dtype=np.bool_)
+    for event in stream_of(network, options):
+        first = event.matrix if first is None else first
+        ever |= event.matrix > 0.0
+    if first is None:
+        raise DemandError("a stream without rounds: give at least one")
+    paths = make_paths(network, np.argwhere(ever), options.rule, options.most, options.cache)
+    return TrafficWorkload(network, paths, paths.demands_of(first), options)
+
+
+def stream_of(network: Network, options: TrafficOptions) -> Iterator[Round]:
+    """The rounds of the options."""
+    if options.matrices is not None:
+        found = read_matrices(options.matrices, network, options.unit, hosts_of(network, options))
+        if options.stream == "perturbed":
+            return sequence([matrix * options.scale for matrix in found], options.rounds)
+        matrix = found[0] * options.scale
+    else:
+        known = options.network in TOPOLOGIES
+        constants = constants_of(options.network) if known else DemandConstants.for_network(network)
+        matrix = demand_matrix(network, constants, options.model, options.scale, options.matrix_seed)
+    return itertools.islice(STREAMS[options.stream](network, matrix, options.rounds, options.seed), options.rounds)
+
+
+def hosts_of(network: Network, options: TrafficOptions) -> list[str] | None:
+    """The order of a file's rows: a list beside a network in DOT, numbers where the nodes are numbered."""
+    listed = Path(options.network).with_suffix(".hosts")
+    if listed.is_file():
+        names = [line.strip() for line in listed.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return [
+            f"s{name[1:]}" if name.startswith("h") and f"s{name[1:]}" in network.node_of else name for name in names
+        ]
+    if all(name.isdigit() for name in network.nodes):
+        return sorted(network.nodes, key=int)
+    return None
+
+
+def network_of(options: TrafficOptions) -> Network:
+    """The network of the options."""
+    name = options.network
+    if name.startswith(RANDOM) and name[len(RANDOM) :].isdigit():
+        return random_network(int(name[len(RANDOM) :]), options.seed, options.capacity or CAPACITY)
+    if Path(name).suffix.lower() in READERS:
+        return read_network(name, options.capacity)
+    if name in TOPOLOGIES:
+        return published_network(name)
+    raise NetworkFileError(
+        f"unknown network {name!r}: one of {', '.join(TOPOLOGIES)} (of the public data), random-N, or a file that ends "
+        f"in {', '.join(READERS)}"
+    )
+
+
+def random_network(nodes: int, seed: int = 0, capacity: float = CAPACITY) -> Network:
+    """A ring with random chords, about four links a node, drawn on a circle."""
+    if nodes < 3:
+        raise DemandError(f"random-{nodes}: give at least 3 nodes")
+    rng, ring = np.random.default_rng(seed), np.arange(nodes)
+    chords = rng.integers(0, nodes, (nodes * (LINKS_OF_A_NODE // 2 - 1), 2))
+    links = [(u, (u + 1) % nodes, capacity) for u in ring.tolist()] + [(u, v, capacity) for u, v in chords.tolist()]
+    angle = 2.0 * np.pi * ring / nodes
+    position = np.stack((np.cos(angle), np.sin(angle)), axis=1)
+    return Network.from_links([f"n{u}" for u in ring.tolist()], links, f"{RANDOM}{nodes}", position=position)

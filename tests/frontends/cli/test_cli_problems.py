@@ -1,0 +1,118 @@
+"""``copter simulate|compare traffic|shards``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import run_json
+
+from copter_frontends import cli
+from copter_frontends.registry import network_names
+from copter_frontends.shards import SEQUENCES
+from copter_frontends.shards import make_scheme as make_shard_scheme
+from copter_frontends.shards.cluster import ShardCluster
+from copter_frontends.traffic import MODELS, OBJECTIVES, STREAMS, make_scheme
+from copter_frontends.traffic.paths import RULES
+from copter_frontends.traffic.workload import TrafficOptions, make_workload
+
+SMALL = ("--network", "random-12", "--rounds", "4", "--threads", "1")
+FEW = ("--shards", "64", "--servers", "8", "--rounds", "4", "--threads", "1")
+
+
+def test_the_names_that_help_knows_are_those_there_are() -> None:
+    pytest.importorskip("highspy")
+    assert network_names.DEMAND_MODELS == MODELS
+    assert tuple(STREAMS) == network_names.TRAFFIC_STREAMS
+    assert network_names.TRAFFIC_OBJECTIVES == OBJECTIVES
+    assert network_names.PATH_RULES == RULES
+    assert network_names.LOAD_SEQUENCES == SEQUENCES
+    workload = make_workload(TrafficOptions("random-5", rounds=1))
+    for name in (*network_names.TRAFFIC_SCHEMES, "pop-2"):
+        make_scheme(name, workload.paths, workload.first)
+    for name in (*network_names.SHARD_SCHEMES, "pop-2"):
+        make_shard_scheme(name, ShardCluster.round_robin(8, 2))
+
+
+@pytest.mark.parametrize("stream", network_names.TRAFFIC_STREAMS)
+def test_traffic_is_simulated(capsys: pytest.CaptureFixture[str], stream: str) -> None:
+    code, found, _ = run_json(capsys, "simulate", "traffic", *SMALL, "--stream", stream, "--scale", "200")
+    assert code == 0
+    assert found["scheme"] == "copter"
+    assert found["rounds"] == 4
+    assert found["gap"]["max"] <= 1e-6
+    assert 0.5 < found["satisfied"] <= 1.0
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_objective_is_simulated(capsys: pytest.CaptureFixture[str], objective: str) -> None:
+    code, found, _ = run_json(capsys, "simulate", "traffic", *SMALL, "--objective", objective, "--paths", "shortest")
+    assert code == 0
+    assert found["objective"] == objective
+    assert found["gap"]["max"] <= 1e-6
+
+
+def test_schemes_of_traffic_are_compared_and_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("highspy")
+    pytest.importorskip("matplotlib")
+    names = "copter,lp-all,pop-2,greedy"
+    code, found, _ = run_json(
+        capsys, "compare", "traffic", "--schemes", names, *SMALL, "--scale", "300", "--stream", "failure", "--out",
+        str(tmp_path),
+    )  # fmt: skip
+    assert code == 0
+    flow = {each["scheme"]: each["mean_flow"] for each in found["schemes"]}
+    assert list(flow) == names.split(",")
+    assert flow["copter"] == pytest.approx(flow["lp-all"], rel=1e-6)
+    assert flow["greedy"] <= flow["copter"] * (1 + 1e-9)
+    page = (tmp_path / "report.html").read_text()
+    for name in ("map", "flow", "round_time", "utilisation", "prices"):
+        assert f'id="{name}"' in page
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_shards_are_simulated_and_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    code, found, _ = run_json(capsys, "simulate", "shards", *FEW, "--loads", "stateful", "--replicas", "2")
+    assert code == 0
+    assert found["out_of_band_rounds"] == 0
+    code, found, _ = run_json(capsys, "compare", "shards", "--schemes", "copter,greedy", *FEW, "--out", str(tmp_path))
+    assert code == 0
+    moved = [each["movements"] for each in found["schemes"]]
+    assert moved[0] < moved[1]
+    page = (tmp_path / "report.html").read_text()
+    assert all(f'id="{name}"' in page for name in ("imbalance", "movements", "round_time", "servers"))
+
+
+def test_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["simulate", "traffic", *SMALL], ["simulate", "shards", *FEW]):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(arguments)
+        assert not stop.value.code
+        assert "copter" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("simulate", "traffic", "--network", "Atlantis"), "unknown network 'Atlantis'"),
+        (("simulate", "traffic", "--network", "none.graphml"), "none.graphml: No such file"),
+        (("simulate", "traffic", "--network", "random-1"), "at least 3 nodes"),
+        (("simulate", "traffic", "--scheme", "fastest"), "unknown scheme 'fastest'"),
+        (("simulate", "traffic", "--scheme", "greedy", "--objective", "concurrent"), "total flow only"),
+        (("simulate", "traffic", "--scale", "nan"), "not a finite number"),
+        (("simulate", "traffic", "--matrices", "none.txt"), "none.txt"),
+        (("compare", "traffic", "--schemes", "copter,copter"), "each once"),
+        (("simulate", "shards", "--replicas", "9", "--servers", "4"), "9 replicas do not fit"),
+        (("simulate", "shards", "--shards", "999", "--servers", "2"), "take 999"),
+        (("simulate", "shards", "--band", "1.5"), "band"),
+        (("compare", "shards"), "Missing option '--schemes'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
+) -> None:
+    code, _, errors = run_json(capsys, *arguments)
+    assert code == 2
+    assert says in errors
+    assert len(errors.strip().splitlines()) == 1
