@@ -30,56 +30,6 @@ class JobRows(NamedTuple):
     excess: Floats
 
 
-class JobPoint(NamedTuple):
-    """A job's own part of an iterate, or of a step of it; attributes as in :class:`.Iterate`.
-
-    Attributes
-    ----------
-    v, z : float64 arrays (N, L, G)
-    slack : float64 array (2, N, L)
-    excess : float64 array (4, N)
-    """
-
-    v: Floats
-    z: Floats
-    slack: Floats
-    excess: Floats
-
-
-class Eliminated(NamedTuple):
-    """What a factorisation keeps of each job's eliminated rows (HR13 to HR15).
-
-    Attributes
-    ----------
-    ratio, inverse : float64 arrays (N, L, G)
-        v / z and 1 / z, zero where there is no column.
-    row : float64 array (4, N, L)
-        d^s, 1 / mu, 1 / r and the mean of alpha of HR13.
-    inner : float64 array (N, 4)
-        S, the weighted mean start, H, the residual of HR6.
-    """
-
-    ratio: Floats
-    inverse: Floats
-    row: Floats
-    inner: Floats
-
-
-class WantedProducts(NamedTuple):
-    """Complementarity products that a direction aims at.
-
-    Attributes
-    ----------
-    v : float64 array (N, L, G)
-    slack : float64 array (N, L)
-    excess : float64 array (2, N)
-    """
-
-    v: Floats
-    slack: Floats
-    excess: Floats
-
-
 class ChunkList(NamedTuple):
     """Chunks in the order in which they are placed.
 
