@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -85,6 +85,7 @@ class Selector:
         queue: bool,
         begins: bool,
         fresh: bool,
+        time_limit_s: float = 10.0,
     ) -> Cycle:
         """Plan the leases from `first` on.
 
@@ -106,6 +107,8 @@ class Selector:
         fresh : bool
             Whether all is planned again, as when a lease begins or GPUs have come or gone, and those that wait are
             decided. Otherwise those that wait get leases only in what the plan leaves.
+        time_limit_s : float
+            For the linear program; the plan that it improves keeps all promises whenever it ends.
         """
         records = self.book.planned(first, begins)
         horizon = self.book.most_leases(first)
@@ -123,7 +126,10 @@ class Selector:
                 bound = min(bound, LeasePrices(start).bound(options, capacity))
             gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
             if fresh and bound - draft.reward > gap * bound:
-                solution = replace(self.formulation, gap=gap).solve(options, capacity, start, draft)
+                names = [record.job.id for record in records]
+                solution = self.formulation.solve(
+                    options, capacity, start, draft, time_limit_s, gap=gap, names=names, first=first
+                )
                 solved = time.perf_counter()
                 self._prices = (first, solution.prices.price)
                 draft = self.shim(options, capacity, solution, draft)
