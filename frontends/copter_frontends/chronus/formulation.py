@@ -248,7 +248,9 @@ class _Cycle:
         own = self.options.value[pool.row] - self.options.gpus[pool.row] * self.cost_of(prices)
         np.maximum.at(have, pool.job, own)
         best = options.best_of_jobs(options.value, floor=-np.inf)[1]
-        new = np.flatnonzero(self.free & (row >= 0) & (gain - have > WORTH_IT * self.gap * np.maximum(best, 0.0) + 1e-12))
+        new = np.flatnonzero(
+            self.free & (row >= 0) & (gain - have > WORTH_IT * self.gap * np.maximum(best, 0.0) + 1e-12)
+        )
         if len(new):
             leases = np.zeros((options.jobs, self.tail.scarce), dtype=bool)
             leases[new] = prices.leases(options, row[new]) > 0

@@ -39,6 +39,30 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Admission:
+    """What a job was answered when it came.
+
+    Attributes
+    ----------
+    job_id : str
+    standing : Standing
+        GUARANTEED, or WAITING where only the plan of the next lease can decide.
+    step : int
+        The deadline that is promised, -1 for none.
+    leases : tuple of int
+        Absolute numbers of the leases that it was given.
+    moves : tuple of (job id, lease, its new lease)
+        Single leases of other promised jobs that made room; each keeps its deadline.
+    """
+
+    job_id: str
+    standing: Standing
+    step: int = -1
+    leases: tuple[int, ...] = ()
+    moves: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Mode:
     """A way to run a job: GPU type by number, GPUs used, GPUs taken (rounded up), seconds for all of its work."""
 

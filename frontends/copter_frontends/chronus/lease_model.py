@@ -1,9 +1,11 @@
-"""The lease program on the engine: a request per job, a resource per GPU type and absolute lease (docs/chronus.md, C10)."""
+"""The lease program on the engine: a request per job, a resource per GPU type and lease (docs/chronus.md, C10)."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,12 +65,20 @@ class LeaseModel:
     session : copter.Session
     edits : Edits
         Since :meth:`begin`.
+    solution : Solution or None
+        The last answer since then.
+    solution_s : float
+        Seconds of that solve and the edits before it.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.edits = Edits()
+        self.begin()
         self._start()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the last answer, which belongs to the process."""
+        return {**self.__dict__, "solution": None}
 
     def _start(self) -> None:
         self.model = Model("max")
@@ -76,16 +86,19 @@ class LeaseModel:
         self.rows: dict[tuple[int, int], float] = {}
         self._columns: dict[Hashable, Ints] = {}  # uids, in the model's order
         self._must: dict[Hashable, bool] = {}
-        self._scarce = 0
+        self._since = 0.0
 
     def begin(self) -> None:
         """Count edits anew."""
         self.edits = Edits()
+        self.solution: Solution | None = None
+        self.solution_s = 0.0
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def set_leases(self, capacity: Ints, first: int, pool: ColumnPool) -> None:
         """Have the leases of `capacity`, (types, leases), from `first` on."""
+        self._since = time.perf_counter()
         kinds, scarce = capacity.shape
         wanted = {(q, first + k): float(capacity[q, k]) for q in range(kinds) for k in range(scarce)}
         gone = [row for row in self.rows if row not in wanted]
@@ -167,7 +180,8 @@ class LeaseModel:
 
     def mix(self, options: Options, pool: ColumnPool, capacity: Ints, time_limit_s: float) -> Mixture | None:
         """Solve; None where no answer came in time."""
-        solution: Solution = self.session.solve(max(time_limit_s, 1e-3) if np.isfinite(time_limit_s) else None)
+        solution = self.session.solve(max(time_limit_s, 1e-3) if np.isfinite(time_limit_s) else None)
+        self.solution, self.solution_s = solution, time.perf_counter() - self._since
         if solution.status is not Status.OPTIMAL:
             return None
         order, start = pool.by_job(options.jobs)

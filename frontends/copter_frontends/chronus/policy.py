@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from copter import Model
 from copter.errors import SettingsError
-from copter_frontends.chronus.job_book import Mode, Notice, require_ahead
+from copter_frontends.chronus.job_book import Admission, Mode, Notice, Standing, require_ahead
 from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.lease_model import LeaseModel
 from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.placing import LeasePlacer
@@ -22,6 +24,7 @@ from copter_frontends.chronus.spot import SpotCluster
 from copter_frontends.deadlines import Rewards, StepReward, reward_for
 from copter_frontends.policy_kit import (
     Choice,
+    LpPolicy,
     RoundPolicy,
     RunsWith,
     Throughputs,
@@ -32,8 +35,10 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
+LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
 
-class ChronusPolicy(RoundPolicy):
+
+class ChronusPolicy(LpPolicy, RoundPolicy):
     """The Chronus scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Jobs with a reward are SLO jobs: they are promised a deadline, or told that none can be met. The others, and those
@@ -69,7 +74,11 @@ class ChronusPolicy(RoundPolicy):
     selector : Selector
     last_cycle : Cycle or None
         What the last round's plan of leases came to.
+    last_admission : Admission or None
+        What the last SLO job was answered when it came: its lease plan, and the leases of others that were moved.
     """
+
+    lp_each_round = False
 
     def __init__(
         self,
@@ -90,7 +99,8 @@ class ChronusPolicy(RoundPolicy):
         self.throughputs = throughputs or representative_throughputs(cluster)
         self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
         self.grid, self.book = self.selector.grid, self.selector.book
-        super().__init__(cluster, round_s, RunsWith(self.throughputs))
+        LpPolicy.__init__(self)
+        RoundPolicy.__init__(self, cluster, round_s, RunsWith(self.throughputs))
         if first_lease not in ("adaptive", "now", "late"):
             raise SettingsError(f"first_lease is {first_lease!r}, must be 'adaptive', 'now' or 'late'")
         self.rewards: dict[str, StepReward] = dict(rewards) if isinstance(rewards, Mapping) else {}
@@ -101,8 +111,14 @@ class ChronusPolicy(RoundPolicy):
         self.spot = SpotCluster(self.throughputs, self.modes, RunsWith(self.throughputs))
         self.lease = PresentLease(self.grid, self.book, list(self.nodes.types))
         self.last_cycle: Cycle | None = None
+        self.last_admission: Admission | None = None
         self._now_s = 0.0
         self._changed = False  # GPUs have come or gone since the last plan
+
+    @property
+    def model(self) -> Model:
+        """The lease program as it was solved last."""
+        return self.selector.formulation.lease_model.model
 
     @property
     def round_s(self) -> float:
@@ -127,7 +143,10 @@ class ChronusPolicy(RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """Start to consider a job; an SLO job if it has a reward.
+        """Start to consider a job; an SLO job if it has a reward, which is answered at once (:attr:`last_admission`).
+
+        It is given leases after the present one, and single leases of other promised jobs are moved for it within their
+        deadlines; where that does not do, it waits for the plan of the next lease.
 
         Raises
         ------
@@ -212,7 +231,10 @@ class ChronusPolicy(RoundPolicy):
         running = set(self.held)
         queue = any(job_id not in self.book.records and job_id not in running for job_id in self.jobs)
         fixed = self.lease.pinned_gpus(self.pins if first == lease else {}, self.jobs)
-        cycle = self.selector.cycle(now_s, first, self.gpus(), fixed, running, queue, begins, fresh)
+        limit_s = LP_SHARE * deadline_s
+        cycle = self.selector.cycle(
+            now_s, first, self.gpus(), fixed, running, queue, begins, fresh, limit_s, self._solved
+        )
         self._changed, self.last_cycle = False, cycle
         begun = perf_counter()
         self.lease.begin(lease)
@@ -246,8 +268,19 @@ class ChronusPolicy(RoundPolicy):
 
     # Inside -------------------------------------------------------------------------------------------------------
 
+    def _solved(self, leases: LeaseModel) -> None:
+        """Show the cycle's linear program."""
+        self.show(leases.solution, leases.solution_s)
+
     def _consider(self, job: Job, reward: StepReward) -> None:
-        self.book.consider(job, reward, self.modes_of(job), self.service[job.id].progress)
+        """Answer a job at once, in the leases after the present one; before the first plan it waits for that."""
+        modes, progress = self.modes_of(job), self.service[job.id].progress
+        if self.lease.number < 0:
+            self.book.consider(job, reward, modes, progress)
+            self.last_admission = Admission(job.id, Standing.WAITING)
+            return
+        first = max(self.lease.number, self.grid.lease_at(self._now_s)) + 1
+        self.last_admission = self.selector.admit(job, reward, modes, self._now_s, first, self.gpus(), progress)
 
     def _profile(self, now_s: float) -> None:
         """A round of the profiler; jobs whose profile is done are considered from now on."""

@@ -139,7 +139,8 @@ def _make_comparison(asked: SimulateOptions, policy: Any, warmup: int) -> Any | 
         from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
     except ImportError as error:
         raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
-    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit, warmup)
+    skip = warmup if policy.lp_each_round else 0
+    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit, skip)
 
 
 def _write(

@@ -99,7 +99,7 @@ POLICIES: dict[str, PolicyEntry] = {
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=False, takes_weights=True),
     **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
-    "chronus": PolicyEntry(_make_chronus, has_lp=False, rigid=True),
+    "chronus": PolicyEntry(_make_chronus, has_lp=True, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},
 }
 """Policies by the name that the command line has for them."""
