@@ -151,9 +151,8 @@ class LeaseFormulation:
         cold = start is None or not len(self._pool)
         best = LeasePrices(np.zeros(work.scarce.shape) if start is None else start[:, : tail.scarce])
         bound = best.bound(work.reduced, work.scarce)
-        if len(options.job):
-            if cold:
-                best, bound = work.descend(best, bound, cold=start is None)
+        if len(options.job) and cold:
+            best, bound = work.descend(best, bound, cold=start is None)
         return work.passes(best, bound, origin, first)
 
 
@@ -195,7 +194,8 @@ class _Cycle:
         share[: len(mixture.share)] = mixture.share
         row, leases = self.deal(share, origin) if passes else (origin.row.copy(), origin.taken.copy())
         pool.resting = share == 0.0
-        by_option = np.bincount(pool.row, share, len(options.job)) if len(options.job) else np.zeros(0)
+        by_option: Floats = np.zeros(len(options.job))
+        np.add.at(by_option, pool.row, share)
         stay = np.flatnonzero(~self.free & (origin.row >= 0))
         by_option[origin.row[stay]] = 1.0
         whole = LeasePrices(self.tail.prices(best.price))

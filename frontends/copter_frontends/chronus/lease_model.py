@@ -135,7 +135,9 @@ class LeaseModel:
         uid = pool.uid[order]
         known = {pool.names[job] for job in np.flatnonzero(free).tolist()}
         gone = [name for name in self._columns if name not in known]
-        again, promised, freed = [], [], []
+        again: list[int] = []
+        promised: list[Hashable] = []
+        freed: list[Hashable] = []
         for job in np.flatnonzero(free).tolist():
             name = pool.names[job]
             mine = uid[start[job] : start[job + 1]]

@@ -68,7 +68,7 @@ def whole(data: Relaxation, jobs: Ints) -> bool:
 
 def first_columns(data: Relaxation, v: Floats) -> Bools:
     """Columns to start with where there are no prices: those of a point, and their neighbours on the fastest types."""
-    near = (v > 0).any(axis=2)
+    near: Bools = np.asarray((v > 0).any(axis=2))
     near[:, 1:] |= near[:, :-1]
     near[:, :-1] |= near[:, 1:]
     fastest = np.zeros(data.alpha.shape, dtype=np.bool_)

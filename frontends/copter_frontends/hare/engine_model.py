@@ -46,8 +46,8 @@ class EngineModel:
     """One :class:`copter.Session` for all rounds; resources are keyed by absolute time, requests by job.
 
     A request's columns are its GPU seconds, its excess and the share of its work that is left undone (which costs more
-    than any column, so that there always is a solution). Its private rows are the parallelism of each interval (HR5), its
-    work (HR6) and its excess (HR8). The coefficients are those of the job as it came: as it gets on, only bounds
+    than any column, so that there always is a solution). Its private rows are the parallelism of each interval (HR5),
+    its work (HR6) and its excess (HR8). The coefficients are those of the job as it came: as it gets on, only bounds
     and the cost of its excess change.
 
     Attributes

@@ -343,7 +343,7 @@ class _Round:
         return at
 
     def _engine_tolerance(self, best: Standing, free: Ints) -> float:
-        """What the engine is asked for, so that its answer is a small part of the tolerance off; more with every pass."""
+        """What the engine is asked for: an answer a small part of the tolerance off, smaller with every pass."""
         data = self.data
         late = np.maximum(data.excess + data.mean_busy_s(best.v), 0.0)[free]
         asked = max(self.solver.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)

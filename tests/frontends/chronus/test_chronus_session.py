@@ -1,4 +1,4 @@
-"""Chronus's lease program in one session: what is edited, that it agrees with a fresh one, and the answers on arrival."""
+"""Chronus's lease program in one session: its edits, its agreement with a fresh one, and answers on arrival."""
 
 from __future__ import annotations
 
@@ -164,9 +164,13 @@ def test_an_interrupted_plan_of_leases_is_made_again() -> None:
     policy.add_job(Job("more", "alexnet", 0.0, 3600.0))
     promised = {name for name, record in policy.book.records.items() if record.promised >= 0}
     policy.observers.append(interrupt)
-    with pytest.raises(KeyboardInterrupt):
+
+    def run() -> None:
         for cycle in range(1, 30):
             policy.plan(cycle * LEASE_S)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     policy.observers.clear()
     policy.plan(policy._now_s)
     demoted = {notice.job_id for notice in policy.notices if notice.standing is Standing.DEMOTED}

@@ -38,14 +38,14 @@ def test_the_weights_are_told_to_the_policy(
 ) -> None:
     arguments = ("hare", "--cluster", "hare-15", "--jobs", "30")
     weighted = simulate(capsys, *arguments)
-    from copter_frontends.hare import policy
+    from copter_frontends.hare import task_policy as policy
 
-    whole = policy.HarePolicy.__init__
+    whole = policy.HareTaskPolicy.__init__
 
-    def forgetful(self: policy.HarePolicy, *positional: Any, **named: Any) -> None:
+    def forgetful(self: policy.HareTaskPolicy, *positional: Any, **named: Any) -> None:
         whole(self, *positional, **{**named, "weights": None})
 
-    monkeypatch.setattr(policy.HarePolicy, "__init__", forgetful)
+    monkeypatch.setattr(policy.HareTaskPolicy, "__init__", forgetful)
     assert weighted["weighted_jct_h"] < simulate(capsys, *arguments)["weighted_jct_h"]
 
 
