@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.edf import EdfPolicy
 from copter_frontends.baselines.genie import GeniePolicy
 from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
 from copter_frontends.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPolicy
+from copter_frontends.baselines.yarn_quota import YarnQuotaPolicy
 from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
-from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
+from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
 from copter_frontends.chronus.reporting import ReportingSimulation
-from copter_frontends.chronus.workload import SPREAD_COST, Workload, synthetic_workload, trace_workload
+from copter_frontends.chronus.spread_costs import SPREAD_COST
+from copter_frontends.chronus.workload import Workload, synthetic_workload, trace_workload
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.traces import read_trace
@@ -53,7 +54,7 @@ def make_policy(
     rates = GoodputThroughputs(cluster, believed or source)
     if name == "chronus":
         style = knobs.pop("style", "local_search")
-        placement = LocalSearch(SpreadCosts(SPREAD_COST), style)
+        placement = LocalSearch(NodeSpeeds(SPREAD_COST), style)
         return ChronusPolicy(cluster, rates, work.rewards, restart_s=RESTART_S, placement=placement, **knobs)
     if name == "edf":
         return EdfPolicy(cluster, work.rewards, ROUND_S, RunsWith(rates))
@@ -62,7 +63,8 @@ def make_policy(
     if name in ("genie", "genie-preempts"):
         return GeniePolicy(cluster, rates, work.rewards, ROUND_S, RESTART_S, preempts=name == "genie-preempts")
     if name == "yarn":
-        return FifoPolicy(cluster, backfill=False, round_s=ROUND_S, can_run=RunsWith(rates))
+        share = len(work.rewards) / max(len(work.jobs), 1)
+        return YarnQuotaPolicy(cluster, work.rewards, share, ROUND_S, RunsWith(rates))
     if name == "tiresias":
         return TiresiasPolicy(cluster, THREE_QUEUES_GPU_S, round_s=ROUND_S, can_run=RunsWith(rates))
     if name == "themis":

@@ -14,13 +14,14 @@ from copter_frontends.chronus.job_book import Admission, Mode, Notice, Standing,
 from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
-from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
+from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.placing import LeasePlacer
 from copter_frontends.chronus.present_lease import PresentLease
 from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
 from copter_frontends.chronus.spot import SpotCluster
+from copter_frontends.chronus.spread_costs import SPREAD_COST
 from copter_frontends.deadlines import Rewards, StepReward, reward_for
 from copter_frontends.policy_kit import (
     Choice,
@@ -59,7 +60,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     round_up : bool
         Whether guaranteed jobs are counted with their GPUs rounded up, so that all of them consolidate (section 3.4.1).
     placement : LocalSearch, optional
-        How small best-effort jobs are placed; by default Algorithm 1 with no job sensitive to it.
+        How small best-effort jobs are placed; by default Algorithm 1, with the artifact's models sensitive to it.
     elastic : bool
         Whether guaranteed jobs may get any number of GPUs from their `min_gpus` to their `max_gpus`, by size.
     profiler : Profiler, optional
@@ -107,7 +108,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self._drawn = rewards if callable(rewards) else None
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
         self.profiler = profiler
-        self.placer = LeasePlacer(self.nodes, placement or LocalSearch(SpreadCosts({})))
+        self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
         self.spot = SpotCluster(self.throughputs, self.modes, RunsWith(self.throughputs))
         self.lease = PresentLease(self.grid, self.book, list(self.nodes.types))
         self.last_cycle: Cycle | None = None

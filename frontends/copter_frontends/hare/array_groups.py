@@ -35,26 +35,25 @@ class ChunkList(NamedTuple):
 
     Attributes
     ----------
-    order, job, rounds, offset : int64 arrays (B,)
-        Chunks in their order; job and rounds of each chunk; where its tasks begin.
+    order, job, rounds, offset, tasks : int64 arrays (B,)
+        Chunks in their order; job and rounds of each chunk; where its tasks begin, and how many are to be placed.
     """
 
     order: Ints
     job: Ints
     rounds: Ints
     offset: Ints
+    tasks: Ints
 
 
 class TaskTimes(NamedTuple):
-    """Tasks of each job's round and their seconds.
+    """Seconds of each job's tasks.
 
     Attributes
     ----------
-    tasks : int64 array (N,)
     train, sync : float64 arrays (N, G)
     """
 
-    tasks: Ints
     train: Floats
     sync: Floats
 
