@@ -7,8 +7,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,12 @@ class Outcome:
     missed_promises: int
     ended: int
     seconds: float
+    jct_s: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+    def jct_of(self, jobs: Collection[str]) -> float:
+        """Mean completion time of some jobs that ended, seconds."""
+        own = [value for job, value in self.jct_s.items() if job in jobs]
+        return float(np.mean(own)) if own else float("nan")
 
 
 def make_policy(
@@ -96,6 +102,7 @@ def run(name: str, cluster: Cluster, work: Workload, policy: SchedulingPolicy, s
         len(late),
         len(ended),
         time.perf_counter() - begun,
+        ended,
     )
     say(f"{name}: wDMR {100 * found.miss_rate:.1f}%, best-effort JCT {found.jct_h:.2f} h, {found.seconds:.0f} s")
     return found
@@ -169,7 +176,7 @@ def finish(asked: argparse.Namespace, tables: dict[str, Sequence[Outcome]]) -> N
     """Write the figures to a file where one is asked for."""
     if asked.json:
         rows = {
-            name: [{slot: getattr(o, slot) for slot in Outcome.__slots__} for o in found]
+            name: [{slot: getattr(o, slot) for slot in Outcome.__slots__ if slot != "jct_s"} for o in found]
             for name, found in tables.items()
         }
         with open(asked.json, "w") as file:

@@ -36,6 +36,7 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
+CONTRADICTS = 1.5  # times as long, or as short, as declared: then the user is told
 LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
 
 
@@ -194,6 +195,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """Forget a job, finished or cancelled, and free its leases; promises to others stand."""
         super().remove_job(job_id)
         self.book.remove(job_id)
+        self.modes.measured.pop(job_id, None)
         if self.profiler is not None:
             self.profiler.withdraw(job_id)
         self.lease.remove(job_id)
@@ -291,9 +293,17 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         size, most = self.nodes.node_gpus(kind), self.nodes.capacity(kind)
         peak = self.book.most_promised(0, self.grid.lease_at(now_s))
         for job_id in self.profiler.step(now_s, size, (most - peak) // size * size):
-            reward = self.rewards.get(job_id)
-            if reward is not None and self.jobs[job_id].submit_s + reward.last_s > now_s:
-                self._consider(self.jobs[job_id], reward)
+            job, reward = self.jobs[job_id], self.rewards.get(job_id)
+            gpus, ran_s = self.profiler.ran[job_id]
+            ratio = self.modes.note_profile(job, kind, gpus, ran_s, self.service[job_id].progress)
+            if ratio is not None and not 1.0 / CONTRADICTS <= ratio <= CONTRADICTS:
+                text = f"its profile contradicts the declared rate: it takes {ratio:.2g} times as long"
+                self.selector.notices.append(Notice(now_s, job_id, Standing.WAITING, -1, text))
+            if reward is not None and job.submit_s + reward.last_s > now_s:
+                self._consider(job, reward)
+            elif reward is not None:
+                text = "its last deadline passed while it waited for its profile"
+                self.selector.notices.append(Notice(now_s, job_id, Standing.UNGUARANTEED, -1, text))
 
     def _wanted(self) -> Wanted:
         """Jobs with the present lease, jobs that are profiled, and best effort in what these leave."""

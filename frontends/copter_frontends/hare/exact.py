@@ -77,16 +77,15 @@ def hare_sched(instance: HareInstance, sequencing: bool = True) -> LinearProgram
     tasks = TaskTable.of(instance)
     count, gpus = tasks.train.shape
     usable = np.isfinite(tasks.train)
-    big = float(instance.arrival_s.max(initial=0.0)) + float(
-        np.where(usable, tasks.train + tasks.sync, 0.0).max(1).sum()
-    )
+    longest = np.where(usable, tasks.train + tasks.sync, 0.0).max(axis=1)
+    big = float(instance.arrival_s.max(initial=0.0)) + float(longest.sum())
     pairs = [(i, j) for i in range(count) for j in range(i) if tasks.job[i] != tasks.job[j] or _same(tasks, i, j)]
     pairs = pairs if sequencing else []
     first_c = count + count * gpus
     rows = _Rows(first_c + instance.n_jobs + len(pairs))
 
     def y(i: int, m: int) -> int:
-        return count + i * gpus + m
+        return int(count + i * gpus + m)
 
     for i in range(count):
         rows.add([(y(i, m), 1.0) for m in range(gpus) if usable[i, m]], 1.0, 1.0)
