@@ -174,6 +174,15 @@ class SloBook:
                 promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
         return max((gpus for lease, gpus in promised.items() if lease >= first), default=0)
 
+    def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
+        """GPUs that are promised, (types, leases) from `first` on."""
+        result = np.zeros((kinds, horizon), dtype=np.int64)
+        for record in self.records.values():
+            if record.mode >= 0:
+                mode, ahead = record.modes[record.mode], record.leases - first
+                result[mode.kind, ahead[(ahead >= 0) & (ahead < horizon)]] += mode.taken
+        return result
+
     def most_leases(self, first: int) -> int:
         """Leases from `first` to the last deadline of all."""
         last_s = max((r.job.submit_s + r.reward.last_s for r in self.records.values()), default=-np.inf)

@@ -168,7 +168,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         if drawn and reward is not None:
             self.rewards[job.id] = reward
         if self.profiler is not None:
-            most = 2 * self.nodes.node_gpus(self.nodes.types[0])
+            most = min(2, self.profiler.nodes or 2) * self.nodes.node_gpus(self.nodes.types[0])
             self.profiler.submit(job.id, min(requested_gpus(job), most), job.submit_s)
         elif reward is not None:
             self._consider(job, reward)
@@ -236,7 +236,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         fixed = self.lease.pinned_gpus(self.pins if first == lease else {}, self.jobs)
         limit_s = LP_SHARE * deadline_s
         cycle = self.selector.cycle(
-            now_s, first, self.gpus(), fixed, running, queue, begins, fresh, limit_s, self._solved
+            now_s, first, self.gpus(), fixed, running, queue, begins, fresh, limit_s, self._solved, self.aside()
         )
         self._changed, self.last_cycle = False, cycle
         begun = perf_counter()
@@ -263,11 +263,16 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return self.modes.modes_of(job)
 
     def gpus(self) -> Ints:
-        """GPUs of each type that leases can have; jobs that may not be stopped keep theirs."""
+        """GPUs of each type that leases can have, with those set aside; jobs that may not be stopped keep theirs."""
         total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
-        if self.profiler is not None:
-            total[0] = max(total[0] - self.profiler.gpus, 0)
         return self.lease.gpus_for_leases(total, self.held, self.jobs)
+
+    def aside(self) -> Ints:
+        """GPUs of each type that are set aside for profiling: no lease that is not promised yet may have them."""
+        result = np.zeros(len(self.nodes.types), dtype=np.int64)
+        if self.profiler is not None:
+            result[0] = max(self.profiler.target, self.profiler.gpus)
+        return result
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -283,7 +288,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self.last_admission = Admission(job.id, Standing.WAITING)
             return
         first = max(self.lease.number, self.grid.lease_at(self._now_s)) + 1
-        self.last_admission = self.selector.admit(job, reward, modes, self._now_s, first, self.gpus(), progress)
+        self.last_admission = self.selector.admit(
+            job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside()
+        )
 
     def _profile(self, now_s: float) -> None:
         """A round of the profiler; jobs whose profile is done are considered from now on."""

@@ -90,6 +90,7 @@ class Selector:
         fresh: bool,
         time_limit_s: float = 10.0,
         solved: Callable[[LeaseModel], object] | None = None,
+        aside: Ints | None = None,
     ) -> Cycle:
         """Plan the leases from `first` on.
 
@@ -115,10 +116,12 @@ class Selector:
             For the linear program; the plan that it improves keeps all promises whenever it ends.
         solved : callable, optional
             Called with the model once the linear program is solved, before anything is decided.
+        aside : int64 array (types,), optional
+            GPUs of each type that only leases which are promised already may have.
         """
         records = self.book.planned(first, begins)
         horizon = self.book.most_leases(first)
-        capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
+        capacity = self._capacity(gpus, aside, self.book.promised_gpus(len(gpus), first, horizon))
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
@@ -160,6 +163,7 @@ class Selector:
         first: int,
         gpus: Ints,
         progress: float = 0.0,
+        aside: Ints | None = None,
     ) -> Admission:
         """Promise one job leases from `first` on in what the plan leaves, moving other jobs' leases where need be.
 
@@ -170,8 +174,12 @@ class Selector:
         if held is None or not held.is_of(self.book, first):
             held = self._held = HeldLeases.of(self.book, first)
         options, taken = held.with_one_more(record, self.book)
-        draft = Draft(options, np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], taken.shape[1], axis=1))
         number = len(held.records)
+        promised = np.zeros((len(gpus), taken.shape[1]), dtype=np.int64)
+        for q in range(len(gpus)):
+            mine = np.flatnonzero(options.kind[:number] == q)
+            promised[q] = options.gpus[mine] @ taken[mine].astype(np.int64)
+        draft = Draft(options, self._capacity(gpus, aside, promised))
         if not draft.put_all(np.arange(number), taken).all():
             return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
         rows = draft.ranked(number)
@@ -189,6 +197,14 @@ class Selector:
         self._held = held.admitted(record, draft, self.book.version)
         self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
         return Admission(job.id, record.standing, record.step, tuple(record.leases.tolist()), tuple(moves))
+
+    @staticmethod
+    def _capacity(gpus: Ints, aside: Ints | None, promised: Ints) -> Ints:
+        """GPUs of each type in each lease: without those set aside, but for what is promised, (types, leases)."""
+        total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], promised.shape[1], axis=1)
+        if aside is None:
+            return total
+        return np.asarray(np.minimum(total, np.maximum(total - aside[:, None], promised)))
 
     def _filled(self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool) -> Draft:
         """The last plan, filled up in the order of arrival; `thorough` moves others out of the way."""

@@ -279,6 +279,8 @@ class _Round:
             if best.gap > tolerance and len(free) < n:
                 free = self._more(free, replace(at, v=best.v))
                 free = np.arange(n) if len(free) > ALMOST_ALL * n else free
+            elif best.gap > tolerance and n > SAMPLED and self.passes == 1:
+                free = self._furthest(best)  # all have been solved for once: from now on as in a warm round
         status = Status.OPTIMAL if best.gap <= tolerance else Status.ITERATION_LIMIT
         if status is not Status.OPTIMAL and time.perf_counter() >= self.until:
             status = Status.TIME_LIMIT
