@@ -76,6 +76,7 @@ class Selector:
         self.first_lease: FirstLease = first_lease
         self.notices: list[Notice] = []
         self._prices: tuple[int, Floats] | None = None  # first lease, prices
+        self._ended = 0.0  # when the last linear program was solved
         self._held: HeldLeases | None = None  # what promised jobs have, as the last admission left it
 
     def cycle(
@@ -126,26 +127,8 @@ class Selector:
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
         draft = self._filled(records, options, capacity, first, thorough=not fresh)
-        bound = options.most
-        solution = None
-        ended = begun
-        if len(options.job) and draft.reward < bound - 1e-9 * (1.0 + bound):
-            start = self._start(first, capacity.shape)
-            if start is not None:
-                tail = FreeTail.of(options, capacity)  # at no price beyond the scarce leases (C12)
-                bound = min(bound, LeasePrices(start[:, : tail.scarce]).bound(tail.reduced, tail.early(capacity)))
-            gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
-            if fresh and bound - draft.reward > gap * bound:
-                names = [record.job.id for record in records]
-                solution = self.formulation.solve(
-                    options, capacity, start, draft, time_limit_s, gap=gap, names=names, first=first
-                )
-                if solved is not None:
-                    solved(self.formulation.lease_model)
-                ended = time.perf_counter()
-                self._prices = (first, solution.prices.price)
-                draft = self.shim(options, capacity, solution, draft)
-                bound = min(bound, solution.bound)
+        draft, bound, solution = self._improved(records, options, capacity, first, draft, fresh, time_limit_s, solved)
+        ended = begun if solution is None else self._ended
         if begins:
             self._left_shift(records, draft, running, queue)
         self.book.give(records, draft, first, keep=not begins)
@@ -153,6 +136,37 @@ class Selector:
         self._decide(records, draft, now_s, fresh)
         shim_s = time.perf_counter() - ended
         return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, ended - begun, shim_s)
+
+    def _improved(
+        self,
+        records: list[SloRecord],
+        options: Options,
+        capacity: Ints,
+        first: int,
+        draft: Draft,
+        fresh: bool,
+        time_limit_s: float,
+        solved: Callable[[LeaseModel], object] | None,
+    ) -> tuple[Draft, float, LeaseSolution | None]:
+        """A better plan by the linear program, the bound, and its solution; none is solved where that cannot help."""
+        bound = options.most
+        if not len(options.job) or draft.reward >= bound - 1e-9 * (1.0 + bound):
+            return draft, bound, None
+        start = self._start(first, capacity.shape)
+        if start is not None:
+            tail = FreeTail.of(options, capacity)  # at no price beyond the scarce leases (C12)
+            bound = min(bound, LeasePrices(start[:, : tail.scarce]).bound(tail.reduced, tail.early(capacity)))
+        gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
+        if not fresh or bound - draft.reward <= gap * bound:
+            return draft, bound, None
+        names = [record.job.id for record in records]
+        solution = self.formulation.solve(
+            options, capacity, start, draft, time_limit_s, gap=gap, names=names, first=first
+        )
+        if solved is not None:
+            solved(self.formulation.lease_model)
+        self._ended, self._prices = time.perf_counter(), (first, solution.prices.price)
+        return self.shim(options, capacity, solution, draft), min(bound, solution.bound), solution
 
     def admit(
         self,
