@@ -25,6 +25,7 @@ from copter_frontends.chronus.spread_costs import SPREAD_COST
 from copter_frontends.deadlines import Rewards, StepReward, reward_for
 from copter_frontends.policy_kit import (
     Choice,
+    EditLog,
     LpPolicy,
     RoundPolicy,
     RunsWith,
@@ -114,6 +115,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.lease = PresentLease(self.grid, self.book, list(self.nodes.types))
         self.last_cycle: Cycle | None = None
         self.last_admission: Admission | None = None
+        self.edit_log = EditLog()
         self._now_s = 0.0
         self._changed = False  # GPUs have come or gone since the last plan
 
@@ -278,6 +280,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def _solved(self, leases: LeaseModel) -> None:
         """Show the cycle's linear program."""
+        self.edit_log.note(leases.edits)
         self.show(leases.solution, leases.solution_s)
 
     def _consider(self, job: Job, reward: StepReward) -> None:

@@ -22,7 +22,7 @@ from copter_frontends.hare.shim import middle_order, schedule_in_order
 from copter_frontends.hare.slots import fill_idle, slot_owners
 from copter_frontends.hare.solver import RelaxationSolver
 from copter_frontends.hare.switching import model_of
-from copter_frontends.policy_kit import Choice, RoundPolicy, requested_gpus
+from copter_frontends.policy_kit import Choice, EditLog, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer
@@ -76,6 +76,8 @@ class HareTaskPolicy(RoundPolicy):
         Times that the relaxation was solved.
     last_edits : Edits or None
         Of the last solve.
+    edit_log : EditLog
+        Of all of them.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class HareTaskPolicy(RoundPolicy):
         self.grid: TimeGrid | None = None
         self.replans = 0
         self.last_edits: Edits | None = None
+        self.edit_log = EditLog()
         self._order_kept: _Order | None = None
         self._chosen: dict[str, Allocation] = {}
 
@@ -172,6 +175,7 @@ class HareTaskPolicy(RoundPolicy):
         self.grid = grid.until(horizon)
         found = self.solver.solve(instance, self.grid, 0.8 * deadline_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
+        self.edit_log.note(found.edits)
         mean = zip(instance.jobs, found.mean_busy_s.tolist(), strict=True)
         middle = {job.id: (at, job.rounds) for job, at in mean}
         self._order_kept = _Order(jobs, gpus, middle, found.bound)
