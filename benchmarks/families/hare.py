@@ -1,6 +1,6 @@
 """Hare's relaxation round after round: jobs are replaced, or time goes on, and all is solved again, warm.
 
-A job has many rows of its own, so that the relaxation has its own solver (docs/hare.md); peers are given the program
+The relaxation is solved on the engine, columns priced in (docs/hare.md); peers are given the program
 written out.
 """
 
@@ -178,7 +178,7 @@ class HareSolver:
             objective=found.objective,
             bound=found.bound,
             solve_s=found.solve_time_s,
-            passes=found.iterations,
+            passes=found.passes,
             iterations=found.iterations,
             answer=found,
         )

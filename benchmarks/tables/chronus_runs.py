@@ -7,22 +7,23 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.edf import EdfPolicy
 from copter_frontends.baselines.genie import GeniePolicy
 from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
 from copter_frontends.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPolicy
+from copter_frontends.baselines.yarn_quota import YarnQuotaPolicy
 from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
-from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
+from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
 from copter_frontends.chronus.reporting import ReportingSimulation
-from copter_frontends.chronus.workload import SPREAD_COST, Workload, synthetic_workload, trace_workload
+from copter_frontends.chronus.spread_costs import SPREAD_COST
+from copter_frontends.chronus.workload import Workload, synthetic_workload, trace_workload
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.traces import read_trace
@@ -44,6 +45,12 @@ class Outcome:
     missed_promises: int
     ended: int
     seconds: float
+    jct_s: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+    def jct_of(self, jobs: Collection[str]) -> float:
+        """Mean completion time of some jobs that ended, seconds."""
+        own = [value for job, value in self.jct_s.items() if job in jobs]
+        return float(np.mean(own)) if own else float("nan")
 
 
 def make_policy(
@@ -53,7 +60,7 @@ def make_policy(
     rates = GoodputThroughputs(cluster, believed or source)
     if name == "chronus":
         style = knobs.pop("style", "local_search")
-        placement = LocalSearch(SpreadCosts(SPREAD_COST), style)
+        placement = LocalSearch(NodeSpeeds(SPREAD_COST), style)
         return ChronusPolicy(cluster, rates, work.rewards, restart_s=RESTART_S, placement=placement, **knobs)
     if name == "edf":
         return EdfPolicy(cluster, work.rewards, ROUND_S, RunsWith(rates))
@@ -62,7 +69,8 @@ def make_policy(
     if name in ("genie", "genie-preempts"):
         return GeniePolicy(cluster, rates, work.rewards, ROUND_S, RESTART_S, preempts=name == "genie-preempts")
     if name == "yarn":
-        return FifoPolicy(cluster, backfill=False, round_s=ROUND_S, can_run=RunsWith(rates))
+        share = len(work.rewards) / max(len(work.jobs), 1)
+        return YarnQuotaPolicy(cluster, work.rewards, share, ROUND_S, RunsWith(rates))
     if name == "tiresias":
         return TiresiasPolicy(cluster, THREE_QUEUES_GPU_S, round_s=ROUND_S, can_run=RunsWith(rates))
     if name == "themis":
@@ -94,6 +102,7 @@ def run(name: str, cluster: Cluster, work: Workload, policy: SchedulingPolicy, s
         len(late),
         len(ended),
         time.perf_counter() - begun,
+        ended,
     )
     say(f"{name}: wDMR {100 * found.miss_rate:.1f}%, best-effort JCT {found.jct_h:.2f} h, {found.seconds:.0f} s")
     return found
@@ -167,7 +176,7 @@ def finish(asked: argparse.Namespace, tables: dict[str, Sequence[Outcome]]) -> N
     """Write the figures to a file where one is asked for."""
     if asked.json:
         rows = {
-            name: [{slot: getattr(o, slot) for slot in Outcome.__slots__} for o in found]
+            name: [{slot: getattr(o, slot) for slot in Outcome.__slots__ if slot != "jct_s"} for o in found]
             for name, found in tables.items()
         }
         with open(asked.json, "w") as file:

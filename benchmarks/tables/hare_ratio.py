@@ -1,4 +1,4 @@
-"""How far schedules are from the relaxation's bound, for both rules of assignment.
+"""How far schedules are from the bound: both rules of assignment, and the order of the paper's own relaxation (9).
 
 python benchmarks/tables/hare_ratio.py
 """
@@ -11,8 +11,9 @@ import json
 import numpy as np
 from hare_runs import mixed
 
-from copter_frontends.hare import HareInstance, HareScheduler
-from copter_frontends.hare.shim import Rule
+from copter_frontends.hare import Chunks, HareInstance, HareScheduler, RelaxationSolution
+from copter_frontends.hare.paper_relaxation import paper_order, shares_of
+from copter_frontends.hare.shim import Rule, schedule_in_order
 from copter_frontends.hare.workload import TESTBED, PaperWorkload, random_instance
 
 RULES: tuple[Rule, ...] = ("earliest_finish", "paper")
@@ -29,12 +30,20 @@ def cases(seed: int) -> dict[str, HareInstance]:
     }
 
 
+def by_paper_order(instance: HareInstance, relaxation: RelaxationSolution, max_tasks: int) -> float:
+    """Ratio of the schedule in the order of the paper's own relaxation, tasks going where they finish first."""
+    chunks = Chunks.of(instance, max_tasks)
+    order = paper_order(instance, chunks, shares_of(instance, relaxation.gpu_seconds))
+    return schedule_in_order(instance, chunks, order).objective / relaxation.bound
+
+
 def main() -> None:
     """Parse, run, print."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--seeds", type=int, default=3)
     command.add_argument("--growth", type=float, default=1.25)
     command.add_argument("--max-tasks", type=int, default=1_000_000)
+    command.add_argument("--paper-tasks", type=int, default=20_000, help="tasks of the paper's program, at most")
     command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     arguments = command.parse_args()
     found: dict[str, dict[str, list[float]]] = {}
@@ -43,7 +52,9 @@ def main() -> None:
             for rule in RULES:
                 made = HareScheduler(arguments.growth, rule, arguments.max_tasks).schedule(instance)
                 found.setdefault(name, {}).setdefault(rule, []).append(made.ratio)
-    print(f"{'sum w C over bound':>22} " + " ".join(f"{rule:>24}" for rule in RULES))
+            theirs = by_paper_order(instance, made.relaxation, arguments.paper_tasks)
+            found[name].setdefault("order of (9)", []).append(theirs)
+    print(f"{'sum w C over bound':>22} " + " ".join(f"{rule:>24}" for rule in (*RULES, "order of (9)")))
     for name, row in found.items():
         cells = " ".join(f"mean {np.mean(v):8.2f} max {np.max(v):7.2f}" for v in row.values())
         print(f"{name:>22} {cells}")

@@ -1,23 +1,29 @@
-"""The lease LP: prices by descent, then exact columns on the differential model (docs/chronus.md, C8 to C11)."""
+"""The lease LP: prices by descent, then exact columns on one session of the engine (docs/chronus.md, C8 to C11)."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from copter import Settings
+from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.free_tail import FreeTail
-from copter_frontends.chronus.master import Master
+from copter_frontends.chronus.lease_model import Edits, LeaseModel, Mixture
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.smoothing import SmoothedDual
+from copter_frontends.chronus.smoothing import GOLDEN, SmoothedDual
 
 SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases, cold and warm, in units of the mean worth of a GPU-lease
 SOFT_WORTH = 0.03  # softness of the choice of options, in units of the largest reward
-TOLERANCES = (1e-7, 1e-4)  # least and largest tolerance of the master; between them a twentieth of the gap
+TOLERANCES = (1e-7, 1e-4)  # least and largest tolerance of the engine; between them a twentieth of the gap
+STAY_SHARE = 0.25  # gap that jobs which stay as they are may have together, in units of the gap
+FREE_LEAST, ALMOST_ALL = 64, 0.7  # jobs that are freed, at least; share of the jobs from which on all are
+ROUNDED = 1e-9  # places this close to the end of a job's shares are beyond it
+WORTH_IT = 0.05  # gain of a new column, in units of the gap and of its job's best reward, from which on it is added
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +43,11 @@ class LeaseSolution:
     leases : bool array (jobs, leases)
         The leases that go with it.
     columns : int
-        Columns made, those of all passes together.
+        Columns of the model.
     passes : int
-        Solves of the master.
+        Solves of the engine.
+    edits : Edits
+        What was changed in the engine's model.
     """
 
     value: float
@@ -50,6 +58,7 @@ class LeaseSolution:
     leases: Bools
     columns: int
     passes: int
+    edits: Edits
 
     @property
     def gap(self) -> float:
@@ -57,18 +66,15 @@ class LeaseSolution:
         return (self.bound - self.value) / max(abs(self.bound), 1e-12)
 
 
-@dataclass(frozen=True, slots=True)
 class LeaseFormulation:
-    """Descent on the smoothed dual, then Dantzig-Wolfe decomposition with exact pricing in closed form.
+    """Descent on the smoothed dual, then decomposition by jobs with exact pricing in closed form, on one session.
 
-    Jobs are dealt to groups. A column is what all jobs of a group do: dealt from the smoothed optimum, or the options
-    of most worth, on the cheapest leases, at some prices. The master mixes columns: one share per group, one row per
-    (GPU type, lease).
+    A column is a whole lease set of a job. Columns, prices and the engine's own state stay from cycle to cycle: a
+    cold cycle deals columns from the smoothed optimum, later ones begin with what is there and price in what is
+    worth having.
 
     Parameters
     ----------
-    groups : int
-        Groups of jobs; more of them converge in fewer passes that take longer.
     gap : float
         Relative gap between mixture and bound at which it stops.
     max_passes : int
@@ -77,18 +83,31 @@ class LeaseFormulation:
     evaluations : int
         Of the smoothed dual, at most.
     deals : int
-        Columns per group that are drawn from its optimum.
+        Columns per job that are drawn from its optimum.
     settings : copter.Settings, optional
-        Of the master's solver.
+        Of the engine.
+
+    Attributes
+    ----------
+    lease_model : LeaseModel
     """
 
-    groups: int = 100
-    gap: float = 5e-3
-    max_passes: int = 40
-    smoothing: float = 0.5
-    evaluations: int = 50
-    deals: int = 4
-    settings: Settings | None = None
+    def __init__(
+        self,
+        gap: float = 5e-3,
+        max_passes: int = 40,
+        smoothing: float = 0.5,
+        evaluations: int = 50,
+        deals: int = 4,
+        settings: Settings | None = None,
+    ) -> None:
+        self.gap, self.max_passes, self.smoothing = gap, max_passes, smoothing
+        self.evaluations, self.deals = evaluations, deals
+        tolerance = float(np.clip(0.05 * gap, *TOLERANCES))
+        self.lease_model = LeaseModel(
+            settings or Settings(tolerance=tolerance, absolute_tolerance=tolerance, threads=1)
+        )
+        self._pool = ColumnPool()
 
     def solve(
         self,
@@ -97,6 +116,10 @@ class LeaseFormulation:
         start: Floats | None = None,
         origin: Draft | None = None,
         time_limit_s: float = 10.0,
+        *,
+        gap: float | None = None,
+        names: Sequence[Hashable] | None = None,
+        first: int = 0,
     ) -> LeaseSolution:
         """Solve max sum V s over plans of whole lease sets, mixed (C10).
 
@@ -110,55 +133,198 @@ class LeaseFormulation:
             A plan of the same options. The promises that it keeps are kept in every mixture. Other promised jobs are
             treated as jobs without a promise: it is not known whether theirs can still be kept.
         time_limit_s : float
-            Checked between passes; the bound holds whenever it ends.
+            For all of it; the bound holds whenever it ends.
+        gap : float, optional
+            In place of the formulation's own.
+        names : sequence of hashable, optional
+            What the jobs are called, so that they are known again; by default their numbers.
+        first : int
+            Absolute number of the first lease.
         """
-        until = time.perf_counter() + time_limit_s
+        until, gap = time.perf_counter() + time_limit_s, self.gap if gap is None else gap
         tail = FreeTail.of(options, capacity)
-        origin = tail.origin(tail.reduced, capacity, Draft(options, capacity) if origin is None else origin)
-        options = tail.reduced
-        capacity = capacity[:, : tail.scarce]
-        start = None if start is None else start[:, : tail.scarce]
+        origin = Draft(options, capacity) if origin is None else origin
         options = replace(options, must=options.must & (origin.row >= 0))
-        master = Master(options, capacity, self.groups, self._settings(), origin)
-        best = LeasePrices(np.zeros(capacity.shape) if start is None else start)
-        bound = best.bound(options, capacity)
-        if len(options.job):
-            best, bound = self._descend(master, best, bound, cold=start is None)
-        result, passes = master.price(best), 0
-        while True:
+        work = _Cycle(self, options, capacity, tail, gap, until)
+        self.lease_model.begin()
+        self._pool.move_to(options, list(range(options.jobs)) if names is None else names, first, tail.horizon)
+        cold = start is None or not len(self._pool)
+        best = LeasePrices(np.zeros(work.scarce.shape) if start is None else start[:, : tail.scarce])
+        bound = best.bound(work.reduced, work.scarce)
+        if len(options.job) and cold:
+            best, bound = work.descend(best, bound, cold=start is None)
+        return work.passes(best, bound, origin, first)
+
+
+class _Cycle:
+    """One solve of a formulation."""
+
+    def __init__(
+        self, owner: LeaseFormulation, options: Options, capacity: Ints, tail: FreeTail, gap: float, until: float
+    ) -> None:
+        self.owner, self.pool, self.model = owner, owner._pool, owner.lease_model
+        self.options, self.tail, self.gap, self.until = options, tail, gap, until
+        self.reduced = replace(tail.reduced, must=options.must)
+        self.scarce = capacity[:, : tail.scarce]
+        self.free = np.ones(options.jobs, dtype=bool)
+
+    def passes(self, best: LeasePrices, bound: float, origin: Draft, first: int) -> LeaseSolution:
+        """Mix columns and price in others, and free more jobs, until mixture and bound meet."""
+        options, owner, pool = self.options, self.owner, self.pool
+        self.free = self.furthest(best, bound, origin)
+        result, passes = self.price(best), 0
+        mixture = Mixture(origin.reward, np.zeros(self.scarce.shape), np.zeros(len(pool)))
+        while self.free.any() and bound - mixture.value > self.gap * abs(bound):
+            found = self.mix(origin, first)
             passes += 1
-            value, target = master.mix()
-            if bound - value <= self.gap * abs(bound) or passes >= self.max_passes or time.perf_counter() > until:
+            if found is None:
                 break
-            weight = self.smoothing if result <= bound or passes % 2 else 0.0
-            prices = LeasePrices(weight * best.price + (1.0 - weight) * target)
-            result = master.price(prices)
+            mixture, pool.resting = found, np.zeros(len(pool), dtype=bool)
+            enough = bound - mixture.value <= self.gap * abs(bound)
+            if enough or passes >= owner.max_passes or time.perf_counter() > self.until:
+                break
+            weight = owner.smoothing if result <= bound or passes % 2 else 0.0
+            prices = LeasePrices(weight * best.price + (1.0 - weight) * mixture.price)
+            if not self.free.all():
+                self.free |= self.furthest(prices, bound, origin)
+            result = self.price(prices)
             if result < bound:
                 bound, best = result, prices
-        row, early = master.deal()
-        leases, prices = tail.leases(row, early), LeasePrices(tail.prices(best.price))
-        return LeaseSolution(min(value, bound), bound, prices, master.shares(), row, leases, master.made, passes)
+        share = np.zeros(len(pool))
+        share[: len(mixture.share)] = mixture.share
+        row, leases = self.deal(share, origin) if passes else (origin.row.copy(), origin.taken.copy())
+        pool.resting = share == 0.0
+        by_option: Floats = np.zeros(len(options.job))
+        np.add.at(by_option, pool.row, share)
+        stay = np.flatnonzero(~self.free & (origin.row >= 0))
+        by_option[origin.row[stay]] = 1.0
+        whole = LeasePrices(self.tail.prices(best.price))
+        count, edits = self.model.model.n_columns, self.model.edits
+        return LeaseSolution(min(mixture.value, bound), bound, whole, by_option, row, leases, count, passes, edits)
 
-    def _descend(self, master: Master, best: LeasePrices, bound: float, cold: bool) -> tuple[LeasePrices, float]:
+    def furthest(self, prices: LeasePrices, bound: float, origin: Draft) -> Bools:
+        """The jobs without which all others are together within a share of the gap of their best at these prices.
+
+        Value and bound differ by the jobs' regrets and by what is idle at a price.
+        """
+        options = self.reduced
+        gain = options.best_of_jobs(prices.worth(options), must=True)[1]
+        has = np.flatnonzero(origin.row >= 0)
+        row, early = origin.row[has], origin.taken[has, : self.tail.scarce]
+        paid = options.gpus[row] * np.einsum("nk,nk->n", early, prices.price[options.kind[row]])
+        regret = gain.copy()
+        regret[has] -= options.value[row] - paid
+        order = np.argsort(-regret, kind="stable")
+        rest = regret.sum() - np.cumsum(regret[order])
+        most = STAY_SHARE * self.gap * abs(bound)
+        take = max(int(np.searchsorted(-rest, -most)) + 1, FREE_LEAST)
+        free = np.zeros(options.jobs, dtype=bool)
+        free[order[:take]] = True
+        return free if take < ALMOST_ALL * options.jobs else np.ones(options.jobs, dtype=bool)
+
+    def mix(self, origin: Draft, first: int) -> Mixture | None:
+        """The best mixture of the freed jobs' columns in the room that the others leave."""
+        options, pool = self.options, self.pool
+        stay = np.flatnonzero(~self.free & (origin.row >= 0))
+        has = np.flatnonzero(self.free & (origin.row >= 0))
+        pool.add(options, origin.row[has], origin.taken[has])
+        room = self.scarce.copy()
+        row = origin.row[stay]
+        for q in range(len(room)):
+            mine = np.flatnonzero(options.kind[row] == q)
+            room[q] -= options.gpus[row[mine]] @ origin.taken[stay[mine], : self.tail.scarce].astype(np.int64)
+        self.model.set_leases(room, first, pool)
+        self.model.set_jobs(options, pool, self.tail.scarce, self.free)
+        found = self.model.mix(options, pool, room, self.until - time.perf_counter())
+        return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
+
+    def price(self, prices: LeasePrices) -> float:
+        """Add the columns that are worth more at these prices than all that their jobs have; the bound (C7)."""
+        options, pool = self.reduced, self.pool
+        worth = prices.worth(options)
+        row, gain = options.best_of_jobs(worth, must=True)
+        bound = float((self.scarce * prices.price).sum() + gain.sum())
+        have = np.where(options.must, -np.inf, 0.0)
+        own = self.options.value[pool.row] - self.options.gpus[pool.row] * self.cost_of(prices)
+        np.maximum.at(have, pool.job, own)
+        best = options.best_of_jobs(options.value, floor=-np.inf)[1]
+        new = np.flatnonzero(
+            self.free & (row >= 0) & (gain - have > WORTH_IT * self.gap * np.maximum(best, 0.0) + 1e-12)
+        )
+        if len(new):
+            leases = np.zeros((options.jobs, self.tail.scarce), dtype=bool)
+            leases[new] = prices.leases(options, row[new]) > 0
+            chosen = np.full(options.jobs, -1, dtype=np.int64)
+            chosen[new] = row[new]
+            self.renew(new)
+            pool.add(self.options, row[new], self.tail.leases(chosen, leases)[new])
+        return bound
+
+    def cost_of(self, prices: LeasePrices) -> Floats:
+        """What the leases of every column cost for one GPU."""
+        pool, kind = self.pool, self.options.kind[self.pool.row]
+        early = pool.leases[:, : self.tail.scarce]
+        cost = np.zeros(len(pool))
+        for q in range(len(self.scarce)):
+            mine = np.flatnonzero(kind == q)
+            cost[mine] = early[mine] @ prices.price[q]
+        return cost
+
+    def renew(self, jobs: Ints) -> None:
+        """Let the columns at rest of jobs go that are added to the model again in any case."""
+        again = np.zeros(self.options.jobs, dtype=bool)
+        again[jobs] = True
+        idle = self.pool.resting & again[self.pool.job]
+        if idle.any():
+            self.pool.drop(idle)
+
+    def deal(self, share: Floats, origin: Draft) -> tuple[Ints, Bools]:
+        """Give every job one of its columns, or none, in the columns' shares (C11).
+
+        Jobs of like worth stand together, by size, and take places that are spread evenly over the shares, so that the
+        GPUs that they take together are near the mixture's in every lease.
+        """
+        options, pool = self.options, self.pool
+        row, leases = origin.row.copy(), origin.taken.copy()
+        row[self.free], leases[self.free] = -1, False
+        order, start = pool.by_job(options.jobs)
+        total = np.concatenate(([0.0], np.cumsum(share[order])))
+        place = np.empty(options.jobs)
+        place[np.lexsort((-options.size, _worth_of_a_lease(options)))] = np.mod(
+            (np.arange(options.jobs) + 0.5) * GOLDEN, 1.0
+        )
+        held = total[start[1:]] - total[start[:-1]]
+        place *= np.where(options.must, held, np.maximum(held, 1.0))
+        takes = np.flatnonzero(self.free & (held > 0.0) & (place < held - ROUNDED))
+        pick = np.searchsorted(total, total[start[takes]] + place[takes], side="right") - 1
+        column = order[np.clip(pick, start[takes], start[takes + 1] - 1)]
+        row[takes], leases[takes] = pool.row[column], pool.leases[column]
+        return row, leases
+
+    def descend(self, best: LeasePrices, bound: float, cold: bool) -> tuple[LeasePrices, float]:
         """Better prices, their bound, and columns dealt at them."""
-        options, capacity = master.options, master.capacity
+        options, capacity, owner = self.reduced, self.scarce, self.owner
         mean = options.most / max(float(capacity.sum()), 1.0)
         price = np.full(capacity.shape, 0.5 * mean) if cold else best.price
         worth = SOFT_WORTH * float(options.value.max())
         for soft in SOFT_PRICES if cold else SOFT_PRICES[1:]:
             dual = SmoothedDual(options, capacity, soft * mean, worth)
-            price = dual.descend(price, self.evaluations)
-        mixed = dual.mixed(price)
-        for number in range(self.deals):
-            master.add(*dual.deal(mixed, master.order, number / self.deals))
+            price = dual.descend(price, owner.evaluations)
+        mixed, order = dual.mixed(price), np.empty(options.jobs, dtype=np.int64)
+        order[np.lexsort((-options.size, _worth_of_a_lease(options)))] = np.arange(options.jobs)
+        for number in range(owner.deals):
+            row, early = dual.deal(mixed, order, number / owner.deals)
+            has = np.flatnonzero(row >= 0)
+            self.pool.add(self.options, row[has], self.tail.leases(row, early)[has])
         prices = LeasePrices(price)
         reached = prices.bound(options, capacity)
         return (prices, reached) if reached < bound else (best, bound)
 
-    def _settings(self) -> Settings:
-        if self.settings is not None:
-            return self.settings
-        tolerance = float(np.clip(0.05 * self.gap, *TOLERANCES))
-        return Settings(
-            tolerance=tolerance, absolute_tolerance=tolerance, purify=False, threads=1, sigma=100.0, warm_sigma=1e4
-        )
+
+def _worth_of_a_lease(options: Options) -> Floats:
+    """Reward of each job's first option, for a GPU and a lease."""
+    worth, first = np.zeros(options.jobs), options.rows_of()
+    has = np.flatnonzero(np.diff(first) > 0)
+    at = first[has]
+    worth[has] = options.value[at] / (options.gpus[at] * np.maximum(options.need[at], 1))
+    return worth

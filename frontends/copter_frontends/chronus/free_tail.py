@@ -58,6 +58,10 @@ class FreeTail:
         result.put_all(rows, leases & (np.cumsum(leases, axis=1) <= reduced.need[rows][:, None]))
         return result
 
+    def early(self, capacity: Ints) -> Ints:
+        """GPUs in the leases before the tail."""
+        return capacity[:, : self.scarce]
+
     def prices(self, price: Floats) -> Floats:
         """Prices of all leases from those before the tail."""
         return np.pad(price, ((0, 0), (0, self.horizon - self.scarce)))

@@ -39,6 +39,30 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Admission:
+    """What a job was answered when it came.
+
+    Attributes
+    ----------
+    job_id : str
+    standing : Standing
+        GUARANTEED, or WAITING where only the plan of the next lease can decide.
+    step : int
+        The deadline that is promised, -1 for none.
+    leases : tuple of int
+        Absolute numbers of the leases that it was given.
+    moves : tuple of (job id, lease, its new lease)
+        Single leases of other promised jobs that made room; each keeps its deadline.
+    """
+
+    job_id: str
+    standing: Standing
+    step: int = -1
+    leases: tuple[int, ...] = ()
+    moves: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Mode:
     """A way to run a job: GPU type by number, GPUs used, GPUs taken (rounded up), seconds for all of its work."""
 
@@ -149,6 +173,15 @@ class SloBook:
             if record.mode >= 0 and record.modes[record.mode].kind == kind:
                 promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
         return max((gpus for lease, gpus in promised.items() if lease >= first), default=0)
+
+    def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
+        """GPUs that are promised, (types, leases) from `first` on."""
+        result = np.zeros((kinds, horizon), dtype=np.int64)
+        for record in self.records.values():
+            if record.mode >= 0:
+                mode, ahead = record.modes[record.mode], record.leases - first
+                result[mode.kind, ahead[(ahead >= 0) & (ahead < horizon)]] += mode.taken
+        return result
 
     def most_leases(self, first: int) -> int:
         """Leases from `first` to the last deadline of all."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from copter_frontends.chronus.job_book import Mode
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.policy_kit import NodeInventory, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Job
+
+BELIEVED = 0.15  # a profile that is off by no more bears the declared rate out: a restart is a tenth of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,32 @@ class JobModes:
     throughputs: Throughputs
     round_up: bool
     elastic: bool
+    measured: dict[str, float] = field(default_factory=dict)
+    """By job id: the time that its profile says, over the one that was believed."""
+
+    def seconds(self, job: Job, rate: float) -> float:
+        """Seconds of all of a job's work at a rate that is believed, as far as its profile bears that out."""
+        return self.throughputs.work(job) / rate * self.measured.get(job.id, 1.0)
+
+    def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
+        """Take a profile in; the time it says over the one that was believed, None where it says nothing.
+
+        What a start may have cost counts as training: a profile makes a job slower by what it lost, never faster than
+        it was.
+        """
+        rate = self.throughputs.rate(job, gpu_type, gpus)
+        if not (rate > 0 and 0.0 < progress < 1.0 and ran_s > 0):
+            return None
+        ratio = ran_s / progress / (self.throughputs.work(job) / rate)
+        if abs(ratio - 1.0) > BELIEVED:
+            self.measured[job.id] = ratio
+        return ratio
 
     def remaining_s(self, job: Job, progress: float) -> float:
         """Seconds that a job still takes on its fastest type."""
         gpus = requested_gpus(job)
         rate = max(self.throughputs.rate(job, k, gpus) for k in self.nodes.types)
-        left = self.throughputs.work(job) * (1.0 - progress)
-        return left / rate if rate > 0 else float("inf")
+        return (1.0 - progress) * self.seconds(job, rate) if rate > 0 else float("inf")
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Ways to run a job: one per GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
@@ -42,7 +63,7 @@ class JobModes:
                 rate = self.throughputs.rate(job, kind, gpus)
                 if rate > 0:
                     taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                    result.append(Mode(number, gpus, taken, self.throughputs.work(job) / rate))
+                    result.append(Mode(number, gpus, taken, self.seconds(job, rate)))
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:

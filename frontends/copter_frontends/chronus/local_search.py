@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import log2
 from typing import Literal
 
 from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Job
 
 Shares = tuple[tuple[str, int], ...]
+PAPER_SPACE = 100_000
 Style = Literal["local_search", "quasi", "consolidate"]
 Speed = Callable[[Job, int, int], float]
 """(job, nodes, fewest nodes) -> speed relative to the fewest nodes: RTS(j, A) / RTS(j, A*)."""
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadCosts:
-    """Relative speeds from a share that each application loses on more nodes than it needs."""
+class NodeSpeeds:
+    """Relative speeds by the number of nodes, from the share that each application loses on two nodes for one.
+
+    An iteration takes t_n = t_1 + log2(n) (t_2 - t_1) on n nodes (section 3.2.2), so that a job that needs f nodes runs
+    on n at t_f / t_n of its speed.
+    """
 
     costs: Mapping[str, float]
 
     def __call__(self, job: Job, nodes: int, fewest: int) -> float:
-        """One, or one less the application's cost where it is spread."""
-        return 1.0 if nodes <= fewest else 1.0 - self.costs.get(job.application, 0.0)
+        """One on the fewest nodes; less on each further one."""
+        lost = self.costs.get(job.application, 0.0)
+        step = lost / (1.0 - lost)  # (t_2 - t_1) / t_1
+        return (1.0 + log2(max(fewest, 1)) * step) / (1.0 + log2(max(nodes, fewest, 1)) * step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +46,16 @@ class LocalSearch:
         Algorithm 1; every job in turn on the fewest nodes that are free; every job on the fewest that it needs, or
         not at all.
     space : int
-        |S|: most combinations searched (100,000 in the paper; every one places all jobs of the batch).
+        |S|: most combinations searched (:data:`PAPER_SPACE` in the paper; every one places all jobs of the batch).
+    spread : int
+        A job's placements, A_i: on the fewest nodes that are free, in the smallest gaps, and evenly on up to so many
+        nodes more than it needs.
     """
 
     speed: Speed
     style: Style = "local_search"
-    space: int = 64
+    space: int = 256
+    spread: int = 2
 
     def place(self, nodes: NodeInventory, gpu_type: str, jobs: Sequence[tuple[Job, int]]) -> dict[str, Shares]:
         """Shares of the jobs that fit; `nodes` is not changed.
@@ -66,15 +78,38 @@ class LocalSearch:
             return result  # all are consolidated: no placement is better
         potential = {job.id: self._potential(job, gpus, size) for job, gpus in order}
         ranked = sorted((job for job, gpus in order if gpus > 1), key=lambda job: -potential[job.id])
-        chosen = [job.id for job in ranked[: max(self.space.bit_length() - 1, 0)]]  # two solutions each
-        for combination in product(("quasi", "apart"), repeat=len(chosen)):
-            styles = {job.id: "quasi" for job, _ in order} | dict(zip(chosen, combination, strict=True))
-            first = [each for each in order if each[0].id in chosen]
-            rest = [each for each in order if each[0].id not in styles or each[0].id not in chosen]
-            value, shares = self._place(room, size, first + rest, styles)
+        gpus_of = {job.id: gpus for job, gpus in order}
+        chosen: dict[str, list[str]] = {}
+        count = 1
+        for job in ranked:  # K = argmax_k prod_i |A_i| <= |S|
+            own = self._styles(gpus_of[job.id], size)
+            count *= len(own)
+            if count > self.space or best >= total - 1e-9:
+                break
+            chosen[job.id] = own
+            value, shares = self._best_of(room, size, order, chosen)
             if value > best + 1e-9:
                 best, result = value, shares
         return result
+
+    def _best_of(
+        self, room: Mapping[str, int], size: int, order: Sequence[tuple[Job, int]], chosen: Mapping[str, list[str]]
+    ) -> tuple[float, dict[str, Shares]]:
+        """The largest sum of RW over all combinations of the chosen jobs' placements, these jobs first."""
+        first = [each for each in order if each[0].id in chosen]
+        rest = [each for each in order if each[0].id not in chosen]
+        best, result = -1.0, dict[str, Shares]()
+        for combination in product(*chosen.values()):
+            styles = {job.id: "quasi" for job, _ in order} | dict(zip(chosen, combination, strict=True))
+            value, shares = self._place(room, size, first + rest, styles)
+            if value > best + 1e-9:
+                best, result = value, shares
+        return best, result
+
+    def _styles(self, gpus: int, size: int) -> list[str]:
+        """The placements of a job that are tried: its A_i."""
+        fewest = -(-gpus // size)
+        return ["quasi", "apart", *(f"on {n}" for n in range(fewest + 1, min(fewest + self.spread, gpus) + 1))]
 
     def _potential(self, job: Job, gpus: int, size: int) -> float:
         """Largest less smallest RW (8)."""
@@ -88,7 +123,9 @@ class LocalSearch:
         free, value, result = dict(room), 0.0, {}
         for job, gpus in jobs:
             style = styles.get(job.id, "together")
-            shares = None if style == "apart" else _together(free, size, gpus)
+            shares = None if style == "apart" or style.startswith("on ") else _together(free, size, gpus)
+            if style.startswith("on "):
+                shares = _evenly(free, gpus, int(style[3:]))
             if shares is None and style != "together":
                 shares = _apart(free, gpus, smallest=style == "apart")
             if shares is None:
@@ -113,6 +150,22 @@ def _together(free: Mapping[str, int], size: int, gpus: int) -> Shares | None:
             return None
         least = min(count for count, _ in fits)
         shares.append((next(node for count, node in fits if count == least), rest))
+    return tuple(sorted(shares))
+
+
+def _evenly(free: Mapping[str, int], gpus: int, nodes: int) -> Shares | None:
+    """So many nodes with as even a part of the GPUs on each as can be; the fullest that have room for theirs."""
+    part, extra = divmod(gpus, nodes)
+    shares: list[tuple[str, int]] = []
+    used: set[str] = set()
+    for at in range(nodes):
+        count = part + (at < extra)
+        fits = [(left, node) for node, left in free.items() if left >= count and node not in used]
+        if not fits:
+            return None
+        node = min(fits)[1]
+        used.add(node)
+        shares.append((node, count))
     return tuple(sorted(shares))
 
 

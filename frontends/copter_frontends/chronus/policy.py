@@ -8,20 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from copter import Model
 from copter.errors import SettingsError
-from copter_frontends.chronus.job_book import Mode, Notice, require_ahead
+from copter_frontends.chronus.job_book import Admission, Mode, Notice, Standing, require_ahead
 from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
-from copter_frontends.chronus.local_search import LocalSearch, SpreadCosts
+from copter_frontends.chronus.lease_model import LeaseModel
+from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.placing import LeasePlacer
 from copter_frontends.chronus.present_lease import PresentLease
 from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
 from copter_frontends.chronus.spot import SpotCluster
+from copter_frontends.chronus.spread_costs import SPREAD_COST
 from copter_frontends.deadlines import Rewards, StepReward, reward_for
 from copter_frontends.policy_kit import (
     Choice,
+    EditLog,
+    LpPolicy,
     RoundPolicy,
     RunsWith,
     Throughputs,
@@ -32,8 +37,11 @@ from copter_frontends.policy_kit import (
 )
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
+CONTRADICTS = 1.5  # times as long, or as short, as declared: then the user is told
+LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
 
-class ChronusPolicy(RoundPolicy):
+
+class ChronusPolicy(LpPolicy, RoundPolicy):
     """The Chronus scheduler (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Jobs with a reward are SLO jobs: they are promised a deadline, or told that none can be met. The others, and those
@@ -54,7 +62,7 @@ class ChronusPolicy(RoundPolicy):
     round_up : bool
         Whether guaranteed jobs are counted with their GPUs rounded up, so that all of them consolidate (section 3.4.1).
     placement : LocalSearch, optional
-        How small best-effort jobs are placed; by default Algorithm 1 with no job sensitive to it.
+        How small best-effort jobs are placed; by default Algorithm 1, with the artifact's models sensitive to it.
     elastic : bool
         Whether guaranteed jobs may get any number of GPUs from their `min_gpus` to their `max_gpus`, by size.
     profiler : Profiler, optional
@@ -69,7 +77,11 @@ class ChronusPolicy(RoundPolicy):
     selector : Selector
     last_cycle : Cycle or None
         What the last round's plan of leases came to.
+    last_admission : Admission or None
+        What the last SLO job was answered when it came: its lease plan, and the leases of others that were moved.
     """
+
+    lp_each_round = False
 
     def __init__(
         self,
@@ -90,19 +102,27 @@ class ChronusPolicy(RoundPolicy):
         self.throughputs = throughputs or representative_throughputs(cluster)
         self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
         self.grid, self.book = self.selector.grid, self.selector.book
-        super().__init__(cluster, round_s, RunsWith(self.throughputs))
+        LpPolicy.__init__(self)
+        RoundPolicy.__init__(self, cluster, round_s, RunsWith(self.throughputs))
         if first_lease not in ("adaptive", "now", "late"):
             raise SettingsError(f"first_lease is {first_lease!r}, must be 'adaptive', 'now' or 'late'")
         self.rewards: dict[str, StepReward] = dict(rewards) if isinstance(rewards, Mapping) else {}
         self._drawn = rewards if callable(rewards) else None
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
         self.profiler = profiler
-        self.placer = LeasePlacer(self.nodes, placement or LocalSearch(SpreadCosts({})))
+        self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
         self.spot = SpotCluster(self.throughputs, self.modes, RunsWith(self.throughputs))
         self.lease = PresentLease(self.grid, self.book, list(self.nodes.types))
         self.last_cycle: Cycle | None = None
+        self.last_admission: Admission | None = None
+        self.edit_log = EditLog()
         self._now_s = 0.0
         self._changed = False  # GPUs have come or gone since the last plan
+
+    @property
+    def model(self) -> Model:
+        """The lease program as it was solved last."""
+        return self.selector.formulation.lease_model.model
 
     @property
     def round_s(self) -> float:
@@ -127,7 +147,10 @@ class ChronusPolicy(RoundPolicy):
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
-        """Start to consider a job; an SLO job if it has a reward.
+        """Start to consider a job; an SLO job if it has a reward, which is answered at once (:attr:`last_admission`).
+
+        It is given leases after the present one, and single leases of other promised jobs are moved for it within their
+        deadlines; where that does not do, it waits for the plan of the next lease.
 
         Raises
         ------
@@ -147,7 +170,7 @@ class ChronusPolicy(RoundPolicy):
         if drawn and reward is not None:
             self.rewards[job.id] = reward
         if self.profiler is not None:
-            most = 2 * self.nodes.node_gpus(self.nodes.types[0])
+            most = min(2, self.profiler.nodes or 2) * self.nodes.node_gpus(self.nodes.types[0])
             self.profiler.submit(job.id, min(requested_gpus(job), most), job.submit_s)
         elif reward is not None:
             self._consider(job, reward)
@@ -174,6 +197,7 @@ class ChronusPolicy(RoundPolicy):
         """Forget a job, finished or cancelled, and free its leases; promises to others stand."""
         super().remove_job(job_id)
         self.book.remove(job_id)
+        self.modes.measured.pop(job_id, None)
         if self.profiler is not None:
             self.profiler.withdraw(job_id)
         self.lease.remove(job_id)
@@ -212,7 +236,10 @@ class ChronusPolicy(RoundPolicy):
         running = set(self.held)
         queue = any(job_id not in self.book.records and job_id not in running for job_id in self.jobs)
         fixed = self.lease.pinned_gpus(self.pins if first == lease else {}, self.jobs)
-        cycle = self.selector.cycle(now_s, first, self.gpus(), fixed, running, queue, begins, fresh)
+        limit_s = LP_SHARE * deadline_s
+        cycle = self.selector.cycle(
+            now_s, first, self.gpus(), fixed, running, queue, begins, fresh, limit_s, self._solved, self.aside()
+        )
         self._changed, self.last_cycle = False, cycle
         begun = perf_counter()
         self.lease.begin(lease)
@@ -238,16 +265,35 @@ class ChronusPolicy(RoundPolicy):
         return self.modes.modes_of(job)
 
     def gpus(self) -> Ints:
-        """GPUs of each type that leases can have; jobs that may not be stopped keep theirs."""
+        """GPUs of each type that leases can have, with those set aside; jobs that may not be stopped keep theirs."""
         total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
-        if self.profiler is not None:
-            total[0] = max(total[0] - self.profiler.gpus, 0)
         return self.lease.gpus_for_leases(total, self.held, self.jobs)
+
+    def aside(self) -> Ints:
+        """GPUs of each type that are set aside for profiling: no lease that is not promised yet may have them."""
+        result = np.zeros(len(self.nodes.types), dtype=np.int64)
+        if self.profiler is not None:
+            result[0] = max(self.profiler.target, self.profiler.gpus)
+        return result
 
     # Inside -------------------------------------------------------------------------------------------------------
 
+    def _solved(self, leases: LeaseModel) -> None:
+        """Show the cycle's linear program."""
+        self.edit_log.note(leases.edits)
+        self.show(leases.solution, leases.solution_s)
+
     def _consider(self, job: Job, reward: StepReward) -> None:
-        self.book.consider(job, reward, self.modes_of(job), self.service[job.id].progress)
+        """Answer a job at once, in the leases after the present one; before the first plan it waits for that."""
+        modes, progress = self.modes_of(job), self.service[job.id].progress
+        if self.lease.number < 0:
+            self.book.consider(job, reward, modes, progress)
+            self.last_admission = Admission(job.id, Standing.WAITING)
+            return
+        first = max(self.lease.number, self.grid.lease_at(self._now_s)) + 1
+        self.last_admission = self.selector.admit(
+            job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside()
+        )
 
     def _profile(self, now_s: float) -> None:
         """A round of the profiler; jobs whose profile is done are considered from now on."""
@@ -257,9 +303,17 @@ class ChronusPolicy(RoundPolicy):
         size, most = self.nodes.node_gpus(kind), self.nodes.capacity(kind)
         peak = self.book.most_promised(0, self.grid.lease_at(now_s))
         for job_id in self.profiler.step(now_s, size, (most - peak) // size * size):
-            reward = self.rewards.get(job_id)
-            if reward is not None and self.jobs[job_id].submit_s + reward.last_s > now_s:
-                self._consider(self.jobs[job_id], reward)
+            job, reward = self.jobs[job_id], self.rewards.get(job_id)
+            gpus, ran_s = self.profiler.ran[job_id]
+            ratio = self.modes.note_profile(job, kind, gpus, ran_s, self.service[job_id].progress)
+            if ratio is not None and not 1.0 / CONTRADICTS <= ratio <= CONTRADICTS:
+                text = f"its profile contradicts the declared rate: it takes {ratio:.2g} times as long"
+                self.selector.notices.append(Notice(now_s, job_id, Standing.WAITING, -1, text))
+            if reward is not None and job.submit_s + reward.last_s > now_s:
+                self._consider(job, reward)
+            elif reward is not None:
+                text = "its last deadline passed while it waited for its profile"
+                self.selector.notices.append(Notice(now_s, job_id, Standing.UNGUARANTEED, -1, text))
 
     def _wanted(self) -> Wanted:
         """Jobs with the present lease, jobs that are profiled, and best effort in what these leave."""

@@ -42,8 +42,12 @@ class Profiler:
     ----------
     gpus : int
         Size at the last step.
+    target : int
+        Size that it should have; what is promised to others is not taken for it.
     waits_s : list of float
         Seconds that each job waited for its profiling to start.
+    ran : dict of job id to (GPUs, seconds)
+        What the jobs whose profile the last step ended had.
     """
 
     def __init__(
@@ -65,8 +69,9 @@ class Profiler:
         self.users = dict(users or {})
         self.queue: dict[str, Probe] = {}
         self.running: dict[str, tuple[Probe, float]] = {}
-        self.gpus = 0
+        self.gpus = self.target = 0
         self.waits_s: list[float] = []
+        self.ran: dict[str, tuple[int, float]] = {}
         self._arrived: list[tuple[float, int]] = []
         self._sized_s: float | None = None
         self._starts: list[tuple[float, str, int]] = []
@@ -96,10 +101,13 @@ class Profiler:
             GPUs that there are for profiling: those that are not promised to anyone.
         """
         done = [job_id for job_id, (_, start_s) in self.running.items() if now_s - start_s >= self.profile_s - SAME_S]
+        self.ran = {}
         for job_id in done:
-            del self.running[job_id]
+            probe, start_s = self.running.pop(job_id)
+            self.ran[job_id] = (probe.gpus, now_s - start_s)
         used = sum(probe.gpus for probe, _ in self.running.values())
-        self.gpus = min(max(self._wanted(now_s, node_gpus), used), max(most_gpus, used))
+        self.target = max(self._wanted(now_s, node_gpus), used)
+        self.gpus = min(self.target, max(most_gpus, used))
         self._starts = [start for start in self._starts if now_s - start[0] < self.profile_s - SAME_S]
         for job_id, probe in list(self.queue.items()):
             if used + probe.gpus > self.gpus:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
+from copter_frontends.chronus.free_tail import FreeTail
 from copter_frontends.chronus.held_leases import HeldLeases
-from copter_frontends.chronus.job_book import NO_LEASES, Mode, Notice, SloBook, SloRecord, Standing
+from copter_frontends.chronus.job_book import NO_LEASES, Admission, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.lease_model import LeaseModel
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.shim import LeaseShim, improve
@@ -73,6 +76,7 @@ class Selector:
         self.first_lease: FirstLease = first_lease
         self.notices: list[Notice] = []
         self._prices: tuple[int, Floats] | None = None  # first lease, prices
+        self._ended = 0.0  # when the last linear program was solved
         self._held: HeldLeases | None = None  # what promised jobs have, as the last admission left it
 
     def cycle(
@@ -85,6 +89,9 @@ class Selector:
         queue: bool,
         begins: bool,
         fresh: bool,
+        time_limit_s: float = 10.0,
+        solved: Callable[[LeaseModel], object] | None = None,
+        aside: Ints | None = None,
     ) -> Cycle:
         """Plan the leases from `first` on.
 
@@ -106,64 +113,112 @@ class Selector:
         fresh : bool
             Whether all is planned again, as when a lease begins or GPUs have come or gone, and those that wait are
             decided. Otherwise those that wait get leases only in what the plan leaves.
+        time_limit_s : float
+            For the linear program; the plan that it improves keeps all promises whenever it ends.
+        solved : callable, optional
+            Called with the model once the linear program is solved, before anything is decided.
+        aside : int64 array (types,), optional
+            GPUs of each type that only leases which are promised already may have.
         """
         records = self.book.planned(first, begins)
         horizon = self.book.most_leases(first)
-        capacity = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
+        capacity = self._capacity(gpus, aside, self.book.promised_gpus(len(gpus), first, horizon))
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
         draft = self._filled(records, options, capacity, first, thorough=not fresh)
-        bound = options.most
-        solution = None
-        solved = begun
-        if len(options.job) and draft.reward < bound - 1e-9 * (1.0 + bound):
-            start = self._start(first, capacity.shape)
-            if start is not None:
-                bound = min(bound, LeasePrices(start).bound(options, capacity))
-            gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
-            if fresh and bound - draft.reward > gap * bound:
-                solution = replace(self.formulation, gap=gap).solve(options, capacity, start, draft)
-                solved = time.perf_counter()
-                self._prices = (first, solution.prices.price)
-                draft = self.shim(options, capacity, solution, draft)
-                bound = min(bound, solution.bound)
+        draft, bound, solution = self._improved(records, options, capacity, first, draft, fresh, time_limit_s, solved)
+        ended = begun if solution is None else self._ended
         if begins:
             self._left_shift(records, draft, running, queue)
         self.book.give(records, draft, first, keep=not begins)
         past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)
         self._decide(records, draft, now_s, fresh)
-        shim_s = time.perf_counter() - solved
-        return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, solved - begun, shim_s)
+        shim_s = time.perf_counter() - ended
+        return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, ended - begun, shim_s)
+
+    def _improved(
+        self,
+        records: list[SloRecord],
+        options: Options,
+        capacity: Ints,
+        first: int,
+        draft: Draft,
+        fresh: bool,
+        time_limit_s: float,
+        solved: Callable[[LeaseModel], object] | None,
+    ) -> tuple[Draft, float, LeaseSolution | None]:
+        """A better plan by the linear program, the bound, and its solution; none is solved where that cannot help."""
+        bound = options.most
+        if not len(options.job) or draft.reward >= bound - 1e-9 * (1.0 + bound):
+            return draft, bound, None
+        start = self._start(first, capacity.shape)
+        if start is not None:
+            tail = FreeTail.of(options, capacity)  # at no price beyond the scarce leases (C12)
+            bound = min(bound, LeasePrices(start[:, : tail.scarce]).bound(tail.reduced, tail.early(capacity)))
+        gap = max(self.formulation.gap, HALF * float(options.value.max()) / options.most)
+        if not fresh or bound - draft.reward <= gap * bound:
+            return draft, bound, None
+        names = [record.job.id for record in records]
+        solution = self.formulation.solve(
+            options, capacity, start, draft, time_limit_s, gap=gap, names=names, first=first
+        )
+        if solved is not None:
+            solved(self.formulation.lease_model)
+        self._ended, self._prices = time.perf_counter(), (first, solution.prices.price)
+        return self.shim(options, capacity, solution, draft), min(bound, solution.bound), solution
 
     def admit(
-        self, job: Job, reward: StepReward, modes: tuple[Mode, ...], now_s: float, first: int, gpus: Ints
-    ) -> Standing:
+        self,
+        job: Job,
+        reward: StepReward,
+        modes: tuple[Mode, ...],
+        now_s: float,
+        first: int,
+        gpus: Ints,
+        progress: float = 0.0,
+        aside: Ints | None = None,
+    ) -> Admission:
         """Promise one job leases from `first` on in what the plan leaves, moving other jobs' leases where need be.
 
-        Returns
-        -------
-        Standing
-            GUARANTEED, or WAITING where only a new plan of all jobs can decide.
+        Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted.
         """
-        record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes))
+        record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
         held = self._held
         if held is None or not held.is_of(self.book, first):
             held = self._held = HeldLeases.of(self.book, first)
         options, taken = held.with_one_more(record, self.book)
-        draft = Draft(options, np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], taken.shape[1], axis=1))
         number = len(held.records)
+        promised = np.zeros((len(gpus), taken.shape[1]), dtype=np.int64)
+        for q in range(len(gpus)):
+            mine = np.flatnonzero(options.kind[:number] == q)
+            promised[q] = options.gpus[mine] @ taken[mine].astype(np.int64)
+        draft = Draft(options, self._capacity(gpus, aside, promised))
         if not draft.put_all(np.arange(number), taken).all():
-            return record.standing  # GPUs have gone: the next plan decides who keeps what
+            return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
         rows = draft.ranked(number)
-        if any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows):
-            for other in np.flatnonzero((draft.taken[:-1] != taken).any(axis=1)).tolist():
-                self.book.give_one(held.records[other], draft, other, first)
-            self.book.give_one(record, draft, number, first)
-            record.promised = record.step
-            self._held = held.admitted(record, draft, self.book.version)
-            self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
-        return record.standing
+        if not (any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows)):
+            return Admission(job.id, record.standing)
+        moves: list[tuple[str, int, int]] = []
+        for other in np.flatnonzero((draft.taken[:-1] != taken).any(axis=1)).tolist():
+            before = np.flatnonzero(taken[other] & ~draft.taken[other]) + first
+            after = np.flatnonzero(draft.taken[other] & ~taken[other]) + first
+            name = held.records[other].job.id
+            moves += [(name, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)]
+            self.book.give_one(held.records[other], draft, other, first)
+        self.book.give_one(record, draft, number, first)
+        record.promised = record.step
+        self._held = held.admitted(record, draft, self.book.version)
+        self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
+        return Admission(job.id, record.standing, record.step, tuple(record.leases.tolist()), tuple(moves))
+
+    @staticmethod
+    def _capacity(gpus: Ints, aside: Ints | None, promised: Ints) -> Ints:
+        """GPUs of each type in each lease: without those set aside, but for what is promised, (types, leases)."""
+        total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], promised.shape[1], axis=1)
+        if aside is None:
+            return total
+        return np.asarray(np.minimum(total, np.maximum(total - aside[:, None], promised)))
 
     def _filled(self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool) -> Draft:
         """The last plan, filled up in the order of arrival; `thorough` moves others out of the way."""

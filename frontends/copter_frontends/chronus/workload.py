@@ -7,19 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from copter_frontends.chronus.spread_costs import SPREAD_COST
 from copter_frontends.deadlines import MIXES, StepReward, draw_reward
 from copter_frontends.simulator.table_source import TableApplication, TableSource
 from copter_frontends.traces import Trace
 from copter_frontends.vocabulary import Cluster, Job, TraceError, configurations_of
-
-SPREAD_COST: Mapping[str, float] = {
-    "alexnet": 0.49,
-    "vgg16": 0.43,
-    "resnet101": 0.05,
-    "mobilenet_v2": 0.07,
-    "inception_v3": 0.08,
-}
-"""Share of the speed that 8 GPUs lose on 2 nodes, from the artifact's model_info.json (MIT licence)."""
 
 TRACE_VALUE = 10.0  # the artifact's traces count rewards from 10 to 2, the paper from 100 to 20
 

@@ -16,6 +16,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.hare.applications import HARE_APPLICATIONS
+from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.testbed import testbed_workload
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras
@@ -60,7 +61,7 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
 def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
     """The model of the jobs that are simulated, in all that the cluster can give them."""
     if asked.on_hares_testbed:
-        return GoodputModel(configurations_of(cluster), HARE_APPLICATIONS)
+        return TaskGoodput(configurations_of(cluster), HARE_APPLICATIONS)
     return GoodputModel(configurations_of(cluster))
 
 

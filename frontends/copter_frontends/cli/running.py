@@ -57,7 +57,9 @@ def carry_on(asked: SimulateOptions, simulation: Simulation, workload: Workload)
             saver.at_end()
         finally:  # a disk that is full for the one may have room for the other
             ended = simulation.finished if total is None else len(result.rounds) >= total
-            summary = _report(asked, result, workload, comparison, None if ended else interruption.name)
+            log = getattr(simulation.policy, "edit_log", None)
+            edits = {} if log is None else {"edits_per_solve": log.summary()}
+            summary = _report(asked, result, workload, comparison, edits, None if ended else interruption.name)
     if summary["interrupted"] is not None:
         whole = f" of {total}" if total is not None else ""
         on = f"; go on with: copter resume {shlex.quote(asked.save)}" if asked.save is not None else ""
@@ -66,13 +68,22 @@ def carry_on(asked: SimulateOptions, simulation: Simulation, workload: Workload)
 
 
 def _report(
-    asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None, by: str | None
+    asked: SimulateOptions,
+    result: SimulationResult,
+    workload: Workload,
+    comparison: Any | None,
+    edits: Mapping[str, Any],
+    by: str | None,
 ) -> dict[str, Any]:
-    """Say which jobs were skipped, work out the summary and write the report; `by` is the signal that ended the run."""
+    """Say which jobs were skipped, work out the summary and write the report.
+
+    `edits` says how much of the policy's programs was edited, where it counts that; `by` is the signal that ended the
+    run.
+    """
     if result.skipped:
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
-    summary = {**summary_of(asked, result, workload, comparison), "interrupted": by}
+    summary = {**summary_of(asked, result, workload, comparison), **edits, "interrupted": by}
     if asked.out is not None:
         _write(asked, result, summary, workload, comparison)
     return summary
@@ -139,7 +150,8 @@ def _make_comparison(asked: SimulateOptions, policy: Any, warmup: int) -> Any | 
         from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
     except ImportError as error:
         raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
-    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit, warmup)
+    skip = warmup if policy.lp_each_round else 0
+    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit, skip)
 
 
 def _write(

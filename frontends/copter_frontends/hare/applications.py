@@ -41,7 +41,7 @@ HARE_APPLICATIONS: Mapping[str, Application] = MappingProxyType({m.name: _applic
 
 
 def as_jobs(jobs: Iterable[HareJob]) -> list[Job]:
-    """Jobs of the eight models as every policy sees them: as many GPUs of one type as a round has tasks.
+    """Jobs of the eight models as every policy sees them: as many GPUs as a round has tasks, or fewer.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def as_jobs(jobs: Iterable[HareJob]) -> list[Job]:
             work_samples=float(job.rounds * job.tasks),
             requested_gpus=job.tasks,
             batch_size=job.tasks,
-            gpus=job.tasks,
+            max_gpus=job.tasks,
         )
         for job in jobs
     ]

@@ -30,81 +30,30 @@ class JobRows(NamedTuple):
     excess: Floats
 
 
-class JobPoint(NamedTuple):
-    """A job's own part of an iterate, or of a step of it; attributes as in :class:`.Iterate`.
-
-    Attributes
-    ----------
-    v, z : float64 arrays (N, L, G)
-    slack : float64 array (2, N, L)
-    excess : float64 array (4, N)
-    """
-
-    v: Floats
-    z: Floats
-    slack: Floats
-    excess: Floats
-
-
-class Eliminated(NamedTuple):
-    """What a factorisation keeps of each job's eliminated rows (HR13 to HR15).
-
-    Attributes
-    ----------
-    ratio, inverse : float64 arrays (N, L, G)
-        v / z and 1 / z, zero where there is no column.
-    row : float64 array (4, N, L)
-        d^s, 1 / mu, 1 / r and the mean of alpha of HR13.
-    inner : float64 array (N, 4)
-        S, the weighted mean start, H, the residual of HR6.
-    """
-
-    ratio: Floats
-    inverse: Floats
-    row: Floats
-    inner: Floats
-
-
-class WantedProducts(NamedTuple):
-    """Complementarity products that a direction aims at.
-
-    Attributes
-    ----------
-    v : float64 array (N, L, G)
-    slack : float64 array (N, L)
-    excess : float64 array (2, N)
-    """
-
-    v: Floats
-    slack: Floats
-    excess: Floats
-
-
 class ChunkList(NamedTuple):
     """Chunks in the order in which they are placed.
 
     Attributes
     ----------
-    order, job, rounds, offset : int64 arrays (B,)
-        Chunks in their order; job and rounds of each chunk; where its tasks begin.
+    order, job, rounds, offset, tasks : int64 arrays (B,)
+        Chunks in their order; job and rounds of each chunk; where its tasks begin, and how many are to be placed.
     """
 
     order: Ints
     job: Ints
     rounds: Ints
     offset: Ints
+    tasks: Ints
 
 
 class TaskTimes(NamedTuple):
-    """Tasks of each job's round and their seconds.
+    """Seconds of each job's tasks.
 
     Attributes
     ----------
-    tasks : int64 array (N,)
     train, sync : float64 arrays (N, G)
     """
 
-    tasks: Ints
     train: Floats
     sync: Floats
 

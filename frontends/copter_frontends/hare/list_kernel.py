@@ -66,20 +66,28 @@ def choose_type(ready: float, count: float, train: Floats, sync: Floats, free: F
 
 @_compiled
 def list_schedule(
-    chunks: ChunkList, work: TaskTimes, ready: Floats, free: FreeTimes, paper: bool, start: Floats, where: Ints
+    chunks: ChunkList,
+    work: TaskTimes,
+    ready: Floats,
+    synced: Floats,
+    free: FreeTimes,
+    paper: bool,
+    start: Floats,
+    where: Ints,
 ) -> None:
     """Place the tasks of the chunks in their order one by one.
 
-    `ready` (N,), when each job's next chunk may start, and `free` are kept up to date. Chunk b's tasks are written to
-    `start` and `where` (T,) from offset[b] on.
+    `ready` (N,), when each job's next chunk may start, and `free` are kept up to date; no job's first chunk is done
+    before `synced` (N,), when those of its tasks that run already will have synchronised. Chunk b's tasks are written
+    to `start` and `where` (T,) from offset[b] on.
     """
     job, rounds, offset = chunks.job, chunks.rounds, chunks.offset
-    tasks, train, sync = work.tasks, work.train, work.sync
+    tasks, train, sync = chunks.tasks, work.train, work.sync
     times, gpu, first, end = free.times, free.gpu, free.first, free.end
     for b in chunks.order:
         n, count = job[b], float(rounds[b])
-        done = ready[n]
-        for k in range(tasks[n]):
+        done = max(ready[n], synced[n])
+        for k in range(tasks[b]):
             g = choose_type(ready[n], count, train[n], sync[n], free, paper)
             at = first[g] if paper else latest_free(times, first[g], end[g], ready[n])
             begin = max(ready[n], times[at])

@@ -1,4 +1,4 @@
-"""Jobs that arrive one by one: what has started stays, the rest is planned again at every arrival (HR22)."""
+"""Jobs that arrive one by one: tasks that have started stay, all others are planned again (docs/hare.md, HR22)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from copter_frontends.hare.chunks import Chunks
+from copter_frontends.hare.engine_model import Edits
 from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
@@ -19,7 +20,7 @@ from copter_frontends.hare.solver import RelaxationSolver
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One replanning: its time, its jobs, and how the relaxation was solved."""
+    """One replanning: its time, its jobs, how the relaxation was solved, and what was edited for it."""
 
     now_s: float
     jobs: int
@@ -27,12 +28,29 @@ class Event:
     iterations: int
     solve_time_s: float
     warm: bool
+    edits: Edits
 
 
-@dataclass(slots=True)
-class _Tasks:
-    """Tasks that have started, or are of a chunk that has: lists by chunk of (chunk, GPUs, starts)."""
+@dataclass(slots=True, eq=False)
+class _Progress:
+    """How far the jobs are, and what has started.
 
+    Attributes
+    ----------
+    done, begun : ndarray (N,) of int
+        Chunks of which all tasks have started; tasks of the next one that have.
+    ready, synced : ndarray (N,)
+        When that next chunk may start; when its tasks that have started will have synchronised.
+    free : ndarray (GPUs,)
+    chunk, gpu, start_s : lists of ndarray
+        The tasks that have started.
+    """
+
+    done: Ints
+    begun: Ints
+    ready: Floats
+    synced: Floats
+    free: Floats
     chunk: list[Ints]
     gpu: list[Ints]
     start_s: list[Floats]
@@ -42,8 +60,8 @@ class OnlineHare:
     """Plans with the jobs that have arrived, knowing nothing of later ones.
 
     The grid is absolute and rolls (:meth:`.TimeGrid.rolled`): at an event only the interval that now lies in is cut, so
-    that the relaxation is solved from the last prices. A chunk of which a task has started is carried out as it was
-    planned; all others are planned again.
+    that the relaxation is solved from the last prices. Tasks that have started are carried out as they were planned;
+    all others are planned again, those of a round that has begun too.
 
     Parameters
     ----------
@@ -54,6 +72,8 @@ class OnlineHare:
         Of all jobs together; chunk sizes are fixed when :meth:`run` begins.
     event_s : float
         Arrivals within so many seconds are planned together.
+    on_completion : bool
+        Whether all is planned again when a job ends, too.
     """
 
     def __init__(
@@ -65,31 +85,38 @@ class OnlineHare:
         max_tasks: int = 200_000,
         event_s: float = 0.0,
         threads: int = 0,
+        on_completion: bool = False,
     ) -> None:
         self.gpus, self.growth, self.rule = dict(gpus), growth, rule
-        self.max_tasks, self.event_s = max_tasks, event_s
+        self.max_tasks, self.event_s, self.on_completion = max_tasks, event_s, on_completion
         self.solver = RelaxationSolver(tolerance, threads)
         self.events: list[Event] = []
 
     def run(self, jobs: Sequence[HareJob]) -> HareSchedule:
         """Schedule all jobs as they arrive; the schedule as it was carried out."""
         whole = HareInstance.of(jobs, self.gpus)
-        chunks = Chunks.of(whole, self.max_tasks)
-        count = np.diff(chunks.first)
-        done, ready = np.zeros(whole.n_jobs, dtype=np.int64), whole.arrival_s.copy()
-        free, tasks = np.zeros(int(whole.gpus.sum())), _Tasks([], [], [])
-        times, grid = self._event_times(whole.arrival_s), None
-        self.events = []
-        for k, now in enumerate(times):
-            here = np.flatnonzero((whole.arrival_s <= now) & (done < count))
-            if not len(here):
-                continue
-            until = times[k + 1] if k + 1 < len(times) else np.inf
-            part, plan, grid = self._plan(whole, chunks, here, done, ready, free, now, grid)
-            self._commit(part, plan, chunks, here, done, ready, free, until, tasks)
-        chunk, gpu, start = np.concatenate(tasks.chunk), np.concatenate(tasks.gpu), np.concatenate(tasks.start_s)
+        chunks, n = Chunks.of(whole, self.max_tasks), whole.n_jobs
+        count, none = np.diff(chunks.first), np.zeros(n, dtype=np.int64)
+        at = _Progress(
+            none, none.copy(), whole.arrival_s.copy(), np.zeros(n), np.zeros(int(whole.gpus.sum())), [], [], []
+        )
+        times, grid, self.events = self._event_times(whole.arrival_s), None, []
+        now = times.pop(0) if times else np.inf
+        while np.isfinite(now):
+            here = np.flatnonzero((whole.arrival_s <= now) & (at.done < count))
+            until = times[0] if times else np.inf
+            if len(here):
+                part, plan, grid = self._plan(whole, chunks, here, at, now, grid)
+                if self.on_completion:
+                    ends = plan.completion_s[plan.completion_s > now * (1 + 1e-12)]
+                    until = min(until, float(ends.min(initial=np.inf)))
+                self._commit(part, plan, chunks, here, at, until)
+            if times and until >= times[0]:
+                times.pop(0)
+            now = until if until > now else np.inf
+        chunk, gpu, start = np.concatenate(at.chunk), np.concatenate(at.gpu), np.concatenate(at.start_s)
         order = np.argsort(chunk, kind="stable")
-        return timed(whole, chunks, chunk[order], gpu[order], start[order], ready)
+        return timed(whole, chunks, chunk[order], gpu[order], start[order], at.ready)
 
     def _event_times(self, arrival_s: Floats) -> list[float]:
         times: list[float] = []
@@ -99,41 +126,62 @@ class OnlineHare:
         return times[::-1]
 
     def _plan(
-        self, whole: HareInstance, chunks: Chunks, here: Ints, done: Ints, ready: Floats, free: Floats, now: float,
-        grid: TimeGrid | None,
-    ) -> tuple[HareInstance, HareSchedule, TimeGrid]:  # fmt: skip
-        """Instance, schedule and grid of the chunks, of jobs that have arrived, that have not started."""
+        self, whole: HareInstance, chunks: Chunks, here: Ints, at: _Progress, now: float, grid: TimeGrid | None
+    ) -> tuple[HareInstance, HareSchedule, TimeGrid]:
+        """Instance, schedule and grid of what has not started of the jobs that have arrived.
+
+        The relaxation counts a round that has begun whole; only its tasks that have not started are placed.
+        """
         size = chunks.rounds[chunks.first[here]]
-        left = whole.rounds[here] - done[here] * size
+        left = whole.rounds[here] - at.done[here] * size
+        ready = np.maximum(at.ready[here], now)
         jobs = [
-            replace(whole.jobs[n], rounds=int(r), arrival_s=max(float(ready[n]), now))
-            for n, r in zip(here.tolist(), left.tolist(), strict=True)
+            replace(whole.jobs[n], rounds=int(rounds), arrival_s=float(at_s))
+            for n, rounds, at_s in zip(here.tolist(), left.tolist(), ready.tolist(), strict=True)
         ]
         part = HareInstance.of(jobs, self.gpus)
-        horizon = sufficient_horizon_s(part, float(max(now, free.max())))
+        horizon = sufficient_horizon_s(part, float(max(now, at.free.max())))
         if grid is None or now >= grid.edges[-1]:
             grid = TimeGrid.geometric(now, now + 2.0 * (horizon - now), self.growth)
         grid = grid.rolled(now).until(horizon) if now > grid.edges[0] else grid.until(horizon)
         result = self.solver.solve(part, grid)
-        self.events.append(Event(now, part.n_jobs, grid.intervals, result.iterations, result.solve_time_s, result.warm))
+        self.events.append(
+            Event(now, part.n_jobs, grid.intervals, result.iterations, result.solve_time_s, result.warm, result.edits)
+        )
         cut = Chunks.cut(part, size)
-        order = middle_order(part, cut, result.mean_busy_s)
-        return part, schedule_in_order(part, cut, order, self.rule, free_s=np.maximum(free, now)), grid
+        plan = schedule_in_order(
+            part,
+            cut,
+            middle_order(part, cut, result.mean_busy_s),
+            self.rule,
+            free_s=np.maximum(at.free, now),
+            first_tasks=part.tasks - at.begun[here],
+            synced_s=at.synced[here],
+        )
+        return part, plan, grid
 
     def _commit(
-        self, part: HareInstance, plan: HareSchedule, chunks: Chunks, here: Ints, done: Ints, ready: Floats,
-        free: Floats, until: float, tasks: _Tasks,
-    ) -> None:  # fmt: skip
-        """Take over every chunk of which a task starts before `until`."""
-        earliest = np.full(len(plan.chunks), np.inf)
-        np.minimum.at(earliest, plan.chunk, plan.start_s)
-        taken = (earliest < until)[plan.chunk]
-        job = here[plan.task_job[taken]]
-        local = plan.chunk[taken] - plan.chunks.first[plan.task_job[taken]]
-        tasks.chunk.append(chunks.first[job] + done[job] + local)
-        tasks.gpu.append(plan.gpu[taken])
-        tasks.start_s.append(plan.start_s[taken])
-        np.maximum.at(free, plan.gpu[taken], plan.end_s[taken])
-        np.maximum.at(ready, job, plan.synced_s[taken])
-        started = np.bincount(plan.chunks.job[earliest < until], minlength=part.n_jobs)
-        done[here] += started
+        self, part: HareInstance, plan: HareSchedule, chunks: Chunks, here: Ints, at: _Progress, until: float
+    ) -> None:
+        """Take over every task that starts before `until`."""
+        taken = np.flatnonzero(plan.start_s < until)
+        job, local = plan.task_job[taken], plan.chunk[taken] - plan.chunks.first[plan.task_job[taken]]
+        at.chunk.append(chunks.first[here[job]] + at.done[here[job]] + local)
+        at.gpu.append(plan.gpu[taken])
+        at.start_s.append(plan.start_s[taken])
+        np.maximum.at(at.free, plan.gpu[taken], plan.end_s[taken])
+        started = np.bincount(plan.chunk[taken], minlength=len(plan.chunks))
+        started[plan.chunks.first[:-1]] += at.begun[here]
+        whole = started == part.tasks[plan.chunks.job]
+        ended = np.zeros(len(plan.chunks))  # when the chunk's started tasks have synchronised
+        np.maximum.at(ended, plan.chunk[taken], plan.synced_s[taken])
+        ended[plan.chunks.first[:-1]] = np.maximum(ended[plan.chunks.first[:-1]], at.synced[here])
+        steps = np.bincount(plan.chunks.job[whole], minlength=part.n_jobs)
+        for k, n in enumerate(here.tolist()):
+            first, step = int(plan.chunks.first[k]), int(steps[k])
+            if step:
+                at.ready[n] = ended[first + step - 1]
+            at.done[n] += step
+            more = first + step < plan.chunks.first[k + 1]
+            at.begun[n] = started[first + step] if more else 0
+            at.synced[n] = ended[first + step] if more else 0.0

@@ -37,6 +37,8 @@ def schedule_in_order(
     rule: Rule = "earliest_finish",
     ready_s: Floats | None = None,
     free_s: Floats | None = None,
+    first_tasks: Ints | None = None,
+    synced_s: Floats | None = None,
 ) -> HareSchedule:
     """List scheduling: take the chunks in `order` and place their tasks one by one.
 
@@ -52,6 +54,10 @@ def schedule_in_order(
         When each job may start, its arrival by default.
     free_s : ndarray (GPUs,), optional
         When each GPU is free, zero by default.
+    first_tasks : ndarray (N,) of int, optional
+        Tasks of each job's first chunk that are to be placed, where others of it run already; all by default.
+    synced_s : ndarray (N,), optional
+        When those will have synchronised.
 
     Raises
     ------
@@ -62,6 +68,8 @@ def schedule_in_order(
         raise InvalidJobError(f"rule is {rule!r}, must be 'earliest_finish' or 'paper'")
     _check_order(chunks, order)
     tasks = instance.tasks[chunks.job]
+    if first_tasks is not None:
+        tasks[chunks.first[:-1]] = first_tasks
     offset = np.concatenate(([0], np.cumsum(tasks)))
     total = int(offset[-1])
     start, where = np.zeros(total), np.zeros(total, dtype=np.int64)
@@ -69,9 +77,10 @@ def schedule_in_order(
     times, gpu = _sorted_free(instance, free_s)
     first = instance.first_gpu
     list_schedule(
-        ChunkList(order, chunks.job, chunks.rounds, offset[:-1]),
-        TaskTimes(instance.tasks, instance.train_s, instance.sync_s),
+        ChunkList(order, chunks.job, chunks.rounds, offset[:-1], tasks),
+        TaskTimes(instance.train_s, instance.sync_s),
         ready,
+        np.zeros(instance.n_jobs) if synced_s is None else synced_s,
         FreeTimes(times, gpu, first, first + instance.gpus),
         rule == "paper",
         start,

@@ -1,42 +1,33 @@
-"""Solves the relaxation from round to round: cold for all jobs, then warm for those that need it."""
+"""Solves the relaxation on the engine, from round to round: jobs that stand well stay, the others are solved for."""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from copter import Status
 from copter.errors import SettingsError
+from copter_frontends.hare.columns import Bools, JobColumns, first_columns, priced_columns, whole
+from copter_frontends.hare.engine_model import Edits, EngineModel, Row
 from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
-from copter_frontends.hare.interior_point import CHUNKS, InteriorPoint, Iterate, cold_start, pairs
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.repair import repaired
-from copter_frontends.hare.response import respond
 from copter_frontends.hare.standing import Standing
 
-FREE_SHARE, FREE_CHANGED, FREE_LEAST = (
-    0.06,
-    6,
-    96,
-)  # jobs freed in a warm round: share of all, per changed job, at least
-WIDER = 1.0  # times as many are added where those are not enough
+STAY_SHARE = 0.2  # gap that the jobs which are not solved for may have together, in units of the tolerance
+FREE_LEAST, FREE_SHARE = 24, 0.06  # jobs solved for, at least: so many, and this share of all
 ALMOST_ALL = 0.6  # share of the jobs from which on all are solved for
-AIM = 0.5  # gap that a solve of all jobs aims at, in units of the tolerance; the rest is for the next rounds
-ENOUGH = 0.6  # gap of all jobs at which the freed jobs' solve ends, in units of the tolerance
-OWN_SHARE = 0.1  # gap of the freed jobs alone, in units of the tolerance
-FRESH_GAP = 0.03  # relative gap of the complementarity products after all jobs are placed at the kept prices
-FREE_ITERATIONS = 80  # limit for the freed jobs, which may have no room at all
-PART_GAP = 1e-4  # gap of the products where the freed jobs start, relative to all jobs
-WARM_ITERATIONS = 40  # limit of a warm solve of all jobs; then it starts again cold
-PATIENCE = 4.0  # times the tolerance: gap of the method below which the bound is first certified
-NEARLY = 1e-2  # largest relative residual of an iterate that is repaired
-JUNK = 1e-4  # a repair empties columns below this share of what they could hold
-LEAST_ROOM = 1e-9  # share of a capacity that freed jobs get where nothing is left
+ENGINE_TOLERANCES = (1e-8, 1e-2)  # least and largest that the engine is asked for; its own aim is a thousandth of it
+JUNK = 1e-7  # a repair empties columns below this share of what they could hold
+SAMPLE, SAMPLED = (
+    4,
+    400,
+)  # one job in so many on as few GPUs gives the first prices, where there are more jobs than this
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +37,7 @@ class RelaxationSolution:
     Attributes
     ----------
     status : copter.Status
-        OPTIMAL, ITERATION_LIMIT, TIME_LIMIT or NUMERICAL_ERROR; the bound holds in each.
+        OPTIMAL, ITERATION_LIMIT or TIME_LIMIT; the bound holds in each.
     objective, bound, gap : float
         Value of the point; the bound that its prices certify; (objective - bound) / (1 + |objective|).
     violation : float
@@ -60,8 +51,13 @@ class RelaxationSolution:
     job_price : ndarray (2, N)
         Duals of HR6 and HR8 that give the bound with `price` (HR12).
     iterations : int
+        Of the engine, all solves together.
+    passes : int
+        Solves of the engine; between them columns and jobs are priced in.
     free_jobs : int
-        Jobs that the interior-point method solved for; the others stayed where they were.
+        Jobs that were solved for; the others stayed where they were.
+    edits : Edits
+        What the round changed in the engine's model.
     solve_time_s : float
     warm : bool
         Whether it began where the last solve stood.
@@ -78,51 +74,55 @@ class RelaxationSolution:
     price: Floats
     job_price: Floats
     iterations: int
+    passes: int
     free_jobs: int
+    edits: Edits
     solve_time_s: float
     warm: bool
 
 
 @dataclass(slots=True)
 class _Kept:
-    """The last solve: its jobs, grid and program, and its solution in the solver's units."""
+    """The last solve: its jobs and grid, and its point and prices in the solver's units."""
 
     jobs: tuple[HareJob, ...]
     grid: TimeGrid
-    gpu_types: tuple[str, ...]
-    data: Relaxation
     standing: Standing
 
 
 class RelaxationSolver:
-    """Solves relaxations one after the other; each starts from the last one's prices and columns.
+    """Solves relaxations one after the other on one :class:`.EngineModel`.
 
-    Where the grid and the GPUs are as they were, only jobs that are new or have changed and those that are furthest
-    from their best at the kept prices are solved for, in the room that the others leave (HR28); more of them, until
-    the certified gap of the whole is within the tolerance. Where the grid has moved, every job is put where the last
-    prices would have it (HR17).
+    The columns that are worth having at the last prices are in the model, others are priced in until the certified gap
+    of the whole program is within the tolerance (HR14). From the second round on only the jobs that are furthest from
+    their best at the kept prices are solved for, in the room that the others leave (HR28); more of them, if need be.
+    The grid may move on between rounds, and jobs may get on: what was planned for a later time is where the
+    round begins.
 
     Parameters
     ----------
     tolerance : float
         Bound on (objective - bound) / objective of a feasible point.
     threads : int
-        Zero for all processors; threads change no bits.
-    max_iterations : int
+        Zero for all processors.
+    max_passes : int
+        Solves of the engine in one round.
     """
 
-    def __init__(self, tolerance: float = 1e-4, threads: int = 0, max_iterations: int = 300) -> None:
+    def __init__(self, tolerance: float = 1e-4, threads: int = 0, max_passes: int = 60) -> None:
         if not 0 < tolerance < 1:
             raise SettingsError(f"tolerance is {tolerance}, must be between 0 and 1")
-        if threads < 0 or max_iterations < 1:
-            raise SettingsError(f"threads is {threads}, must be >= 0; max_iterations is {max_iterations}, must be >= 1")
-        self.tolerance, self.threads, self.max_iterations = tolerance, threads, max_iterations
-        self._kept: _Kept | None = None
-        self._unit_s, self._unit_weight = 1.0, 1.0
+        if threads < 0 or max_passes < 1:
+            raise SettingsError(f"threads is {threads}, must be >= 0; max_passes is {max_passes}, must be >= 1")
+        self.tolerance, self.threads, self.max_passes = tolerance, threads, max_passes
+        self.reset()
 
     def reset(self) -> None:
         """Forget the last solve."""
-        self._kept = None
+        self.engine = EngineModel(self.threads)
+        self._kept: _Kept | None = None
+        self._gpu_types: tuple[str, ...] = ()
+        self._unit_s, self._unit_weight = 1.0, 1.0
 
     def solve(self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf")) -> RelaxationSolution:
         """Solve the relaxation of an instance over a grid.
@@ -137,161 +137,32 @@ class RelaxationSolver:
         """
         started = time.perf_counter()
         relaxation = Relaxation.of(instance, grid)
+        if self._gpu_types != instance.gpu_types or (
+            self._kept is not None and grid.edges[0] >= self._kept.grid.edges[-1]
+        ):
+            self.reset()
+            self._gpu_types = instance.gpu_types
+        self.engine.begin()
         if instance.n_jobs == 0:
             self._kept = None
-            return _empty(relaxation, time.perf_counter() - started)
-        until = started + deadline_s
+            return _empty(relaxation, self.engine.edits, time.perf_counter() - started)
+        warm = self._kept is not None
+        if not warm:
+            self._unit_s = float(np.max(relaxation.floor))
+            self._unit_weight = float(np.mean(relaxation.weight))
+        data = relaxation.in_units(self._unit_s, self._unit_weight)
         with ThreadPoolExecutor(self.threads or None) as pool:
-            warm = self._kept is not None and self._kept.gpu_types == instance.gpu_types
-            if not warm:
-                self._unit_s = float(np.max(relaxation.floor))
-                self._unit_weight = float(np.mean(relaxation.weight))
-            data = relaxation.in_units(self._unit_s, self._unit_weight)
-            result = self._from_kept(instance, grid, data, pool, until) if warm else None
-            if result is None:
-                warm, result = False, self._all(data, cold_start(data), pool, until, self.max_iterations)
-        self._kept = _Kept(instance.jobs, grid, instance.gpu_types, data, result)
-        return self._solution(relaxation, result, time.perf_counter() - started, warm)
+            solve = _Round(self, instance, grid, data, pool, started + deadline_s)
+            standing = solve.from_kept(self._kept) if self._kept is not None else None
+            if standing is None:
+                warm, standing = False, solve.first()
+            result = solve.run(standing, warm)
+        self._kept = _Kept(instance.jobs, grid, result)
+        return self._solution(relaxation, result, solve, time.perf_counter() - started, warm)
 
-    # All jobs -----------------------------------------------------------------------------------------------------
-
-    def _all(self, data: Relaxation, start: Iterate, pool: ThreadPoolExecutor, until: float, limit: int) -> Standing:
-        """Iterate on all jobs to `AIM` of the tolerance; the best point so far where time runs out."""
-        method, look = InteriorPoint(data, start, self.threads), PATIENCE * self.tolerance
-        best: Standing | None = None
-        for _ in range(limit):
-            if not method.iterate(pool):
-                break
-            late = time.perf_counter() >= until
-            own = method.gap() / data.constant
-            if late or (own <= look and method.shortfall() <= NEARLY):
-                result = self._standing(data, method, own, pool)
-                best = result if best is None else best.better(result)
-                if late or best.gap <= AIM * self.tolerance:
-                    break
-                look = own * min(max(AIM * self.tolerance / best.gap, 0.3), 0.9)
-        if best is None:
-            best = self._standing(data, method, 1.0, pool)
-        status = Status.ITERATION_LIMIT if method.iterations >= limit else Status.NUMERICAL_ERROR
-        return best.ended(self._status(best.gap, until, status), method.iterations, len(data.weight))
-
-    def _status(self, gap: float, until: float, unsolved: Status) -> Status:
-        if gap <= self.tolerance:
-            return Status.OPTIMAL
-        return Status.TIME_LIMIT if time.perf_counter() >= until else unsolved
-
-    def _standing(self, data: Relaxation, method: InteriorPoint, own: float, pool: ThreadPoolExecutor) -> Standing:
-        """A feasible point near the iterate, and the bound at its prices."""
-        at = method.at
-        v = repaired(data, at.v, at.excess[3], min(JUNK, own))
-        return Standing.at_prices(data, at.room[1], at.lam, at.excess[3], pool).with_point(
-            data, at.v if v is None else v, feasible=v is not None
-        )
-
-    # From round to round ------------------------------------------------------------------------------------------
-
-    def _from_kept(
-        self, instance: HareInstance, grid: TimeGrid, data: Relaxation, pool: ThreadPoolExecutor, until: float
-    ) -> Standing | None:
-        """Start from the last solve's point; None where there is none, or it did not converge."""
-        kept = self._kept
-        assert kept is not None
-        if grid.edges[0] > kept.grid.edges[-1]:
-            return None
-        if np.array_equal(grid.edges, kept.grid.edges) and np.array_equal(data.capacity, kept.data.capacity):
-            result = self._some(data, kept.standing.carried(_unchanged(kept, instance, data)), pool, until)
-            if result is not None:
-                return result
-        price = _price_on(kept.grid, grid, kept.standing.price)
-        lam = np.full(instance.n_jobs, kept.standing.lam.mean())
-        start = self._respond(data, price, lam, 0.5 * data.weight, FRESH_GAP * data.constant, pool)
-        result = self._all(data, start, pool, until, min(WARM_ITERATIONS, self.max_iterations))
-        return result if result.status in (Status.OPTIMAL, Status.TIME_LIMIT) else None
-
-    def _some(self, data: Relaxation, standing: Standing, pool: ThreadPoolExecutor, until: float) -> Standing | None:
-        """Solve for the changed jobs and those furthest from their best, then for more; None where that is nearly all.
-
-        Those that would gain most at the freed jobs' prices are added; where none would gain, these prices prove that
-        the point is optimal.
-        """
-        n, iterations = len(data.weight), 0
-        best = standing = standing.priced(data, pool)
-        count = max(FREE_LEAST, int(FREE_SHARE * n), FREE_CHANGED * int(standing.changed.sum()))
-        free = np.sort(np.argsort(-standing.regret(data), kind="stable")[:count])
-        while len(free) < ALMOST_ALL * n:
-            result, steps = self._free(data, standing, free, pool, until)
-            iterations += steps
-            if result is None:
-                return None
-            best = best.better(result)
-            status = self._status(best.gap, until, Status.ITERATION_LIMIT)
-            if status is not Status.ITERATION_LIMIT:
-                return best.ended(status, iterations, len(free))
-            gain = result.regret(data)
-            gain[free] = -np.inf
-            free = np.union1d(free, np.argsort(-gain, kind="stable")[: int(WIDER * len(free))])
-            standing = best
-        return None
-
-    def _free(
-        self, data: Relaxation, standing: Standing, free: Ints, pool: ThreadPoolExecutor, until: float
-    ) -> tuple[Standing | None, int]:
-        """Solve for some jobs in the room that the others leave (HR28).
-
-        Returns the whole at their point and prices, None where they have no room, and the iterations.
-        """
-        others = np.ones(len(data.weight), dtype=np.bool_)
-        others[free] = False
-        room = np.maximum(data.capacity - (standing.v.sum(axis=0) - standing.v[free].sum(axis=0)), 0.0)
-        part = data.of_jobs(free).with_capacity(room)
-        told = part.with_capacity(np.maximum(room, LEAST_ROOM * data.capacity))
-        whole = abs(standing.bound)
-        start = self._respond(told, standing.price, standing.lam[free], standing.nu[free], PART_GAP * whole, pool)
-        method = InteriorPoint(told, start, self.threads)
-        own, look, v = np.inf, self.tolerance, None
-        others_value = float(data.weight[others] @ data.completion_s(standing.v)[others])
-        for _ in range(min(FREE_ITERATIONS, self.max_iterations)):
-            if not method.iterate(pool) or time.perf_counter() >= until:
-                break
-            own = method.gap() / whole
-            if own <= look and method.shortfall() <= NEARLY:
-                v = repaired(part, method.at.v, method.at.excess[3], min(JUNK, own))
-                if v is None or (own <= OWN_SHARE * self.tolerance and method.shortfall() <= self.tolerance):
-                    break
-                value = others_value + float(part.weight @ part.completion_s(v))
-                if value - standing.bound <= ENOUGH * self.tolerance * whole:
-                    break
-                look = 0.7 * own
-        at = method.at
-        if v is None:
-            v = repaired(part, at.v, at.excess[3], min(JUNK, own))
-        if v is None:
-            return None, method.iterations
-        lam, nu = standing.lam.copy(), standing.nu.copy()
-        lam[free], nu[free] = at.lam, at.excess[3]
-        result = Standing.at_prices(data, at.room[1], lam, nu, pool)
-        return result.with_jobs(data, standing.v, free, v), method.iterations
-
-    # All jobs placed again --------------------------------------------------------------------------------------------
-
-    def _respond(
-        self, data: Relaxation, price: Floats, lam: Floats, nu: Floats, gap: float, pool: ThreadPoolExecutor
-    ) -> Iterate:
-        """Every job's point on the central path at the prices (HR17), from its own guesses, for a gap of `gap`."""
-        n, intervals, kinds = data.shape
-        target = gap / pairs(data)
-        room = np.stack((data.capacity, np.maximum(price, target / np.maximum(data.capacity, 1e-300))))
-        at = Iterate(
-            np.zeros((n, intervals, kinds)), np.ones((n, intervals, kinds)), np.ones((2, n, intervals)),
-            np.stack((nu, nu, nu, nu)), lam.copy(), room,
-        )  # fmt: skip
-        jobs, point = data.rows, at.of_jobs
-        parts = np.array_split(np.arange(n), CHUNKS)
-        list(pool.map(lambda part: respond(part, jobs, at.room[1], target, point, at.lam), parts))
-        at.room[0] = np.maximum(data.capacity - at.v.sum(axis=0), np.minimum(target / at.room[1], data.capacity))
-        return at
-
-    def _solution(self, relaxation: Relaxation, result: Standing, seconds: float, warm: bool) -> RelaxationSolution:
+    def _solution(
+        self, relaxation: Relaxation, result: Standing, solve: _Round, seconds: float, warm: bool
+    ) -> RelaxationSolution:
         unit = self._unit_s * self._unit_weight
         v = result.v * self._unit_s
         completion = relaxation.completion_s(v)
@@ -308,23 +179,178 @@ class RelaxationSolver:
             price=result.price * self._unit_weight,
             job_price=np.stack((result.lam * unit, result.nu * self._unit_weight)),
             iterations=result.iterations,
+            passes=solve.passes,
             free_jobs=result.free_jobs,
+            edits=self.engine.edits,
             solve_time_s=seconds,
             warm=warm,
         )
 
 
-def _unchanged(kept: _Kept, instance: HareInstance, data: Relaxation) -> Ints:
-    """Place in the last solve of each job whose rows and columns are as they were, else -1, (N,)."""
-    where = {job.id: k for k, job in enumerate(kept.jobs)}
-    result = np.array([where.get(job.id, -1) for job in instance.jobs], dtype=np.int64)
-    here = np.flatnonzero(result >= 0)
-    before, same = result[here], np.ones(len(here), dtype=np.bool_)
-    for name in ("alpha", "parallel", "start", "excess", "weight"):
-        now, then = getattr(data, name)[here], getattr(kept.data, name)[before]
-        same &= (now == then).reshape(len(here), -1).all(axis=1)
-    result[here[~same]] = -1
-    return result
+class _Round:
+    """One solve: `data` is in the solver's units."""
+
+    def __init__(
+        self,
+        solver: RelaxationSolver,
+        instance: HareInstance,
+        grid: TimeGrid,
+        data: Relaxation,
+        pool: ThreadPoolExecutor,
+        until: float,
+    ) -> None:
+        self.solver, self.data, self.pool, self.until = solver, data, pool, until
+        self.instance, self.grid = instance, grid
+        self.names = [job.id for job in instance.jobs]
+        self.passes = self.iterations = 0
+
+    # Where it begins ----------------------------------------------------------------------------------------------
+
+    def first(self) -> Standing:
+        """A list-scheduled point, and prices of a part of the jobs on a part of the GPUs, or none."""
+        data, n = self.data, len(self.names)
+        v = repaired(data, np.zeros(data.shape), data.weight * data.alpha.max(axis=1))
+        if v is None:
+            v = np.zeros(data.shape)
+        value_free = np.zeros_like(data.capacity)
+        price = self._sampled() if n > SAMPLED and time.perf_counter() < self.until else value_free
+        lam, nu = data.weight * data.floor, 0.5 * data.weight
+        standing = Standing.at_prices(data, price, lam, nu, self.pool)
+        return standing.with_point(data, v, feasible=bool(v.any()))
+
+    def _sampled(self) -> Floats:
+        """Prices of one job in so many, on as small a share of the GPUs."""
+        jobs = self.instance.jobs[::SAMPLE]
+        part = RelaxationSolver(10.0 * self.solver.tolerance, self.solver.threads, self.solver.max_passes)
+        gpus = dict(zip(self.instance.gpu_types, self.instance.gpus.tolist(), strict=True))
+        instance = HareInstance.of(jobs, gpus)
+        small = replace(instance, gpus=np.maximum(instance.gpus / SAMPLE, 0.0))
+        found = part.solve(small, self.grid, self.until - time.perf_counter())
+        self.iterations += found.iterations
+        return found.price / self.solver._unit_weight
+
+    def from_kept(self, kept: _Kept) -> Standing | None:
+        """The last point and prices on this grid, brought within the rows; None where there is no room for that."""
+        data, before = self.data, kept.standing
+        where = {job.id: k for k, job in enumerate(kept.jobs)}
+        place = np.array([where.get(job, -1) for job in self.names], dtype=np.int64)
+        had = place >= 0
+        v = np.zeros(data.shape)
+        if np.array_equal(kept.grid.edges, self.grid.edges):
+            v[had], price = before.v[place[had]], before.price
+        else:
+            share = kept.grid.overlap(self.grid)
+            v[had] = np.einsum("nlg,lk->nkg", before.v[place[had]], share)
+            price = _price_on(kept.grid, self.grid, before.price)
+        v *= data.usable
+        done = np.einsum("nlg,ng->n", v, data.alpha)
+        v *= np.where(done > 1.0, 1.0 / np.maximum(done, 1e-300), 1.0)[:, None, None]
+        nu = np.where(had, np.minimum(before.nu[place], data.weight), 0.5 * data.weight)
+        lam = np.where(had, before.lam[place], data.weight * data.floor)
+        moved = repaired(data, v, np.where(had, nu, data.weight))
+        if moved is None:
+            return None
+        return Standing.at_prices(data, price, lam, nu, self.pool).with_point(data, moved)
+
+    # The passes ---------------------------------------------------------------------------------------------------
+
+    def run(self, standing: Standing, warm: bool) -> Standing:
+        """Solve, price in columns and jobs, and solve again, until the certified gap is small enough."""
+        best, n = standing, len(self.names)
+        tolerance = self.solver.tolerance
+        free = self._furthest(standing) if warm else np.arange(n)
+        at, first = standing, not warm and not standing.price.any()
+        taken = np.zeros(self.data.shape, dtype=np.bool_)  # columns so far: none is left out again in this round
+        while not self._ended(best):
+            if whole(self.data, free):
+                used = self.data.usable[free]
+            elif first:
+                used = first_columns(self.data, best.v)
+            else:
+                used = priced_columns(self.data, free, at, best.v) | taken[free]
+            first, taken[free] = False, used
+            found = self._solved(best, free, used)
+            if found is None:
+                if len(free) == n:
+                    break
+                free = np.arange(n)
+                continue
+            at, best = found, best.better(found)
+            if best.gap > tolerance and len(free) < n:
+                free = self._more(free, replace(at, v=best.v))
+                free = np.arange(n) if len(free) > ALMOST_ALL * n else free
+            elif best.gap > tolerance and n > SAMPLED and self.passes == 1:
+                free = self._furthest(best)  # all have been solved for once: from now on as in a warm round
+        status = Status.OPTIMAL if best.gap <= tolerance else Status.ITERATION_LIMIT
+        if status is not Status.OPTIMAL and time.perf_counter() >= self.until:
+            status = Status.TIME_LIMIT
+        return best.ended(status, self.iterations, len(free))
+
+    def _ended(self, best: Standing) -> bool:
+        enough = best.gap <= self.solver.tolerance
+        return enough or self.passes >= self.solver.max_passes or time.perf_counter() >= self.until
+
+    def _furthest(self, at: Standing) -> Ints:
+        """The jobs without which the others are together within a share of the tolerance of their best."""
+        regret = np.maximum(at.regret(self.data), 0.0)
+        order = np.argsort(-regret, kind="stable")
+        rest = regret.sum() - np.cumsum(regret[order])
+        allowed = STAY_SHARE * self.solver.tolerance * abs(at.value if at.feasible else at.bound)
+        count = int(np.searchsorted(-rest, -allowed)) + 1
+        least = max(FREE_LEAST, int(FREE_SHARE * len(order)))
+        return np.sort(order[: max(count, least)])
+
+    def _more(self, free: Ints, at: Standing) -> Ints:
+        """As many jobs again: those that would gain most at the prices."""
+        gain = at.regret(self.data)
+        gain[free] = -np.inf
+        return np.union1d(free, np.argsort(-gain, kind="stable")[: len(free)])
+
+    def _solved(self, best: Standing, free: Ints, used: Bools) -> Standing | None:
+        """The whole at the freed jobs' point, and at their prices; None where they have no room or no answer came."""
+        data, engine = self.data, self.solver.engine
+        stay = np.ones(len(self.names), dtype=np.bool_)
+        stay[free] = False
+        room = np.maximum(data.capacity - best.v[stay].sum(axis=0), 0.0)
+        rows = self._rows(room)
+        names, edges = [self.names[n] for n in free.tolist()], self.grid.right
+        jobs = {j: JobColumns.of(data, n, used[k], edges) for k, (j, n) in enumerate(zip(names, free, strict=True))}
+        with engine.model.batch():
+            engine.set_rows(rows)
+            engine.set_jobs(jobs, self._undone_at())
+        solution = engine.solve(self._engine_tolerance(best, free), max(self.until - time.perf_counter(), 1e-3))
+        self.passes += 1
+        self.iterations += solution.iterations
+        if solution.status is not Status.OPTIMAL:
+            return None
+        near = np.zeros((len(free), *data.capacity.shape))
+        for k, seconds in enumerate(engine.gpu_seconds(solution, names)):
+            near[k][np.nonzero(used[k])] = seconds
+        price = engine.prices(solution, list(rows)).reshape(data.capacity.shape)
+        result = Standing.at_prices(data, price, best.lam, best.nu, self.pool)
+        part = data.of_jobs(free).with_capacity(room)
+        v = repaired(part, near, result.nu[free], JUNK)
+        return result if v is None else result.with_jobs(data, best.v, free, v)
+
+    def _rows(self, room: Floats) -> dict[Row, float]:
+        """Units of every resource."""
+        kinds, edges = range(room.shape[1]), self.grid.right.tolist()
+        return {(g, edge): float(room[i, g]) for i, edge in enumerate(edges) for g in kinds}
+
+    def _undone_at(self) -> float:
+        """When work that finds no room counts as done: a power of four, so that it stays from round to round."""
+        at = 4.0
+        while at < 2.0 * float(self.data.start.max()):
+            at *= 4.0
+        return at
+
+    def _engine_tolerance(self, best: Standing, free: Ints) -> float:
+        """What the engine is asked for: an answer a small part of the tolerance off, smaller with every pass."""
+        data = self.data
+        late = np.maximum(data.excess + data.mean_busy_s(best.v), 0.0)[free]
+        asked = max(self.solver.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)
+        share = 0.1 ** min(self.passes, 4) * asked / (1.0 + float(data.weight[free] @ late))
+        return float(10.0 ** np.floor(np.log10(np.clip(share, *ENGINE_TOLERANCES))))
 
 
 def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:
@@ -333,7 +359,9 @@ def _price_on(before: TimeGrid, grid: TimeGrid, price: Floats) -> Floats:
     return np.asarray(price[np.clip(np.searchsorted(before.right, middle), 0, before.intervals - 1)])
 
 
-def _empty(relaxation: Relaxation, seconds: float) -> RelaxationSolution:
+def _empty(relaxation: Relaxation, edits: Edits, seconds: float) -> RelaxationSolution:
     none, prices = np.zeros(0), np.zeros_like(relaxation.capacity)
     point, own = np.zeros((0, *prices.shape)), np.zeros((2, 0))
-    return RelaxationSolution(Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, point, prices, own, 0, 0, seconds, False)
+    return RelaxationSolution(
+        Status.OPTIMAL, 0.0, 0.0, 0.0, 0.0, none, none, point, prices, own, 0, 0, 0, edits, seconds, False
+    )

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from copter import Status
 from copter_frontends.hare.bound import best_prices
@@ -29,8 +28,6 @@ class Standing:
         Each job's own prices and value at `price` (HR12).
     bound : float
         HR11 at these.
-    changed : ndarray (N,) of bool
-        Jobs for which `v` held nothing when the round began.
     status : copter.Status
     iterations, free_jobs : int
         Of the solve, and jobs solved for in its last part.
@@ -43,7 +40,6 @@ class Standing:
     nu: Floats
     phi: Floats
     bound: float
-    changed: NDArray[np.bool_]
     status: Status = Status.ITERATION_LIMIT
     iterations: int = 0
     free_jobs: int = 0
@@ -56,7 +52,7 @@ class Standing:
         price = np.maximum(price, 0.0)
         phi, lam, nu = best_prices(data, price, lam, nu, pool)
         bound = data.constant + float(phi.sum()) - float((data.capacity * price).sum())
-        return cls(np.zeros(data.shape), np.inf, price, lam, nu, phi, bound, np.zeros(len(phi), dtype=np.bool_))
+        return cls(np.zeros(data.shape), np.inf, price, lam, nu, phi, bound)
 
     @property
     def feasible(self) -> bool:
@@ -83,7 +79,7 @@ class Standing:
         """The better of two points, with the better of their prices."""
         point = other if other.value <= self.value or not self.feasible else self
         prices = other if other.bound > self.bound else self
-        return replace(prices, v=point.v, value=point.value, changed=self.changed | other.changed)
+        return replace(prices, v=point.v, value=point.value)
 
     def ended(self, status: Status, iterations: int, free_jobs: int) -> Standing:
         """The same with the status and counts of the solve."""
@@ -91,25 +87,7 @@ class Standing:
 
     # From round to round ------------------------------------------------------------------------------------------
 
-    def carried(self, place: Ints) -> Standing:
-        """For the next round's jobs, job n from `place[n]` of this one; -1 is a job that is new or has changed."""
-        new = place < 0
-        lam, nu = self.lam[place], self.nu[place]
-        lam[new], nu[new] = self.lam.mean(), np.inf
-        v = self.v[place]
-        v[new] = 0.0
-        return replace(self, v=v, value=np.inf, lam=lam, nu=nu, phi=self.phi[place], bound=-np.inf, changed=new)
-
-    def priced(self, data: Relaxation, pool: ThreadPoolExecutor | None = None) -> Standing:
-        """The same with the changed jobs' values, and the bound, computed; the other jobs' values stay."""
-        jobs = np.flatnonzero(self.changed)
-        lam, nu, phi = self.lam.copy(), np.minimum(self.nu, data.weight), self.phi.copy()
-        phi[jobs], lam[jobs], nu[jobs] = best_prices(data.of_jobs(jobs), self.price, lam[jobs], nu[jobs], pool)
-        bound = data.constant + float(phi.sum()) - float((data.capacity * self.price).sum())
-        return replace(self, lam=lam, nu=nu, phi=phi, bound=bound)
-
     def regret(self, data: Relaxation) -> Floats:
-        """How far each job is from its best at the prices, (N,): w e + y v - phi; infinite for changed jobs."""
+        """How far each job is from its best at the prices, (N,): w e + y v - phi (HR28)."""
         late = np.maximum(data.excess + data.mean_busy_s(self.v), 0.0)
-        own = data.weight * late + np.einsum("nlg,lg->n", self.v, self.price) - self.phi
-        return np.where(self.changed, np.inf, own)
+        return np.asarray(data.weight * late + np.einsum("nlg,lg->n", self.v, self.price) - self.phi)

@@ -10,6 +10,7 @@ import numpy as np
 from copter import Model, Solution
 from copter.interop.highs import HighsMirror
 from copter_frontends.policy_kit.lp_policy import LpPolicy
+from copter_frontends.policy_kit.whole_mirror import WholeMirror
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class HighsComparison:
             return None
         if self._mirror is None or self._model is not policy.model:
             self._model = policy.model
-            self._mirror = HighsMirror(policy.model, primal=self.every == 1)
+            kind = HighsMirror if policy.lp_each_round else WholeMirror
+            self._mirror = kind(policy.model, primal=self.every == 1 and policy.lp_each_round)
             result = self._cold(index, self._mirror, policy.last_solution)
         else:
             result = self._warm(index, self._mirror, policy.last_solution)

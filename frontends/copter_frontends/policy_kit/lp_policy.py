@@ -20,7 +20,11 @@ class LpPolicy(ABC):
         Of the last round's LP.
     last_lp_s : float
         Seconds of its edits and solve.
+    lp_each_round : bool
+        Whether there is one in every round; if not, only where the plan needs it.
     """
+
+    lp_each_round = True
 
     def __init__(self) -> None:
         self.observers: list[Callable[[], object]] = []

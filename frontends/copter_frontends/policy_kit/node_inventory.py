@@ -69,16 +69,25 @@ class NodeInventory:
 
     def take(self, allocation: Allocation) -> None:
         """Take GPUs that are free."""
-        self._free[allocation.gpu_type].take(allocation.nodes)
+        for kind, nodes in self._by_type(allocation):
+            self._free[kind].take(nodes)
 
     def give(self, allocation: Allocation) -> None:
         """Give GPUs back; nodes that are gone are passed over."""
-        self._free[allocation.gpu_type].give(allocation.nodes)
+        for kind, nodes in self._by_type(allocation):
+            self._free[kind].give(nodes)
 
     def short_of(self, allocation: Allocation) -> list[str]:
         """Nodes of an allocation on which its GPUs are not free."""
-        free = self._free[allocation.gpu_type]
-        return [node for node, gpus in allocation.nodes if free.free_on(node) < gpus]
+        parts = self._by_type(allocation)
+        return [node for kind, nodes in parts for node, gpus in nodes if self._free[kind].free_on(node) < gpus]
+
+    def _by_type(self, allocation: Allocation) -> list[tuple[str, Shares]]:
+        """Nodes of an allocation by GPU type; of a mixture's nodes those that are gone are of no type."""
+        if not allocation.mixture:
+            return [(allocation.gpu_type, allocation.nodes)]
+        own = [(kind, tuple(each for each in allocation.nodes if self.has(kind, each[0]))) for kind in self.types]
+        return [(kind, nodes) for kind, nodes in own if nodes]
 
     def require_free(self, job_id: str, allocation: Allocation, held: Iterable[Allocation]) -> None:
         """CapacityInUseError if an allocation does not fit next to others that cannot be moved."""
@@ -86,7 +95,9 @@ class NodeInventory:
         for other in held:
             for node, gpus in other.nodes:
                 used[node] = used.get(node, 0) + gpus
-        require_free(job_id, allocation, self._node_gpus[allocation.gpu_type], used)
+        for kind, nodes in self._by_type(allocation):
+            part = Allocation(kind, sum(gpus for _, gpus in nodes), nodes)
+            require_free(job_id, part, self._node_gpus[kind], used)
 
     # Nodes come and go ----------------------------------------------------------------------------------------------
 
@@ -130,8 +141,12 @@ class NodeInventory:
 
     def check(self, job_id: str, allocation: Allocation) -> None:
         """InvalidClusterError or InvalidJobError unless an allocation names nodes that are there and adds up."""
-        self._whole_nodes(allocation.gpu_type, 0, ())
-        check_nodes(job_id, allocation, self._free[allocation.gpu_type])
+        for kind, gpus in allocation.by_type.items():
+            self._whole_nodes(kind, 0, ())
+            own = allocation.nodes
+            if allocation.mixture:
+                own = tuple(each for each in own if self.has(kind, each[0]))
+            check_nodes(job_id, Allocation(kind, gpus, own), self._free[kind])
 
     def _whole_nodes(self, gpu_type: str, count: int, nodes: Iterable[str]) -> list[str]:
         if gpu_type not in self._node_gpus:

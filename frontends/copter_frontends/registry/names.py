@@ -36,5 +36,5 @@ DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
 POLICY_NAMES = ("sia", "hadar", "hops", "hare", *HARE_SCHEMES, "chronus", *BASELINE_NAMES)
 """The keys of :data:`copter_frontends.registry.policies.POLICIES`."""
 
-LP_NAMES = ("sia", "hadar", "hops")
-"""Policies that solve a linear program each round, which another solver can be given too."""
+LP_NAMES = ("sia", "hadar", "hops", "chronus")
+"""Policies that solve linear programs of the engine, which another solver can be given too."""

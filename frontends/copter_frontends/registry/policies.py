@@ -13,6 +13,8 @@ from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.hadar import HadarPolicy
 from copter_frontends.hare.opponent_policy import OpponentPolicy
 from copter_frontends.hare.policy import HarePolicy
+from copter_frontends.hare.task_policy import HareTaskPolicy
+from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.registry.baselines import (
@@ -52,7 +54,8 @@ def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
 def _make_hare(
     cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
 ) -> SchedulingPolicy:
-    return HarePolicy(cluster, goodput_model, threads=threads or 0, weights=weights)
+    kind = HareTaskPolicy if isinstance(goodput_model, TaskGoodput) else HarePolicy
+    return kind(cluster, goodput_model, threads=threads or 0, weights=weights)
 
 
 def _hare_opponent(scheme: str) -> PolicyEntry:
@@ -99,7 +102,7 @@ POLICIES: dict[str, PolicyEntry] = {
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=False, takes_weights=True),
     **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
-    "chronus": PolicyEntry(_make_chronus, has_lp=False, rigid=True),
+    "chronus": PolicyEntry(_make_chronus, has_lp=True, rigid=True),
     **{name: _baseline(name) for name in BASELINE_NAMES},
 }
 """Policies by the name that the command line has for them."""

@@ -35,6 +35,10 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
         times.add_row("HiGHS cold", seconds(highs["cold_s"]) + limited, "", "", "")
     console.print(facts)
     console.print(times)
+    edits = summary.get("edits_per_solve")
+    if edits:
+        counts = ", ".join(f"{edits[name]:,.1f} {name}" for name in ("added", "removed", "changed"))
+        console.print(f" {edits['solves']:,} solves; edits a solve: {counts}, of {edits['requests']:,.1f} requests")
     ratio = (highs.get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
     if ratio:
         console.print(f" HiGHS's faster way (warm or cold) takes {ratio:,.0f} times as long as copter (median)")

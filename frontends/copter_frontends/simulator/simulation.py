@@ -123,7 +123,8 @@ class Simulation:
         if semantics.training == "agent":
             self._training = AgentTraining(self._table, profiles or fitted_profiles(), semantics)
         else:
-            self._training = ExactTraining(self._table, RateTable(goodput_model, names))
+            rates = goodput_model.rate_table(names) if hasattr(goodput_model, "rate_table") else None
+            self._training = ExactTraining(self._table, rates or RateTable(goodput_model, names))
         self._occupancy = Occupancy(self.cluster)
         self._next = 0  # rows from here on have not arrived
         self._dropped: set[int] = set()  # rows that the policy refused

@@ -106,10 +106,10 @@ def test_the_cheapest_leases_are_the_cheapest(seed: int, horizon: int) -> None:
         for last in range(1, horizon + 1):
             for need in range(1, last + 1):
                 expected = np.sort(price[kind, :last])[:need].sum()
-                chosen = tables.rank[kind, last] < need
+                chosen = tables.cheapest(kind, last)[1] < need
                 assert chosen.sum() == need
                 assert not chosen[last:].any()
-                assert tables.cost[kind, last, need] == pytest.approx(expected)
+                assert tables.cheapest(kind, last)[0][need] == pytest.approx(expected)
                 assert price[kind][chosen].sum() == pytest.approx(expected)
 
 

@@ -6,7 +6,7 @@ import pytest
 from test_chronus_policy import simulate
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import Profiler, Standing
+from copter_frontends.chronus import ChronusPolicy, Profiler, Standing, StepReward
 from copter_frontends.chronus.profiled_rates import ProfiledRates, iteration_time
 from copter_frontends.chronus.workload import synthetic_workload
 from copter_frontends.policy_kit import ThroughputTable
@@ -84,3 +84,48 @@ def test_promises_are_kept_beside_a_profiling_cluster() -> None:
     assert not [n for n in policy.notices if n.standing is Standing.DEMOTED]
     for job_id, step in promised.items():
         assert jct_s[job_id] <= work.rewards[job_id].steps[step][0] + 1e-3
+
+
+def profiled(true_s: float, deadline_s: float) -> ChronusPolicy:
+    """A policy that believes a job of 6,000 s, after its profile on a cluster where the job takes `true_s`."""
+    cluster = Cluster.of({"v100": (2, 8)})
+    table = ThroughputTable({"any": {"v100": {1: 1.0}}}, {"any": 6000.0})
+    policy = ChronusPolicy(cluster, table, profiler=Profiler())
+    policy.set_reward("job", StepReward.strict(deadline_s))
+    policy.add_job(Job("job", "any"))
+    policy.plan(0.0)
+    policy.update_job("job", progress=300.0 / true_s)
+    policy.plan(300.0)
+    return policy
+
+
+def test_a_profile_feeds_the_rates_and_says_where_they_are_wrong() -> None:
+    slow = profiled(12_000.0, 100_000.0)
+    assert slow.modes.modes_of(slow.jobs["job"])[0].total_s == pytest.approx(12_000.0)
+    told = [n.reason for n in slow.notices if n.standing is Standing.WAITING]
+    assert len(told) == 1
+    assert "contradicts the declared rate: it takes 2 times as long" in told[0]
+    assert slow.book.records["job"].standing is Standing.GUARANTEED
+    right = profiled(6_100.0, 100_000.0)
+    assert right.modes.modes_of(right.jobs["job"])[0].total_s == 6000.0
+    assert not [n for n in right.notices if n.standing is Standing.WAITING]
+    late = profiled(12_000.0, 9_000.0)  # the declared rate would do, the measured one does not
+    late.plan(1200.0)
+    assert late.notices[-1].standing is Standing.UNGUARANTEED
+
+
+def test_a_deadline_that_passes_while_the_job_waits_for_its_profile_is_told_and_harms_nobody() -> None:
+    cluster = Cluster.of({"v100": (2, 8)})
+    table = ThroughputTable({"any": {"v100": {1: 1.0, 8: 8.0}}}, {"any": 6000.0})
+    policy = ChronusPolicy(cluster, table, profiler=Profiler(nodes=1))
+    policy.set_reward("first", StepReward.strict(100_000.0))
+    policy.set_reward("hasty", StepReward.strict(500.0))
+    policy.add_job(Job("first", "any", requested_gpus=8))
+    policy.add_job(Job("hasty", "any"))
+    for k in range(5):
+        policy.plan(300.0 * k)
+    told = {n.job_id: n for n in policy.notices}
+    assert told["first"].standing is Standing.GUARANTEED
+    assert "passed while it waited for its profile" in told["hasty"].reason
+    assert "hasty" not in policy.book.records
+    assert "hasty" in policy.jobs  # it runs as best effort

@@ -38,14 +38,14 @@ def test_the_weights_are_told_to_the_policy(
 ) -> None:
     arguments = ("hare", "--cluster", "hare-15", "--jobs", "30")
     weighted = simulate(capsys, *arguments)
-    from copter_frontends.hare import policy
+    from copter_frontends.hare import task_policy as policy
 
-    whole = policy.HarePolicy.__init__
+    whole = policy.HareTaskPolicy.__init__
 
-    def forgetful(self: policy.HarePolicy, *positional: Any, **named: Any) -> None:
+    def forgetful(self: policy.HareTaskPolicy, *positional: Any, **named: Any) -> None:
         whole(self, *positional, **{**named, "weights": None})
 
-    monkeypatch.setattr(policy.HarePolicy, "__init__", forgetful)
+    monkeypatch.setattr(policy.HareTaskPolicy, "__init__", forgetful)
     assert weighted["weighted_jct_h"] < simulate(capsys, *arguments)["weighted_jct_h"]
 
 
@@ -70,3 +70,13 @@ def test_the_workload_is_that_of_the_paper_with_its_weights() -> None:
 
 def test_the_names_are_those_of_the_schedulers() -> None:
     assert tuple(HARE_SCHEMES.values()) == tuple(RULES)
+
+
+def test_the_edits_of_a_solve_are_counted_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("hare", "--cluster", "hare-15", "--jobs", "8", "--rounds", "12")
+    edits = simulate(capsys, *arguments)["edits_per_solve"]
+    assert edits["solves"] > 1
+    assert 0 < edits["added"] <= edits["requests"]
+    with pytest.raises(SystemExit):
+        cli.main(["simulate", *arguments])
+    assert f"{edits['solves']} solves; edits a solve: " in capsys.readouterr().out

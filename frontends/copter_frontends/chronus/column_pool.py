@@ -1,0 +1,125 @@
+"""Whole lease sets of jobs, kept from cycle to cycle: the columns of the lease model (docs/chronus.md, C10)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from copter_frontends.chronus.options import Bools, Ints, Options
+
+
+class ColumnPool:
+    """What jobs could have: an option and its leases, one line a column.
+
+    A lease set stays a column while it is still what its job needs: its leases ahead number what is left of the job's
+    work. So a job that had the lease which is over keeps the columns with that lease, and one that did not keeps
+    the others.
+
+    Attributes
+    ----------
+    names : list of job ids
+        Of the options that the lines' numbers are of.
+    first : int
+        Absolute number of the first lease.
+    job, row, uid : int64 arrays (columns,)
+        Job and option by number; a number of the column's own, never used again.
+    leases : bool array (columns, leases)
+    resting : bool array (columns,)
+        Columns without a share in the last answer: they go when their job is added to the model again.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[Hashable] = []
+        self.first = 0
+        self.job, self.row, self.uid = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        self.leases: Bools = np.zeros((0, 1), dtype=bool)
+        self.resting: Bools = np.zeros(0, dtype=bool)
+        self._made = 0
+        self._meant: Ints = np.zeros((0, 4), dtype=np.int64)  # mode, step, type, GPUs of each column
+        self._seen: set[tuple[int, bytes]] = set()
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def move_to(self, options: Options, names: Sequence[Hashable], first: int, horizon: int) -> None:
+        """Keep the columns that are still options of these jobs from `first` on."""
+        known = {name: number for number, name in enumerate(names)}
+        number = np.array([known.get(name, -1) for name in self.names], dtype=np.int64)
+        job = number[self.job] if len(self.job) else self.job
+        past = first - self.first
+        leases = np.zeros((len(job), horizon), dtype=bool)
+        if 0 <= past < self.leases.shape[1]:
+            width = min(self.leases.shape[1] - past, horizon)
+            leases[:, :width] = self.leases[:, past : past + width]
+        row = _rows_like(options, job, self._meant)
+        sound = (row >= 0) & (past >= 0)
+        at = np.flatnonzero(sound)
+        count, ends = leases[at].sum(axis=1), _ends(leases[at])
+        sound[at] = (count == options.need[row[at]]) & (ends <= options.last[row[at]])
+        at = np.flatnonzero(sound)
+        self.names, self.first = list(names), first
+        self.job, self.row, self.uid, self.leases = job[at], row[at], self.uid[at], leases[at]
+        self.resting, self._meant = self.resting[at], self._meant[at]
+        self._note()
+
+    def add(self, options: Options, row: Ints, leases: Bools) -> None:
+        """Add columns, (k,) and (k, leases); those that are known, or are not what the option needs, are left out."""
+        sound = (leases.sum(axis=1) == options.need[row]) & (_ends(leases) <= options.last[row])
+        packed, rows = np.packbits(leases, axis=1), row.tolist()
+        fresh = []
+        for at in np.flatnonzero(sound).tolist():
+            key = (rows[at], packed[at].tobytes())
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh.append(at)
+        new = row[fresh]
+        self.job, self.row = np.append(self.job, options.job[new]), np.append(self.row, new)
+        self.leases = np.concatenate((self.leases, leases[fresh]))
+        self.uid = np.append(self.uid, self._made + np.arange(len(fresh)))
+        self.resting = np.append(self.resting, np.zeros(len(fresh), dtype=bool))
+        meant = np.stack((options.mode[new], options.step[new], options.kind[new], options.gpus[new]), axis=1)
+        self._meant = np.concatenate((self._meant, meant))
+        self._made += len(fresh)
+
+    def drop(self, columns: Bools) -> None:
+        """Take columns out."""
+        keep = ~columns
+        self.job, self.row, self.uid, self.leases = (
+            self.job[keep],
+            self.row[keep],
+            self.uid[keep],
+            self.leases[keep],
+        )
+        self.resting, self._meant = self.resting[keep], self._meant[keep]
+        self._note()
+
+    def by_job(self, jobs: int) -> tuple[Ints, Ints]:
+        """Columns sorted by job, and where each job's begin, (jobs + 1,)."""
+        order = np.argsort(self.job, kind="stable")
+        return order, np.searchsorted(self.job[order], np.arange(jobs + 1))
+
+    def _note(self) -> None:
+        packed = np.packbits(self.leases, axis=1)
+        self._seen = {(row, packed[at].tobytes()) for at, row in enumerate(self.row.tolist())}
+
+
+def _ends(leases: Bools) -> Ints:
+    """One past the last lease of each line, 0 where there is none."""
+    horizon = leases.shape[1]
+    return np.asarray(np.where(leases.any(axis=1), horizon - np.argmax(leases[:, ::-1], axis=1), 0))
+
+
+def _rows_like(options: Options, job: Ints, meant: Ints) -> Ints:
+    """The option of each job with this mode and step, GPU type and GPUs; -1 for none."""
+    if not len(options.job) or not len(job):
+        return np.full(len(job), -1, dtype=np.int64)
+    modes = int(max(options.mode.max(), meant[:, 0].max())) + 1
+    steps = int(max(options.step.max(), meant[:, 1].max())) + 1
+    key = (options.job * modes + options.mode) * steps + options.step
+    order = np.argsort(key, kind="stable")
+    wanted = (np.maximum(job, 0) * modes + meant[:, 0]) * steps + meant[:, 1]
+    at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]
+    same = (key[at] == wanted) & (job >= 0)
+    same &= (options.kind[at] == meant[:, 2]) & (options.gpus[at] == meant[:, 3])
+    return np.asarray(np.where(same, at, -1))

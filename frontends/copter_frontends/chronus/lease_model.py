@@ -1,0 +1,197 @@
+"""The lease program on the engine: a request per job, a resource per GPU type and lease (docs/chronus.md, C10)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from copter import Model, Session, Settings, Solution, Status
+from copter_frontends.chronus.column_pool import ColumnPool
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
+
+ROUNDING = 1e-9  # shares below this do not count
+
+
+@dataclass(slots=True)
+class Edits:
+    """What a cycle changed in the model.
+
+    Attributes
+    ----------
+    added, removed, changed : int
+        Jobs that came, that went, and that were added again with other columns or another promise.
+    resources : int
+        Leases that came, went, or have other GPUs.
+    requests : int
+        Jobs that there are.
+    """
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    resources: int = 0
+    requests: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.added} jobs added, {self.removed} removed, {self.changed} changed of {self.requests}; "
+            f"{self.resources} leases"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """An answer: reward of the mixture, prices of the scarce leases, the share of every column of the pool."""
+
+    value: float
+    price: Floats
+    share: Floats
+
+
+class LeaseModel:
+    """One :class:`copter.Session` for all cycles.
+
+    A request is a job; its columns are the pool's lease sets of it, of which it takes one at most, and exactly one with
+    a promise. Elapsed leases are dropped, those that become scarce added; a job whose columns are what they
+    were stays as it is, and so do its values.
+
+    Attributes
+    ----------
+    model : copter.Model
+    session : copter.Session
+    edits : Edits
+        Since :meth:`begin`.
+    solution : Solution or None
+        The last answer since then.
+    solution_s : float
+        Seconds of that solve and the edits before it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.begin()
+        self._start()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the last answer, which belongs to the process."""
+        return {**self.__dict__, "solution": None}
+
+    def _start(self) -> None:
+        self.model = Model("max")
+        self.session = Session(self.model, self.settings)
+        self.rows: dict[tuple[int, int], float] = {}
+        self._columns: dict[Hashable, Ints] = {}  # uids, in the model's order
+        self._must: dict[Hashable, bool] = {}
+        self._since = 0.0
+
+    def begin(self) -> None:
+        """Count edits anew."""
+        self.edits = Edits()
+        self.solution: Solution | None = None
+        self.solution_s = 0.0
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def set_leases(self, capacity: Ints, first: int, pool: ColumnPool) -> None:
+        """Have the leases of `capacity`, (types, leases), from `first` on."""
+        self._since = time.perf_counter()
+        kinds, scarce = capacity.shape
+        wanted = {(q, first + k): float(capacity[q, k]) for q in range(kinds) for k in range(scarce)}
+        gone = [row for row in self.rows if row not in wanted]
+        fresh = [row for row in wanted if row not in self.rows]
+        if gone and len(gone) == len(self.rows):
+            self._start()
+            gone = []
+        ends = [lease for _, lease in gone if lease >= first]
+        touched = [lease for _, lease in fresh if self._columns] + ends
+        if touched:
+            at = np.unique([lease - first for lease in touched])
+            at = at[at < pool.leases.shape[1]]
+            self._forget(pool, np.flatnonzero(pool.leases[:, at].any(axis=1)))
+        for row in gone:
+            self.model.drop_resource(row)
+        for row in fresh:
+            self.model.add_resources(row, wanted[row])
+        moved = [row for row in wanted if row in self.rows and self.rows[row] != wanted[row]]
+        if moved:
+            self.model.update_counts(moved, np.array([wanted[row] for row in moved]))
+        self.edits.resources += len(gone) + len(fresh) + len(moved)
+        self.rows = wanted
+
+    def _forget(self, pool: ColumnPool, columns: Ints) -> None:
+        """Jobs of these columns have to be added again."""
+        for job in np.unique(pool.job[columns]).tolist():
+            name = pool.names[job]
+            if name in self._columns:
+                self._columns[name] = np.zeros(0, dtype=np.int64)
+
+    def set_jobs(self, options: Options, pool: ColumnPool, scarce: int, free: Bools) -> None:
+        """Have a request for every job that is free, with its columns in the pool."""
+        order, start = pool.by_job(options.jobs)
+        uid = pool.uid[order]
+        known = {pool.names[job] for job in np.flatnonzero(free).tolist()}
+        gone = [name for name in self._columns if name not in known]
+        again: list[int] = []
+        promised: list[Hashable] = []
+        freed: list[Hashable] = []
+        for job in np.flatnonzero(free).tolist():
+            name = pool.names[job]
+            mine = uid[start[job] : start[job + 1]]
+            had, must = self._columns.get(name), bool(options.must[job])
+            if had is None or not np.array_equal(had, mine):
+                if had is not None or len(mine):
+                    again.append(job)
+            elif must != self._must[name]:
+                (promised if must else freed).append(name)
+        replaced = [pool.names[job] for job in again if pool.names[job] in self._columns]
+        if gone or replaced:
+            self.model.remove_requests([*gone, *replaced])
+        for name in [*gone, *replaced]:
+            del self._columns[name], self._must[name]
+        for names, least in ((promised, 1.0), (freed, -np.inf)):
+            if names:
+                self.model.update_limits(names, np.ones(len(names)), np.full(len(names), least))
+                self._must.update(dict.fromkeys(names, least == 1.0))
+        for job in again:
+            self._add(options, pool, job, order[start[job] : start[job + 1]], scarce)
+        self.edits.added += len(again) - len(replaced)
+        self.edits.removed += len(gone)
+        self.edits.changed += len(replaced) + len(promised) + len(freed)
+        self.edits.requests = len(self._columns)
+
+    def _add(self, options: Options, pool: ColumnPool, job: int, mine: Ints, scarce: int) -> None:
+        if not len(mine):
+            return
+        name, row, use = pool.names[job], pool.row[mine], {}
+        kind, early = options.kind[row], pool.leases[mine, :scarce]
+        for q in np.unique(kind).tolist():
+            units = np.where((kind == q)[:, None] & early, options.gpus[row][:, None], 0).astype(np.float64)
+            for lease in np.flatnonzero(units.any(axis=0)).tolist():
+                use[q, pool.first + lease] = units[:, lease]
+        must = bool(options.must[job])
+        if not use:  # columns of late leases alone, which are not scarce
+            use[next(iter(self.rows))] = np.zeros(len(mine))
+        self.model.add_request(name, options.value[row], use, at_least=1.0 if must else -np.inf)
+        self._columns[name], self._must[name] = pool.uid[mine], must
+
+    # The answer ---------------------------------------------------------------------------------------------------
+
+    def mix(self, options: Options, pool: ColumnPool, capacity: Ints, time_limit_s: float) -> Mixture | None:
+        """Solve; None where no answer came in time."""
+        solution = self.session.solve(max(time_limit_s, 1e-3) if np.isfinite(time_limit_s) else None)
+        self.solution, self.solution_s = solution, time.perf_counter() - self._since
+        if solution.status is not Status.OPTIMAL:
+            return None
+        order, start = pool.by_job(options.jobs)
+        jobs = [job for job, name in enumerate(pool.names) if name in self._columns]
+        names: Sequence[Hashable] = [pool.names[job] for job in jobs]
+        share = np.zeros(len(pool))
+        places = [order[start[job] : start[job + 1]] for job in jobs]
+        share[np.concatenate([order[:0], *places])] = solution.values_of(names)[1]
+        share = np.where(share > ROUNDING, share, 0.0)
+        price = np.abs(solution.prices(list(self.rows))).reshape(capacity.shape)
+        return Mixture(float(share @ options.value[pool.row]), price, share)

@@ -1,0 +1,98 @@
+"""Which columns of the relaxation each job has in the engine's model: priced in, as they are worth having (HR12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.hare.formulation import Relaxation
+from copter_frontends.hare.instance import Floats, Ints
+from copter_frontends.hare.standing import Standing
+
+Bools = NDArray[np.bool_]
+
+NEAR = 0.02  # of the job's price: columns that are so little worse than the interval's best are taken too
+HELD = 1e-9  # share of what a column could hold from which on it counts as used
+FEW = 4000  # columns up to which a program is not priced but given whole
+FASTEST = 3  # types of a job that a start without prices takes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobColumns:
+    """The columns of one job, in the units of a relaxation.
+
+    Attributes
+    ----------
+    edge, kind : ndarray (k,)
+        Right edge of each column's interval, in seconds, and its GPU type.
+    row : ndarray (k,) of int
+        Which of the job's parallelism rows each is in.
+    alpha, start : ndarray (k,)
+        As :class:`.Relaxation` has them.
+    parallel : ndarray (rows,)
+    excess, weight : float
+    """
+
+    edge: Floats
+    kind: Ints
+    row: Ints
+    alpha: Floats
+    start: Floats
+    parallel: Floats
+    excess: float
+    weight: float
+
+    @classmethod
+    def of(cls, data: Relaxation, job: int, used: Bools, edges: Floats) -> JobColumns:
+        """Those of one job, `used` (L, G), with the right edges of the intervals."""
+        interval, kind = np.nonzero(used)
+        own, row = np.unique(interval, return_inverse=True)
+        return cls(
+            edges[interval],
+            kind,
+            row,
+            data.alpha[job, kind],
+            data.start[job, interval],
+            data.parallel[job, own],
+            float(data.excess[job]),
+            float(data.weight[job]),
+        )
+
+
+def whole(data: Relaxation, jobs: Ints) -> bool:
+    """Whether the program of these jobs is so small that all of its columns are taken."""
+    return len(jobs) * data.capacity.size <= FEW
+
+
+def first_columns(data: Relaxation, v: Floats) -> Bools:
+    """Columns to start with where there are no prices: those of a point, and their neighbours on the fastest types."""
+    near: Bools = np.asarray((v > 0).any(axis=2))
+    near[:, 1:] |= near[:, :-1]
+    near[:, :-1] |= near[:, 1:]
+    fastest = np.zeros(data.alpha.shape, dtype=np.bool_)
+    np.put_along_axis(fastest, np.argsort(-data.alpha, axis=1, kind="stable")[:, :FASTEST], True, axis=1)
+    return np.asarray(((near[:, :, None] & fastest[:, None, :]) | (v > 0)) & data.usable)
+
+
+def priced_columns(data: Relaxation, jobs: Ints, at: Standing, v: Floats) -> Bools:
+    """Columns that some jobs would have at prices, near ones, and those of a point, (jobs, L, G).
+
+    Parameters
+    ----------
+    data : Relaxation
+        Of all jobs.
+    jobs : ndarray of int
+    at : Standing
+        Its prices count, and the jobs' own prices at them.
+    v : ndarray (N, L, G)
+    """
+    part = data.of_jobs(jobs)
+    lam, nu = at.lam[jobs], at.nu[jobs]
+    worth = lam[:, None] - part.start * nu[:, None]
+    margin = part.alpha[:, None, :] * worth[:, :, None] - at.price[None]
+    best = np.maximum(margin.max(axis=2, keepdims=True), 0.0)
+    near = NEAR * part.alpha * np.abs(lam)[:, None]
+    held = v[jobs] > HELD * np.maximum(part.parallel, 1e-300)[:, :, None]
+    return np.asarray(((margin >= best - near[:, None, :]) | held) & part.usable)

@@ -1,0 +1,205 @@
+"""The relaxation on the engine: a request per job with rows of its own, a resource per GPU type and interval (HR13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from copter import Model, PrivateRows, Session, Settings, Solution
+from copter_frontends.hare.columns import JobColumns
+from copter_frontends.hare.instance import Floats
+
+Row = tuple[int, float]  # GPU type, and the right edge of an interval in seconds
+
+
+@dataclass(slots=True)
+class Edits:
+    """What a round changed in the model.
+
+    Attributes
+    ----------
+    added, removed, changed : int
+        Requests.
+    resources : int
+        Resources that came, went, or have other units.
+    requests : int
+        Requests that there are.
+    """
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    resources: int = 0
+    requests: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.added} requests added, {self.removed} removed, {self.changed} changed of {self.requests}; "
+            f"{self.resources} resources"
+        )
+
+
+class EngineModel:
+    """One :class:`copter.Session` for all rounds; resources are keyed by absolute time, requests by job.
+
+    A request's columns are its GPU seconds, its excess and the share of its work that is left undone (which costs more
+    than any column, so that there always is a solution). Its private rows are the parallelism of each interval (HR5),
+    its work (HR6) and its excess (HR8). The coefficients are those of the job as it came: as it gets on, only bounds
+    and the cost of its excess change.
+
+    Attributes
+    ----------
+    model : copter.Model
+    session : copter.Session
+    edits : Edits
+        Since :meth:`begin`.
+    """
+
+    def __init__(self, threads: int = 0) -> None:
+        self.model = Model("min")
+        self.session = Session(self.model, Settings(threads=threads, purify=False))
+        self.edits = Edits()
+        self._jobs: dict[str, tuple[JobColumns, float]] = {}  # columns as added, and the undone share's start
+        self._now: dict[
+            str, tuple[JobColumns, float]
+        ] = {}  # columns as they are, and the share of the work that is left
+        self._rows: dict[Row, float] = {}
+
+    def begin(self) -> None:
+        """Count edits anew."""
+        self.edits = Edits()
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def set_rows(self, capacity: Mapping[Row, float]) -> None:
+        """Have these resources: elapsed ones are dropped, new ones added, others' units changed where they differ."""
+        gone = [row for row in self._rows if row not in capacity]
+        fresh = [row for row in capacity if row not in self._rows]
+        moved = [row for row, units in self._rows.items() if row in capacity and capacity[row] != units]
+        if gone:
+            dead = set(gone)
+            lost = [j for j, (own, _) in self._jobs.items() if not dead.isdisjoint(_rows_of(own))]
+            self.remove(lost)
+            for row in gone:
+                self.model.drop_resource(row)
+        for row in fresh:
+            self.model.add_resources(row, capacity[row])
+        if moved:
+            self.model.update_counts(moved, np.array([capacity[row] for row in moved]))
+        self.edits.resources += len(gone) + len(fresh) + len(moved)
+        self._rows = dict(capacity)
+
+    def set_jobs(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
+        """Have these requests: others are removed, and those whose columns or coefficients changed added again."""
+        self.remove([job for job in self._jobs if job not in jobs])
+        bounds: dict[str, tuple[JobColumns, float]] = {}
+        for job, own in jobs.items():
+            had = self._jobs.get(job)
+            left = None if had is None or had[1] != undone_at else _left(had[0], own)
+            if left is not None:
+                if not _same(self._now[job], (own, left)):
+                    bounds[job] = (own, left)
+                continue
+            if had is not None:
+                self.remove([job])
+            self._add(job, own, undone_at)
+        self._move(bounds)
+        self.edits.requests = len(self._jobs)
+
+    def remove(self, jobs: list[str]) -> None:
+        """Take requests out."""
+        if jobs:
+            self.model.remove_requests(jobs)
+            for job in jobs:
+                del self._jobs[job], self._now[job]
+            self.edits.removed += len(jobs)
+
+    def _add(self, job: str, own: JobColumns, undone_at: float) -> None:
+        """Add a request; all of its work is ahead of it."""
+        k, rows = len(own.edge), len(own.parallel)
+        step = np.arange(k + 1, dtype=np.int32)
+        usage = csc_array((np.ones(k), step[:k], np.append(step, (k, k))), shape=(k, k + 2))
+        entry = np.stack((own.row, np.full(k, rows), np.full(k, rows + 1)), axis=1).ravel()
+        value = np.stack((np.ones(k), own.alpha, -own.alpha * own.start), axis=1).ravel()
+        matrix = csc_array(
+            (
+                np.concatenate((value, [1.0, 1.0, -undone_at])),
+                np.concatenate((entry, [rows + 1, rows, rows + 1])).astype(np.int32),
+                np.concatenate((3 * step, [3 * k + 1, 3 * k + 3])),
+            ),
+            shape=(rows + 2, k + 2),
+        )
+        cost = np.zeros(k + 2)
+        cost[k] = own.weight
+        lower, upper = _bounds(own, 1.0)
+        resources = list(zip(own.kind.tolist(), own.edge.tolist(), strict=True))
+        private = PrivateRows(matrix, lower, upper)
+        self.model.add_request(job, cost, usage, resources=resources, limit=np.inf, private_rows=private)
+        self._jobs[job], self._now[job] = (own, undone_at), (own, 1.0)
+        self.edits.added += 1
+
+    def _move(self, bounds: Mapping[str, tuple[JobColumns, float]]) -> None:
+        """Give requests other bounds and costs: the share of the work that is left changes these and no coefficient."""
+        jobs = list(bounds)
+        if not jobs:
+            return
+        pairs = [_bounds(own, left) for own, left in bounds.values()]
+        self.model.update_row_bounds(jobs, [low for low, _ in pairs], [high for _, high in pairs])
+        for job, (own, left) in bounds.items():
+            self.model.update_column_cost(job, len(own.edge), own.weight / left)
+        self._now.update(bounds)
+        self.edits.changed += len(jobs)
+
+    # Answers ------------------------------------------------------------------------------------------------------
+
+    def solve(self, tolerance: float, time_limit_s: float) -> Solution:
+        """Solve the model as it stands."""
+        settings = self.session.settings
+        if settings.tolerance != tolerance:
+            self.session.settings = Settings(
+                tolerance=tolerance, absolute_tolerance=tolerance, threads=settings.threads, purify=False
+            )
+        return self.session.solve(time_limit_s if np.isfinite(time_limit_s) else None)
+
+    def gpu_seconds(self, solution: Solution, jobs: list[str]) -> list[Floats]:
+        """Columns of each job, without its excess and its undone share."""
+        first, values = solution.values_of(jobs)
+        at = first.tolist()
+        return [np.maximum(values[at[n] : at[n + 1] - 2], 0.0) for n in range(len(jobs))]
+
+    def prices(self, solution: Solution, rows: list[Row]) -> Floats:
+        """What one more second of one GPU is worth, at least zero."""
+        return np.abs(solution.prices(rows))
+
+
+def _rows_of(own: JobColumns) -> list[Row]:
+    return list(zip(own.kind.tolist(), own.edge.tolist(), strict=True))
+
+
+def _bounds(own: JobColumns, left: float) -> tuple[Floats, Floats]:
+    """Bounds of a job's private rows where a share of the work that it came with is left."""
+    none = np.full(len(own.parallel), -np.inf)
+    return np.append(none, (left, left * own.excess)), np.append(own.parallel, (left, np.inf))
+
+
+def _same(had: tuple[JobColumns, float], now: tuple[JobColumns, float]) -> bool:
+    """Whether bounds and costs are as they were."""
+    (before, left), (own, share) = had, now
+    told = (left, before.excess, before.weight) == (share, own.excess, own.weight)
+    return told and np.array_equal(before.parallel, own.parallel)
+
+
+def _left(had: JobColumns, own: JobColumns) -> float | None:
+    """Share of the work that is left since the columns were added; None where columns or coefficients are others."""
+    same = (
+        np.array_equal(had.edge, own.edge)
+        and np.array_equal(had.kind, own.kind)
+        and np.array_equal(had.start, own.start)
+    )
+    if not same:
+        return None
+    left = had.alpha[0] / own.alpha[0]
+    return float(left) if np.allclose(had.alpha, left * own.alpha, rtol=1e-12, atol=0.0) else None
