@@ -101,8 +101,11 @@ class WarmBasis:
             if ending == Ending.UNSTABLE:
                 now = begun(program, slots, generation, prices)
                 ending = Ending.UNSTABLE if now is None else ended(now, watch)
+        if now is not None and ending == Ending.UNFINISHED and watch():
+            self.kept, self.answer = now, None  # a later round goes on from here
+            return None
         if now is None or ending != Ending.OPTIMAL:
-            if ending == Ending.UNFINISHED and not watch():
+            if ending == Ending.UNFINISHED:
                 self.failures += 1
                 self.resting = 2 ** min(self.failures, 5) // 2
             return None

@@ -291,3 +291,26 @@ def test_breakpoints_come_in_order(steps):
     assert sorted(variable for variable, _ in taken) == list(range(len(steps)))
     with pytest.raises(IndexError, match="no breakpoints"):
         ahead.pop()
+
+
+class Patience:
+    """A watch that says stop after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.left = looks
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 5])
+def test_a_round_out_of_time_leaves_the_basis_to_the_next(looks, monkeypatch):
+    monkeypatch.setattr("copter.blocks.basis.SLICE", 1)
+    rng = np.random.default_rng(5)
+    program = program_like(rng, 40, 6, exotic=False)
+    basis, prices = WarmBasis(), np.zeros(program.n_rows)
+    while basis.solve(program, *names(program), prices, Patience(looks)) is None:
+        assert looks < 2 or basis.kept is not None
+        looks += 1
+    assert_as_highs(program, basis.kept.dual.values, basis.kept.dual.prices)
