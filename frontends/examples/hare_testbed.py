@@ -11,7 +11,6 @@ import numpy as np
 
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.clusters import cluster_from
-from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare import HareInstance, HareScheduler
 from copter_frontends.hare.applications import HARE_APPLICATIONS, as_jobs
 from copter_frontends.hare.executor import execute
@@ -19,6 +18,8 @@ from copter_frontends.hare.online import OnlineHare
 from copter_frontends.hare.opponent_policy import OpponentPolicy
 from copter_frontends.hare.opponents import OPPONENTS, RULES
 from copter_frontends.hare.policy import HarePolicy
+from copter_frontends.hare.task_policy import HareTaskPolicy
+from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.workload import PaperWorkload
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator import Simulation
@@ -45,10 +46,11 @@ def main() -> None:
         "Hare, online": execute(online).schedule.completion_s,
         **{name: scheme(instance).completion_s for name, scheme in OPPONENTS.items()},
     }
-    model = GoodputModel(configurations_of(cluster), HARE_APPLICATIONS)
+    model = TaskGoodput(configurations_of(cluster), HARE_APPLICATIONS)
     weights = {job.id: job.weight for job in jobs}
     policies: dict[str, SchedulingPolicy] = {
-        "Hare, in rounds": HarePolicy(cluster, model, round_s=ROUND_S, weights=weights),
+        "Hare, by tasks in rounds": HareTaskPolicy(cluster, round_s=ROUND_S, weights=weights),
+        "Hare, gangs in rounds": HarePolicy(cluster, model, round_s=ROUND_S, weights=weights),
         **{
             f"{name}, in rounds": OpponentPolicy(cluster, name, model, round_s=ROUND_S, weights=weights)
             for name in RULES

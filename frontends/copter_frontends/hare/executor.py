@@ -123,7 +123,7 @@ def _replay(tasks: Tasks, cost_of: Switching, arrival_s: Floats, start: Floats, 
         if last[m] != n:
             hit = _keep(n, sizes[n, 1], sizes[n, 0], capacity[m], kept[m], mb[m])
             cost = cost_of.hit_s[n] if hit else cost_of.miss_s[n]
-            if last[m] >= 0:  # half of a hit is the cleaning after the model that ran before (HR33)
+            if last[m] >= 0:  # half of a hit is the cleaning after the model that ran before (HR17)
                 cost += 0.5 * (cost_of.hit_s[last[m]] - cost_of.hit_s[n])
             begin += cost
             counts.switches[n] += 1

@@ -35,7 +35,7 @@ def test_the_testbeds_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert out.startswith("8 jobs on 15 GPUs")
     rows = re.findall(r"^ *(.+): weighted JCT +([\d.]+) h, mean +([\d.]+) min$", out, re.MULTILINE)
     weighted_h = {name: float(hours) for name, hours, _ in rows}
-    assert len(weighted_h) == 12
+    assert len(weighted_h) == 13
     assert min(weighted_h.values()) == weighted_h["Hare, by tasks"]
     assert all(float(minutes) > 0 for _, _, minutes in rows)
 
