@@ -106,7 +106,7 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
     section: Section | None = None
     number = 0
     for number, line in lines:
-        if not line or line[0] == "*":
+        if not line or line[0] == "*" or line.isspace():
             continue
         if line[0] not in " \t\r":
             keyword = header_of(line, found)
@@ -122,9 +122,8 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
             if section is None:
                 raise found.error(number, f"{line.split()[0]!r} is no section: the file must begin with NAME or ROWS")
         if section is None:
-            if line.strip():
-                raise found.error(number, "a data line before the first section: the file must begin with NAME or ROWS")
-        elif not line.isspace():
+            raise found.error(number, "a data line before the first section: the file must begin with NAME or ROWS")
+        else:
             section.lines.append(line)
             section.numbers.append(number)
     raise found.error(number, "the file ends without ENDATA: it may be cut short; end it with a line ENDATA if not")

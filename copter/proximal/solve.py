@@ -31,6 +31,7 @@ FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves 
 SHARE = 0.3  # of the tolerance: the gap that the working set's own program may keep
 ROW_SHARE = 1e-3  # of the tolerance: the residual that a row may keep
 DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton, may improve the working set
+UNFINISHED = 1.5  # times what it took: what a pass that time has ended is taken to need
 GRACE_S = 2e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
 STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
 TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
@@ -132,8 +133,11 @@ class Solve:
             seconds = 0.0  # a pass that cannot be ended in time proves nothing, and would only make the solve late
         priced = price_all(self.matrix, iterate.ws, self.rows, iterate.y, self.settings.n_threads, seconds=seconds)
         self.passes += 1
+        took = self.elapsed_s - began
         if np.isfinite(priced.bound):
-            iterate.pass_s = self.elapsed_s - began
+            iterate.pass_s = took
+        elif seconds > 0.0:  # it was not ended
+            iterate.pass_s = max(iterate.pass_s, UNFINISHED * took)
         guide = None if iterate.cold else priced.y
         worth = len(priced.slot) > 0 and not self.watch()  # what is taken in now would be solved for by the next solve
         self.grown = iterate.ws.grow(self.matrix, priced.slot, priced.column, guide) if worth else 0

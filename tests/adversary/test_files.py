@@ -47,6 +47,17 @@ def test_infinite_bounds_in_words_are_fine(tmp_path: Path) -> None:
     assert lp.row_upper[0] == lp.col_upper[0] == np.inf
 
 
+@pytest.mark.parametrize("line", ["\x1f", "\x1c\x1d", "\x85", "\xa0", "\x0b\x0c"])
+def test_lines_of_strange_blanks_are_blank(tmp_path: Path, line: str) -> None:
+    """Found by the fuzzer: they begin with no blank of MPS, and hold no word."""
+    path = tmp_path / "t.mps"
+    path.write_bytes(line.encode("latin-1"))
+    with pytest.raises(CopterError, match="ends without ENDATA"):
+        copter.read_mps(path)
+    path.write_bytes(f"{line}\n{HEAD} x c 1 r 1\n{line}\n{TAIL}".encode("latin-1"))
+    assert copter.read_mps(path).shape == (1, 1)
+
+
 def test_an_entry_given_twice_is_added_up_with_a_warning(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"line 7: column 'x' has a second entry in row 'r'"):
         lp = read(tmp_path, " x c 1 r 1\n x r 2\n")
