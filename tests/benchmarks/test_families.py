@@ -168,7 +168,7 @@ def test_hare_gets_on_as_time_does() -> None:
 @pytest.mark.parametrize(
     ("name", "instance", "complaint"),
     [
-        ("shards", Instance(10), "unknown family 'shards'"),
+        ("knapsack", Instance(10), "unknown family 'knapsack'"),
         ("gub", Instance(40, "limits"), "gub knows no change 'limits'"),
         ("hops", Instance(40), "must be >= 168"),
         ("traffic", Instance(40, "churn"), "traffic knows no change 'churn'"),

@@ -16,9 +16,15 @@ from harness import Options, PeerRun, Run, WayFigures
 from peers import Limits
 
 ROUNDS = Path(__file__).parents[2] / "benchmarks" / "rounds.py"
-SCALE = {"sia": 112, "hadar": 200, "hops": 168, "chronus": 64, "hare": 112, "bursts": 112} | dict.fromkeys(
-    ("gub", "transport", "multicommodity"), 40
-)
+SCALE = {
+    "sia": 112,
+    "hadar": 200,
+    "hops": 168,
+    "chronus": 64,
+    "hare": 112,
+    "bursts": 112,
+    "shards": 96,
+} | dict.fromkeys(("gub", "transport", "multicommodity"), 40)
 NAMES = [name for name in FAMILIES if name != "traffic"]  # it needs data
 KEYS = {
     "family", "scale", "rounds", "change", "jobs", "rows", "variables", "nonzeros", "copter", "peers", "best_peer",
