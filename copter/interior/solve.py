@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,13 +18,21 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
+Structured = Callable[[LinearProgram, Settings, Watch], tuple[Floats, Floats, int] | None]  # x, y, iterations
 
 
-def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None) -> Solution:
+def solve_interior(
+    lp: LinearProgram,
+    settings: Settings,
+    watch: Watch,
+    callback: Callback | None = None,
+    structured: Structured | None = None,
+) -> Solution:
     """Solve by the interior-point method, on the presolved program where the settings allow it.
 
     What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
-    the program is solved once more as it stands.
+    the program is solved once more as it stands. `structured`: another method, which the presolved program is shown
+    first; its answer is taken if the checker finds it optimal.
     """
     vertex = settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
@@ -36,7 +46,11 @@ def solve_interior(lp: LinearProgram, settings: Settings, watch: Watch, callback
         return _decided(lp, settings, watch, reduced, reduced.status)
     if reduced.program is None:
         raise InternalError("presolve has returned neither a program nor a status")
-    result = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
+    result = None
+    if structured is not None and callback is None and not vertex:
+        result = _by_structure(reduced.program, settings, watch, structured)
+    if result is None:
+        result = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
     restored = _restored(lp, settings, watch, reduced, result)
     if restored is not None:
         return restored
@@ -54,6 +68,19 @@ def _method(
     method = InteriorSolve(lp, settings, watch, callback, iterations)
     method.vertex = vertex
     return method
+
+
+def _by_structure(lp: LinearProgram, settings: Settings, watch: Watch, structured: Structured) -> Solution | None:
+    """What the other method finds, if it is optimal."""
+    try:
+        found = structured(lp, settings, watch)
+    except MemoryError:
+        return None
+    if found is None:
+        return None
+    back = InteriorSolve(lp, settings, watch, None, found[2])
+    answer = _answer(lp, found[0], found[1])
+    return back.solution(answer, Status.OPTIMAL, None) if back.optimal(answer) else None
 
 
 def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, status: Status) -> Solution:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from copter.blocks.structure import solve_structured
 from copter.errors import InvalidDataError, SettingsError
 from copter.interior.solve import solve_interior
 from copter.problem.linear_program import LinearProgram
@@ -74,7 +75,7 @@ def solve(
     with Watch(settings.time_limit_s) as watch:
         if settings.method == "interior":
             try:
-                result = solve_interior(lp, settings, watch, callback)
+                result = solve_interior(lp, settings, watch, callback, solve_structured)
             except MemoryError:  # the proximal method factorises nothing of this size
                 return solve_proximal(lp, settings, watch, callback)
             return (
