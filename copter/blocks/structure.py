@@ -112,7 +112,7 @@ def split(lp: LinearProgram, A: sp.csr_array, work: float, coupling: Places, pri
         own_start=below.indptr.astype(np.int32),
         own_row=(below.indices - first).astype(np.int32),
         own_value=below.data,
-        cost=lp.c[columns],
+        cost=-lp.c[columns] if lp.sense == "max" else lp.c[columns],
         lower=np.concatenate((lp.col_lower[columns], lp.row_lower[rows])),
         upper=np.concatenate((lp.col_upper[columns], lp.row_upper[rows])),
     )
@@ -129,5 +129,5 @@ def solve_structured(lp: LinearProgram, settings: Settings, watch: Watch) -> tup
         return None
     x, y = np.empty(lp.shape[1]), np.empty(lp.shape[0])
     x[structure.columns] = answer.x
-    y[structure.rows] = np.concatenate((answer.y, answer.private))
+    y[structure.rows] = np.concatenate((answer.y, answer.private)) * (-1.0 if lp.sense == "max" else 1.0)
     return x, y, answer.iterations
