@@ -20,10 +20,11 @@ Ints = NDArray[np.int32]
 Ages = NDArray[np.int64]
 
 SLICE = 10  # pivots between two looks at the watch
-COLD_ITERATIONS = 25  # of an interior-point method
-COLD_PASSES = 50  # multiplications with every entry, in one of them
+COLD_ITERATIONS = 20  # of an interior-point method
+COLD_PASSES = 30  # multiplications with every entry, in one of them
+MOST_COLD = 2.0  # cold solves that pivots may cost before the basis is given up, and LEAST_PIVOTS
 AGAIN = 3  # times that a basis is inverted afresh in a round
-LEAST_PIVOTS = 200  # before the basis is given up, plus twice what a cold solve costs
+LEAST_PIVOTS = 200
 TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
 APART = 1e-8  # relative change of costs that keeps them from being equal
 LEAST_COST = 1e-3  # relative to the largest, that a change is relative to
@@ -163,16 +164,17 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
 
 def ended(kept: Kept, watch: Watch) -> Ending:
     """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
-    dual, left, again = kept.dual, LEAST_PIVOTS + 2 * worth(kept.dual), 0
-    while left > 0:
-        ending = Ending(dual.run(min(SLICE, left)))
+    dual, again = kept.dual, 0
+    update = 3.0 * dual.n_rows**2 + dual.n_rows + 1.0
+    most = LEAST_PIVOTS * (update + dual.n_entries) + MOST_COLD * cold_work(dual)
+    while update * dual.pivots + dual.costs.work <= most:
+        ending = Ending(dual.run(SLICE))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
             ending = Ending.UNSTABLE
         if ending == Ending.UNSTABLE and again < AGAIN and refactorised(kept):
             again, ending = again + 1, Ending.UNFINISHED
         if ending != Ending.UNFINISHED or watch():
             return ending
-        left -= SLICE
     return Ending.UNFINISHED
 
 
@@ -212,11 +214,9 @@ def refactorised(kept: Kept) -> bool:
     )
 
 
-def worth(dual: BlockDual) -> int:
-    """Pivots that cost as much as a cold solve by the interior-point method, by counted multiplications."""
-    rows = dual.n_rows
-    cold = COLD_ITERATIONS * (rows**3 / 3.0 + COLD_PASSES * dual.n_entries)
-    return int(cold / (3.0 * rows**2 + rows + 1.0))
+def cold_work(dual: BlockDual) -> float:
+    """Multiplications of a cold solve by the interior-point method."""
+    return COLD_ITERATIONS * (dual.n_rows**3 / 3.0 + COLD_PASSES * dual.n_entries)
 
 
 # The two starts -------------------------------------------------------------------------------------------------------
@@ -240,7 +240,6 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
         return None
     scale = np.concatenate((kept.scale, np.ones(rows)))
     dual = dual_of(program, scale, kept.factor, slots)
-    dual.work_by_rows, dual.work_by_radii = before.work_by_rows, before.work_by_radii
     place = same_blocks(before, dual, kept.slots, kept.generation, slots, generation)
     heads, keys, high = carried_basis(before, dual, place)
     inverse, prices = before.inverse, np.concatenate((before.prices, np.zeros(rows)))

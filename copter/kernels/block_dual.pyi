@@ -3,16 +3,12 @@ from numpy.typing import NDArray
 
 from copter.kernels.block_basis import BlockBasis
 from copter.kernels.breakpoints import Breakpoints
+from copter.kernels.reduced_costs import ReducedCosts
 
 class BlockDual(BlockBasis):
     pivots: int
     flips: int
     passes: int
-    by_rows: bool
-    work_by_rows: float
-    work_by_radii: float
-    radii: NDArray[np.float64]
+    costs: ReducedCosts
     ahead: Breakpoints
     def run(self, most: int) -> int: ...
-    def look(self) -> None: ...
-    def put_in_order(self) -> None: ...

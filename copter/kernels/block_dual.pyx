@@ -1,7 +1,7 @@
 """The dual simplex method on a block program (docs/blocks.md, K8 and K10).
 
 Most blocks are settled: nothing of them but their key is basic. Their columns take part in a ratio test by whole-block
-flips, and a block that prices cannot change within a step is not looked at.
+flips. The reduced costs of all columns are kept from pivot to pivot.
 """
 
 import numpy as np
@@ -15,10 +15,7 @@ from copter.kernels.reduced_costs cimport ReducedCosts
 
 cdef enum:
     STALE = -3  # in place of an ending: look again, then go on
-    FIRST = 64  # blocks that are looked at first
-    NEAR = 4  # times the coupling rows: blocks that are put in order, at least
-    OFTEN = 25  # pivots between two passes over all blocks
-    BY_ROWS = 3  # what an entry costs that is summed up by rows, in multiplications by columns
+    OFTEN = 25  # pivots between two looks at what rounding has done
 
 cdef enum:  # how a run ends: copter.blocks.basis.Ending
     OPTIMAL = 0
@@ -26,7 +23,6 @@ cdef enum:  # how a run ends: copter.blocks.basis.Ending
     UNFINISHED = 2
     UNSTABLE = 3
 
-cdef double CLOSE = 1e-5  # a radius this small is as good as none
 cdef double RATE = 1e-7  # least entry of a tableau row that counts
 cdef double PIVOT = 1e-6  # least pivot
 cdef double DRIFT = 1e-6  # relative difference, made by rounding, of a pivot's values by row and by column
@@ -48,16 +44,9 @@ cdef class BlockDual(BlockBasis):
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
         self.stamp = np.zeros(self.n_blocks, dtype=np.int32)
-        self.radii = np.zeros(self.n_blocks)
-        self.radius, self.known_prices = self.radii, np.zeros(n_rows)
-        self.order, self.fresh = np.zeros((2, self.n_blocks), dtype=np.int32)
-        self.is_fresh = np.zeros(self.n_blocks, dtype=np.uint8)
-        lengths = np.add.reduceat(np.concatenate((np.abs(value), [0.0])), start[:self.n_columns])
-        self.length = lengths * (np.diff(start) > 0)
-        self.n_near = self.n_fresh = self.visits = self.since = 0
-        self.looked = self.by_rows = False
-        self.costs = None
-        self.work_by_rows = self.work_by_radii = 0.0
+        self.costs = ReducedCosts(n_rows, start, row, value)
+        self.visits = self.since = 0
+        self.looked = False
         self.pivots = self.flips = self.passes = 0
 
     # The main loop ------------------------------------------------------------------------------------------------
@@ -65,14 +54,14 @@ cdef class BlockDual(BlockBasis):
     def run(self, int most):
         """At most so many pivots: how it ended, as copter.blocks.basis.Ending counts."""
         cdef int status, last = self.pivots + most
-        while True:
-            if not self.looked or self.since > OFTEN:
-                self.look()
-            with nogil:
+        with nogil:
+            while True:
+                if not self.looked or self.since > OFTEN:
+                    self.look()
                 status = self.loop(last)
-                if status == STALE or (status == OPTIMAL and self.resettle()):
-                    continue
-            return status
+                if status != STALE and not (status == OPTIMAL and self.resettle()):
+                    break
+        return status
 
     cdef int loop(self, int last) noexcept nogil:
         cdef int p, q
@@ -124,8 +113,7 @@ cdef class BlockDual(BlockBasis):
         self.reduced(q, &cost, &entry)
         for i in range(m):
             self.y[i] -= step * side * self.rho[i]
-        if self.by_rows:
-            self.costs.move(step * side)
+        self.costs.move(step * side)
         memset(alpha, 0, m * sizeof(double))
         for i in range(m):
             if self.shift[i] != 0.0:
@@ -150,7 +138,6 @@ cdef class BlockDual(BlockBasis):
         if q < first:
             self.move_key(q, theta)
             self.count[self.block(q)] += 1
-            self.note(self.block(q))
         if v != ARTIFICIAL:
             self.x[v] = bound
             self.at_upper[v] = to_upper
@@ -161,7 +148,6 @@ cdef class BlockDual(BlockBasis):
         self.head[p], self.place[q] = q, p
         if 0 <= v < first:
             g = self.block(v)
-            self.note(g)
             if self.count[g] == 0 and fabs(self.excess(self.key[g])) > self.tolerance:
                 if not self.settle(g):
                     return False
@@ -187,70 +173,40 @@ cdef class BlockDual(BlockBasis):
     cdef int choose_column(self, double excess, double* step) noexcept nogil:
         """The entering variable: the last breakpoint at which the dual objective still rises; those before flip.
 
-        Settled blocks are looked at in the order of their radii: those within reach of a step first. -1 for none.
+        -1 where all breakpoints do not suffice: there is no feasible point.
         """
-        cdef int v, r, at = 0, upto = FIRST
-        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, left = fabs(excess), known
+        cdef int v
+        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess)
         self.visits += 1
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
         self.ahead.size = 0
+        self.costs.spread(&self.rho[0])
         self.hard_breakpoints(side, &end)
-        if self.by_rows:
-            self.scan_touched(side, end)
-            return self.last_breakpoint(&left, side, end, INFINITY, step)
-        for r in range(self.n_fresh):
-            self.scan(self.fresh[r], side, end)
-        while True:
-            if upto > self.n_near:
-                upto = self.n_blocks
-            for r in range(at, upto):
-                if not self.is_fresh[self.order[r]]:
-                    self.scan(self.order[r], side, end)
-            at, upto = upto, 2 * upto
-            known = INFINITY if at == self.n_blocks else self.steps_within(side, self.radius[self.order[at]])
-            v = self.last_breakpoint(&left, side, end, known, step)
-            if v >= 0 or at == self.n_blocks:
-                return v
-
-    cdef double steps_within(self, double side, double radius) noexcept nogil:
-        """The longest step that takes no price farther than so from where it was when radii were measured."""
-        cdef int i
-        cdef double away, slope, longest = INFINITY
-        radius -= TIE
-        for i in range(self.n_rows):
-            away, slope = self.y[i] - self.known_prices[i], -side * self.rho[i]
-            if fabs(away) > radius:
-                return -1.0
-            if slope != 0.0:
-                longest = min(longest, (radius - (away if slope > 0.0 else -away)) / fabs(slope))
-        return longest
+        self.scan_touched(side, end)
+        while self.ahead.size > 0:
+            here = self.ahead.step[0]
+            v = self.ahead.take()
+            left -= self.rate_of(v) * self.range_of(v)
+            if left <= self.tolerance:
+                return self.largest_of(v, here, step)
+            self.flip(v)
+            self.flips += 1
+            if v < self.n_columns + self.n_blocks and self.count[self.block(v)] == 0:
+                self.scan(self.block(v), side, end)
+        return -1
 
     cdef void scan_touched(self, double side, double end) noexcept nogil:
-        """Breakpoints of the settled blocks that the row of the tableau touches: all there are."""
+        """Breakpoints of the settled blocks that the row of the tableau touches."""
         cdef int t, g
-        self.costs.spread(&self.rho[0])
+        if self.costs.is_dense:
+            for g in range(self.n_blocks):
+                self.scan(g, side, end)
+            return
         for t in range(self.costs.n_touched):
             g = self.block_of[self.costs.touched[t]]
             if self.stamp[g] != self.visits:
                 self.stamp[g] = self.visits
                 self.scan(g, side, end)
-
-    cdef int last_breakpoint(self, double* left, double side, double end, double known, double* step) noexcept nogil:
-        """Walk over the known breakpoints as long as the dual objective rises, and flip; -1 where they do not suffice."""
-        cdef int v
-        cdef double here
-        while self.ahead.size > 0 and self.ahead.step[0] <= known:
-            here = self.ahead.step[0]
-            v = self.ahead.take()
-            left[0] -= self.rate_of(v) * self.range_of(v)
-            if left[0] <= self.tolerance:
-                return self.largest_of(v, here, step)
-            self.flip(v)
-            self.flips += 1
-            if v < self.n_columns + self.n_blocks and self.count[self.block(v)] == 0:
-                self.note(self.block(v))
-                self.scan(self.block(v), side, end)
-        return -1
 
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil:
         """Breakpoints of rows and of the blocks that are not settled; the first that cannot flip ends the search."""
@@ -270,24 +226,14 @@ cdef class BlockDual(BlockBasis):
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil:
         """Breakpoints of one block that is not settled."""
         cdef int j, k = self.key[g], s = self.n_columns + g
-        cdef double key_cost = 0.0, key_entry = 0.0, cost, entry
+        cdef double key_cost = 0.0, key_entry = 0.0
         if k < self.n_columns:
-            self.both(k, &key_cost, &key_entry)
+            key_cost, key_entry = self.costs.cost[k], self.costs.slope[k]
         if k != s and self.place[s] < 0:
             self.consider(s, key_cost, key_entry, side, end)
         for j in range(self.column_start[g], self.column_start[g + 1]):
             if j != k and self.place[j] < 0 and self.low[j] < self.high[j]:
-                self.both(j, &cost, &entry)
-                self.consider(j, cost - key_cost, entry - key_entry, side, end)
-
-    cdef void both(self, int j, double* cost, double* entry) noexcept nogil:
-        """Cost of a column less its price, and its product with rho."""
-        cdef int e
-        cdef double price = self.cost[j], product = 0.0
-        for e in range(self.start[j], self.start[j + 1]):
-            price -= self.value[e] * self.y[self.row[e]]
-            product += self.value[e] * self.rho[self.row[e]]
-        cost[0], entry[0] = price, product
+                self.consider(j, self.costs.cost[j] - key_cost, self.costs.slope[j] - key_entry, side, end)
 
     cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil:
         """Add a breakpoint of a variable that is not of a settled block; those that cannot flip end the search."""
@@ -311,57 +257,26 @@ cdef class BlockDual(BlockBasis):
         return True
 
     cdef void scan(self, int g, double side, double end) noexcept nogil:
-        """Add the first breakpoint of a settled block."""
-        cdef double here
-        cdef int v
+        """Add the breakpoint of a settled block whose reduced cost is the first to reach zero."""
+        cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
+        cdef double key_cost = 0.0, key_entry = 0.0, rate, price
+        cdef const double* cost = &self.costs.cost[0]
+        cdef const double* slope = &self.costs.slope[0]
+        cdef const unsigned char* at_upper = &self.at_upper[0]
         if self.count[g] > 0:
             return
-        self.scanned += 1
-        v = self.first_by_rows(g, side, end, &here) if self.by_rows else self.first_of(g, side, end, &here)
-        if v >= 0:
-            self.ahead.add(v, here)
-
-    cdef int first_by_rows(self, int g, double side, double end, double* step) noexcept nogil:
-        """As first_of, from the reduced costs and slopes that are kept."""
-        cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
-        cdef double key_cost = 0.0, key_entry = 0.0, here
         if k < self.n_columns:
-            key_cost, key_entry = self.costs.cost[k], self.costs.slope[k]
-            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
-                best, end = s, here
+            key_cost, key_entry = cost[k], slope[k]
+            if self.step_of(s, key_cost, key_entry, side, &rate) and rate < end:
+                best, end = s, rate
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j == k:
-                continue
-            if self.step_of(j, self.costs.cost[j] - key_cost, self.costs.slope[j] - key_entry, side, &here):
-                if here < end:
-                    best, end = j, here
-        step[0] = end
-        return best
-
-    cdef int first_of(self, int g, double side, double end, double* step) noexcept nogil:
-        """The variable of a settled block whose reduced cost is the first to reach zero, no later than end; or -1."""
-        cdef int j, e, k = self.key[g], s = self.n_columns + g, best = -1
-        cdef double key_cost = 0.0, key_entry = 0.0, cost, entry, here
-        cdef const double* y = &self.y[0]
-        cdef const double* rho = &self.rho[0]
-        if k < self.n_columns:
-            key_cost = self.cost[k]
-            for e in range(self.start[k], self.start[k + 1]):
-                key_cost -= self.value[e] * y[self.row[e]]
-                key_entry += self.value[e] * rho[self.row[e]]
-            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
-                best, end = s, here
-        for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j == k:
-                continue
-            cost, entry = self.cost[j] - key_cost, -key_entry
-            for e in range(self.start[j], self.start[j + 1]):
-                cost -= self.value[e] * y[self.row[e]]
-                entry += self.value[e] * rho[self.row[e]]
-            if self.step_of(j, cost, entry, side, &here) and here < end:
-                best, end = j, here
-        step[0] = end
-        return best
+            price, rate = cost[j] - key_cost, side * (key_entry - slope[j])
+            if at_upper[j]:
+                price, rate = -price, -rate
+            if rate > RATE and price < end * rate and j != k and self.low[j] < self.high[j]:
+                best, end = j, max(price, 0.0) / rate
+        if best >= 0:
+            self.ahead.add(best, end)
 
     cdef double rate_of(self, int v) noexcept nogil:
         cdef double cost, entry
@@ -414,70 +329,14 @@ cdef class BlockDual(BlockBasis):
         self.at_upper[v] = not self.at_upper[v]
         self.x[v] = self.high[v] if self.at_upper[v] else self.low[v]
 
-    # Where blocks are looked at ------------------------------------------------------------------------------------
+    # Against rounding ---------------------------------------------------------------------------------------------
 
-    def look(self):
-        """Choose how ratio tests go from here, by counted multiplications (K10).
-
-        Either settled blocks are put in the order of their radii: how far prices may move before they change. Or the
-        reduced costs of all columns are kept, and the rows of the tableau are summed up by their entries.
-        """
-        cdef int g
-        cdef double pivots = max(self.since, 1), share = <double>self.n_entries / max(self.n_blocks, 1)
-        if self.costs is None:
-            self.costs = ReducedCosts(self.n_rows, self.start, self.row, self.value)
-        if self.looked and self.by_rows:
-            self.work_by_rows = BY_ROWS * self.costs.visited / pivots
-        elif self.looked:
-            self.work_by_radii = 2.0 * share * self.scanned / pivots
-        with nogil:
-            self.costs.fill(&self.cost[0], &self.y[0])
-            self.resettle()
-            self.inverse.measure()
-            for g in range(self.n_blocks):
-                self.radius[g] = self.radius_of(g) if self.count[g] == 0 else 0.0
-                self.is_fresh[g] = False
-        self.n_near = min(self.n_blocks, max(NEAR * self.n_rows, self.n_blocks // 8, int((self.radii <= CLOSE).sum())))
-        by_rows = self.work_by_rows or BY_ROWS * self.inverse.density() * self.n_entries
-        self.by_rows = by_rows < (self.work_by_radii or 2.0 * share * self.n_near)
+    cdef void look(self) noexcept nogil:
+        """Reduced costs and lengths anew."""
+        self.costs.fill(&self.cost[0], &self.y[0])
+        self.inverse.measure()
+        self.resettle()
         self.looked = True
-        self.n_fresh = self.scanned = self.costs.visited = 0
-        if not self.by_rows:
-            self.put_in_order()
-        self.known_prices[:] = self.y
-
-    def put_in_order(self):
-        """Blocks by their radii, the nearest in order."""
-        order, near = np.arange(self.n_blocks), self.n_near
-        if near < self.n_blocks:
-            order = np.argpartition(self.radii, near)
-        order[:near] = order[:near][np.argsort(self.radii[order[:near]])]
-        self.order = order.astype(np.int32)
-
-    cdef double radius_of(self, int g) noexcept nogil:
-        """The largest move of any price, within which no reduced cost of a settled block changes its sign."""
-        cdef int j, k = self.key[g], s = self.n_columns + g
-        cdef double key_cost = 0.0, key_length = 0.0, cost, least = INFINITY
-        if k < self.n_columns:
-            key_cost, key_length = self.costs.cost[k], self.length[k]
-            if self.low[s] < self.high[s]:
-                least = max(-key_cost if self.at_upper[s] else key_cost, 0.0) / max(key_length, 1e-300)
-        for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j == k or self.low[j] == self.high[j]:
-                continue
-            cost = self.costs.cost[j] - key_cost
-            cost = max(-cost if self.at_upper[j] else cost, 0.0)
-            if cost < least * (self.length[j] + key_length):
-                least = cost / (self.length[j] + key_length)
-        return least
-
-    cdef void note(self, int g) noexcept nogil:
-        """The radius of a block holds no longer: it is looked at in every pivot."""
-        self.radius[g] = 0.0
-        if not self.is_fresh[g]:
-            self.is_fresh[g] = True
-            self.fresh[self.n_fresh] = g
-            self.n_fresh += 1
 
     cdef int resettle(self) noexcept nogil:
         """Settle blocks anew whose reduced costs have the wrong sign, by rounding or by an edit: how many."""
@@ -487,7 +346,6 @@ cdef class BlockDual(BlockBasis):
         for g in range(self.n_blocks):
             if self.count[g] == 0 and not self.is_settled(g):
                 self.settle(g)
-                self.note(g)
                 changed += 1
         if changed:
             self.refresh()

@@ -1,6 +1,7 @@
 cdef class ReducedCosts:
     cdef readonly int n_rows, n_columns, n_touched
-    cdef long long visited  # entries, in all
+    cdef readonly long long work  # multiplications, so far
+    cdef bint is_dense
     cdef const int[::1] start, row, row_start, column
     cdef const double[::1] value, by_row
     cdef double[::1] cost, slope

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+cdef enum:
+    DENSE = 3  # what an entry costs that is added by rows, in entries that are gone through by columns
+
 
 cdef class ReducedCosts:
     """Costs less prices, and their slopes along one row of the tableau.
@@ -18,7 +21,7 @@ cdef class ReducedCosts:
     def __init__(self, int n_rows, const int[::1] start, const int[::1] row, const double[::1] value):
         cdef int j, e, r, at
         self.n_rows, self.n_columns, self.n_touched = n_rows, len(start) - 1, 0
-        self.visited = 0
+        self.work, self.is_dense = 0, False
         self.start, self.row, self.value = start, row, value
         first, owner, entry = np.zeros(n_rows + 1, dtype=np.int32), np.empty(len(row), dtype=np.int32), np.empty(len(row))
         np.cumsum(np.bincount(row, minlength=n_rows), out=first[1:])
@@ -48,15 +51,30 @@ cdef class ReducedCosts:
             self.cost[j] = total
 
     cdef void spread(self, const double* rho) noexcept nogil:
-        """Slopes: the products of the columns with rho, of those that are touched; slopes of before are forgotten."""
+        """Slopes: the products of the columns with rho; slopes of before are forgotten.
+
+        Where rho meets most entries, all columns are gone through in order, and all are touched.
+        """
         cdef int i, j, e, count = 0
+        cdef long long met = 0
         cdef double factor
         self.move(0.0)
+        for i in range(self.n_rows):
+            if rho[i] != 0.0:
+                met += self.row_start[i + 1] - self.row_start[i]
+        self.is_dense = DENSE * met > self.start[self.n_columns]
+        self.work += self.start[self.n_columns] if self.is_dense else DENSE * met
+        if self.is_dense:
+            for j in range(self.n_columns):
+                factor = 0.0
+                for e in range(self.start[j], self.start[j + 1]):
+                    factor += self.value[e] * rho[self.row[e]]
+                self.slope[j] = factor
+            return
         for i in range(self.n_rows):
             factor = rho[i]
             if factor == 0.0:
                 continue
-            self.visited += self.row_start[i + 1] - self.row_start[i]
             for e in range(self.row_start[i], self.row_start[i + 1]):
                 j = self.column[e]
                 self.slope[j] += factor * self.by_row[e]
@@ -69,6 +87,12 @@ cdef class ReducedCosts:
     cdef void move(self, double step) noexcept nogil:
         """Reduced costs after a step along the slopes, which are forgotten."""
         cdef int t, j
+        if self.is_dense:
+            for j in range(self.n_columns):
+                self.cost[j] += step * self.slope[j]
+                self.slope[j] = 0.0
+            self.is_dense = False
+            return
         for t in range(self.n_touched):
             j = self.touched[t]
             self.cost[j] += step * self.slope[j]

@@ -4,9 +4,6 @@ import numpy as np
 
 from libc.string cimport memset
 
-cdef enum:
-    SAMPLE = 16  # columns whose entries are counted
-
 
 cdef class WorkingInverse:
     """The inverse M of the working basis, kept by columns: `entry[i, p]` is M[p, i] for position p and row i.
@@ -31,11 +28,6 @@ cdef class WorkingInverse:
         self.entries[:] = 0.0
         np.fill_diagonal(self.entries, -1.0)
         self.norms[:] = 1.0
-
-    def density(self):
-        """Share of the entries that are not zero, as counted by a sample."""
-        step = max(self.n_rows // SAMPLE, 1)
-        return float(np.count_nonzero(self.entries[::step])) / max(self.entries[::step].size, 1)
 
     cdef void row(self, int p, double* out) noexcept nogil:
         """out = row p of M, (rows,)."""
