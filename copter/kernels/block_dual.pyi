@@ -1,6 +1,3 @@
-import numpy as np
-from numpy.typing import NDArray
-
 from copter.kernels.block_basis import BlockBasis
 from copter.kernels.breakpoints import Breakpoints
 from copter.kernels.reduced_costs import ReducedCosts
