@@ -159,7 +159,7 @@ def true_prices(BlockBasis basis, const double[::1] cost):
     ndarray (rows,)
     """
     cdef int p, v, k, i, first = basis.n_columns + basis.n_blocks
-    cdef double share
+    cdef double share, bound
     change = np.zeros(basis.n_rows)
     cdef double[::1] moved = change
     with nogil:
@@ -176,7 +176,8 @@ def true_prices(BlockBasis basis, const double[::1] cost):
     prices = basis.prices + basis.inverse.entries @ change
     cdef double[::1] price = prices
     for i in range(basis.n_rows):
-        if (price[i] > 0.0 and basis.low[first + i] == -INFINITY) or (price[i] < 0.0 and basis.high[first + i] == INFINITY):
+        bound = basis.low[first + i] if price[i] > 0.0 else basis.high[first + i]
+        if fabs(bound) == INFINITY:
             price[i] = 0.0
     return prices
 

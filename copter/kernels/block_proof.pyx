@@ -113,7 +113,7 @@ cdef double sum_price(int first, int last, double least, double most, const doub
                       const double[:, ::1] bounds) noexcept nogil:
     """A price of a block's sum that gives the best bound, or nearly: that at which the cheapest columns fill it."""
     cdef int j, best
-    cdef double price = 0.0, room = most, width, floor = -INFINITY, needed = least
+    cdef double room = most, width, floor = -INFINITY, needed = least
     # Cheapest first, those below zero, until the limit is full; then, if the least asks for more, those above.
     for j in range(first, last):
         if bounds[0, j] == -INFINITY:

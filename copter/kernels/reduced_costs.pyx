@@ -23,7 +23,8 @@ cdef class ReducedCosts:
         self.n_rows, self.n_columns, self.n_touched = n_rows, len(start) - 1, 0
         self.work, self.is_dense = 0, False
         self.start, self.row, self.value = start, row, value
-        first, owner, entry = np.zeros(n_rows + 1, dtype=np.int32), np.empty(len(row), dtype=np.int32), np.empty(len(row))
+        first, owner = np.zeros(n_rows + 1, dtype=np.int32), np.empty(len(row), dtype=np.int32)
+        entry = np.empty(len(row))
         np.cumsum(np.bincount(row, minlength=n_rows), out=first[1:])
         cdef int[::1] place = first[:n_rows].copy(), column = owner
         cdef double[::1] by_row = entry
