@@ -6,8 +6,6 @@ The work is in proportion to the program's entries and to the pivots, and hardly
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
-from sys import float_info
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +23,7 @@ from copter.proximal.iterate import Iterate
 from copter.proximal.working_set import WorkingSet
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.bounds import proven_bound, with_bound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -168,27 +167,15 @@ def solution_of(
     model: Model, iterate: Iterate, proof: Proof, answer: BlockAnswer, seconds: float, restart_reason: str | None
 ) -> Solution:
     """The solution, in the signs and with the constant of the model's objective."""
-    sign, rounding = model.ledger.sign, model.ledger.matrix.rounding_bound()
-    certified = isfinite(rounding) and isfinite(proof.margin)
-    lowest = proof.bound
-    if certified:
-        size = abs(proof.bound) + abs(rounding) + abs(model.offset)
-        lowest -= rounding * (1.0 + 1e-12) + proof.margin + 8.0 * float_info.epsilon * size
-    objective, bound = sign * proof.objective + model.offset, sign * lowest + model.offset
-    raw = proof.residuals
+    sign = model.ledger.sign
+    objective = sign * proof.objective + model.offset
+    bound, certified = proven_bound(model, proof.bound, proof.margin, True)
     return Solution.of_model(
         Status.OPTIMAL,
         objective,
         bound,
         certified,
-        Residuals(
-            raw.primal,
-            raw.dual,
-            relative_gap(objective, bound),
-            raw.primal_absolute,
-            raw.dual_absolute,
-            abs(objective - bound),
-        ),
+        with_bound(proof.residuals, objective, bound),
         sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y),
         solve_time_s=seconds,
         model_version=model.version,

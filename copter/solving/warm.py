@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import isfinite
-from sys import float_info
 
 from copter.model.assembly import named_by
 from copter.model.model import Model
 from copter.model.values import dense_ray, sparse_values
-from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
 from copter.proximal.solve import Outcome, Solve
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.bounds import proven_bound, with_bound
 from copter.solving.by_basis import solved_by_basis
 from copter.solving.by_blocks import BlockSolve
 from copter.solving.interior_start import InteriorStart
@@ -70,15 +68,9 @@ def solution_of(
     model: Model, iterate: Iterate, outcome: Outcome, seconds: float, restart_reason: str | None
 ) -> Solution:
     """How a solve ended, in the signs and with the constant of the model's objective."""
-    sign, raw = model.ledger.sign, outcome.residuals
+    sign = model.ledger.sign
     objective = sign * outcome.objective + model.offset
-    rounding = model.ledger.matrix.rounding_bound()
-    certified = outcome.priced.certified and isfinite(rounding)
-    lowest = outcome.priced.bound - (rounding * (1.0 + 1e-12) if isfinite(rounding) else 0.0)
-    if certified:  # what rounding may have added is taken off, that of these sums included
-        size = abs(outcome.priced.bound) + abs(rounding) + abs(model.offset)
-        lowest -= outcome.priced.margin + 8.0 * float_info.epsilon * size
-    bound = sign * lowest + model.offset
+    bound, certified = proven_bound(model, outcome.priced.bound, outcome.priced.margin, outcome.priced.certified)
     values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
     version, status, ray = model.version, outcome.status, outcome.ray
     whole_ray = None
@@ -91,14 +83,7 @@ def solution_of(
         objective,
         bound,
         certified,
-        Residuals(
-            raw.primal,
-            raw.dual,
-            relative_gap(objective, bound),
-            raw.primal_absolute,
-            raw.dual_absolute,
-            abs(objective - bound),
-        ),
+        with_bound(outcome.residuals, objective, bound),
         values,
         whole_ray,
         (lambda: named_by(model.ledger, whole_ray(), version)) if infeasible and whole_ray is not None else None,

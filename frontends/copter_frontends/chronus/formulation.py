@@ -12,10 +12,11 @@ from copter import Settings
 from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.free_tail import FreeTail
-from copter_frontends.chronus.lease_model import Edits, LeaseModel, Mixture
+from copter_frontends.chronus.lease_model import LeaseModel, Mixture
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.smoothing import GOLDEN, SmoothedDual
+from copter_frontends.policy_kit import Edits
 
 SOFT_PRICES = (0.1, 0.02)  # softness of the choice of leases, cold and warm, in units of the mean worth of a GPU-lease
 SOFT_WORTH = 0.03  # softness of the choice of options, in units of the largest reward

@@ -12,35 +12,9 @@ import numpy as np
 from copter import Model, Session, Settings, Solution, Status
 from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.policy_kit import Edits
 
 ROUNDING = 1e-9  # shares below this do not count
-
-
-@dataclass(slots=True)
-class Edits:
-    """What a cycle changed in the model.
-
-    Attributes
-    ----------
-    added, removed, changed : int
-        Jobs that came, that went, and that were added again with other columns or another promise.
-    resources : int
-        Leases that came, went, or have other GPUs.
-    requests : int
-        Jobs that there are.
-    """
-
-    added: int = 0
-    removed: int = 0
-    changed: int = 0
-    resources: int = 0
-    requests: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"{self.added} jobs added, {self.removed} removed, {self.changed} changed of {self.requests}; "
-            f"{self.resources} leases"
-        )
 
 
 @dataclass(frozen=True, slots=True)

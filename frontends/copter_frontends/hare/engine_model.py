@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -11,35 +10,9 @@ from scipy.sparse import csc_array
 from copter import Model, PrivateRows, Session, Settings, Solution
 from copter_frontends.hare.columns import JobColumns
 from copter_frontends.hare.instance import Floats
+from copter_frontends.policy_kit import Edits
 
 Row = tuple[int, float]  # GPU type, and the right edge of an interval in seconds
-
-
-@dataclass(slots=True)
-class Edits:
-    """What a round changed in the model.
-
-    Attributes
-    ----------
-    added, removed, changed : int
-        Requests.
-    resources : int
-        Resources that came, went, or have other units.
-    requests : int
-        Requests that there are.
-    """
-
-    added: int = 0
-    removed: int = 0
-    changed: int = 0
-    resources: int = 0
-    requests: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"{self.added} requests added, {self.removed} removed, {self.changed} changed of {self.requests}; "
-            f"{self.resources} resources"
-        )
 
 
 class EngineModel:

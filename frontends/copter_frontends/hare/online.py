@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from copter_frontends.hare.chunks import Chunks
-from copter_frontends.hare.engine_model import Edits
 from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
@@ -16,6 +15,7 @@ from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.schedule import HareSchedule, timed
 from copter_frontends.hare.shim import Rule, middle_order, schedule_in_order
 from copter_frontends.hare.solver import RelaxationSolver
+from copter_frontends.policy_kit import Edits
 
 
 @dataclass(frozen=True, slots=True)

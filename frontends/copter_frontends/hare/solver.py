@@ -11,13 +11,14 @@ import numpy as np
 from copter import Status
 from copter.errors import SettingsError
 from copter_frontends.hare.columns import Bools, JobColumns, first_columns, priced_columns, whole
-from copter_frontends.hare.engine_model import Edits, EngineModel, Row
+from copter_frontends.hare.engine_model import EngineModel, Row
 from copter_frontends.hare.formulation import Relaxation
 from copter_frontends.hare.grid import TimeGrid
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.standing import Standing
+from copter_frontends.policy_kit import Edits
 
 STAY_SHARE = 0.2  # gap that the jobs which are not solved for may have together, in units of the tolerance
 FREE_LEAST, FREE_SHARE = 24, 0.06  # jobs solved for, at least: so many, and this share of all

@@ -10,7 +10,6 @@ import numpy as np
 
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.chunks import Chunks
-from copter_frontends.hare.engine_model import Edits
 from copter_frontends.hare.facts import checked_weights
 from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.gang_policy import ROUND_S
@@ -22,7 +21,7 @@ from copter_frontends.hare.shim import middle_order, schedule_in_order
 from copter_frontends.hare.slots import fill_idle, slot_owners
 from copter_frontends.hare.solver import RelaxationSolver
 from copter_frontends.hare.switching import model_of
-from copter_frontends.policy_kit import Choice, EditLog, RoundPolicy, requested_gpus
+from copter_frontends.policy_kit import Choice, EditLog, Edits, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer

@@ -4,7 +4,7 @@ from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, requ
 from copter_frontends.policy_kit.checks import check_nodes, check_round_s, check_times, require_free, require_gpus
 from copter_frontends.policy_kit.choice import Choice, Wanted
 from copter_frontends.policy_kit.edit_clock import EditClock
-from copter_frontends.policy_kit.edit_log import EditLog
+from copter_frontends.policy_kit.edit_log import EditLog, Edits
 from copter_frontends.policy_kit.gap import OPTIMAL_GAP, relative_gap, status_of
 from copter_frontends.policy_kit.lp_policy import LpPolicy
 from copter_frontends.policy_kit.node_inventory import NodeInventory
@@ -26,6 +26,7 @@ __all__ = [
     "Choice",
     "EditClock",
     "EditLog",
+    "Edits",
     "GoodputThroughputs",
     "LpPolicy",
     "NodeInventory",

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 
-class CountedEdits(Protocol):
-    """Edits of one solve: requests added, removed and changed, of how many."""
+@dataclass(slots=True)
+class Edits:
+    """What one solve found changed in its model.
 
-    added: int
-    removed: int
-    changed: int
-    requests: int
+    Attributes
+    ----------
+    added, removed, changed : int
+        Requests that came, that went, and whose columns or bounds are others.
+    resources : int
+        Resources that came, went, or have other units.
+    requests : int
+        Requests that there are.
+    """
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    resources: int = 0
+    requests: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.added} requests added, {self.removed} removed, {self.changed} changed of {self.requests}; "
+            f"{self.resources} resources"
+        )
 
 
 @dataclass(slots=True)
@@ -31,7 +49,7 @@ class EditLog:
     changed: int = 0
     requests: int = 0
 
-    def note(self, edits: CountedEdits) -> None:
+    def note(self, edits: Edits) -> None:
         """Add one solve's."""
         self.solves += 1
         self.added += edits.added
