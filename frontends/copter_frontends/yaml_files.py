@@ -8,6 +8,9 @@ from typing import Any
 
 from copter_frontends.vocabulary import InvalidClusterError
 
+MOST_COUNT = 1_000_000  # of nodes, and of GPUs in one
+LARGEST = 1e300  # of a number, so that it is one of floating point
+
 
 def load_yaml(path: str | Path) -> Any:
     """What a YAML file holds; InvalidClusterError, which names the file, where it cannot be read."""
@@ -45,15 +48,17 @@ def read_word(where: str, value: Any) -> str:
     return value
 
 
-def read_count(where: str, value: Any, least: int) -> int:
-    """A whole number of at least so much."""
+def read_count(where: str, value: Any, least: int, most: int = MOST_COUNT) -> int:
+    """A whole number of at least and at most so much: a count too large would take all memory."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidClusterError(f"{where}: must be a whole number of {least} or more, not {value!r}")
+    if value > most:
+        raise InvalidClusterError(f"{where}: must be at most {most:,}")
     return value
 
 
 def read_positive(where: str, value: Any) -> float:
     """A finite number above zero."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= LARGEST:
         raise InvalidClusterError(f"{where}: must be a number above 0, not {value!r}")
     return float(value)

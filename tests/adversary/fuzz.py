@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -15,6 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
+
+MEMORY = 4 * 2**30
 
 
 def main() -> int:
@@ -26,6 +29,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     parser.add_argument("--atheris", action="store_true")
     arguments = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # a file that takes all memory raises MemoryError here
     names = [name for name in arguments.only.split(",") if name]
     if unknown := set(names) - set(FORMATS):
         parser.error(f"unknown format {sorted(unknown)[0]!r}: some of {', '.join(FORMATS)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from copter_frontends.traces.readers import read_trace
 from copter_frontends.traces.throughput_file import read_throughputs
 from copter_frontends.vocabulary import Cluster, Job, configurations_of
 
+SLOW_S = 10.0  # of the process's own time, that no file of these sizes takes
 LONGEST = 2_000  # characters of an error message
 WORDS = (
     b"nan", b"inf", b"-1", b"0", b"1e999", b"1e-999", b"99999999999999999999", b"1_0", b"", b"\x00", b"\xff\xfe", b"'",
@@ -252,6 +254,7 @@ def verdict(name: str, content: bytes, folder: Path) -> str | None:
     file_format = FORMATS[name]
     path = folder / f"file{file_format.suffix}"
     path.write_bytes(content)
+    began = time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -265,4 +268,6 @@ def verdict(name: str, content: bytes, folder: Path) -> str | None:
         if isinstance(error, KeyboardInterrupt):
             raise
         return f"{type(error).__name__}: {str(error)[:200]}"
+    if time.process_time() - began > SLOW_S:
+        return f"{time.process_time() - began:.0f} s"
     return "damage went unnoticed" if file_format.sealed and content not in seeds(name) else None

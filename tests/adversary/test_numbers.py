@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from copter import InvalidDataError, Model, Session
+from copter_frontends.clusters import read_cluster
+from copter_frontends.simulator.event_file import read_events
+from copter_frontends.vocabulary import Cluster, InvalidClusterError
 from tests.copter.plain import innards
 
 
@@ -55,3 +60,25 @@ def test_large_scales_of_small_costs_are_fine() -> None:
     made.add_resources("g", 1)
     made.add_request("r", [1e-200, 2e-200], {"g": [1, 1]}, scale=1e200)
     assert Session(made).solve().objective == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("types: [{name: v100, gpus_per_node: 4, nodes: 99999999999999999999}]", "nodes: must be at most 1,000,000"),
+        ("types: [{name: v100, gpus_per_node: 4000000, nodes: 1}]", "gpus_per_node: must be at most 1,000,000"),
+        ("events: [{time_s: 1, what: add, gpu_type: t4, count: 99999999999}]", "count: must be at most 1,000,000"),
+        (f"events: [{{time_s: 1{'0' * 400}, what: add, gpu_type: t4, count: 1}}]", "time_s: must be a number"),
+        (
+            "random_failures: {hours: 1.0e+20, mean_hours_between: 5, mean_repair_hours: 2}",
+            "about 1.7e+20 failures",
+        ),
+        (f"random_failures: {{hours: 1{'0' * 400}, mean_hours_between: 5, mean_repair_hours: 2}}", "must be a number"),
+    ],
+)
+def test_a_number_in_a_small_file_does_not_take_all_memory(tmp_path: Path, text: str, said: str) -> None:
+    """Found by the fuzzer, which the kernel ended at 24 GB."""
+    path = tmp_path / "f.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidClusterError, match=re.escape(said)):
+        read_cluster(path) if text.startswith("types") else read_events(path, Cluster.of({"t4": (12, 4)}))

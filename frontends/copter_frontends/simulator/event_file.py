@@ -7,9 +7,11 @@ from typing import Any
 
 from copter_frontends.simulator.cluster_events import ClusterEvent, in_order, random_failures
 from copter_frontends.vocabulary import Cluster, InvalidClusterError
-from copter_frontends.yaml_files import check_fields, load_yaml, read_count, read_positive, read_word
+from copter_frontends.yaml_files import LARGEST, check_fields, load_yaml, read_count, read_positive, read_word
 
 LISTS = ("events", "random_failures")
+MOST_DRAWN = 1_000_000  # failures, of all nodes together
+MOST_SEED = 2**63
 DRAWN = ("hours", "mean_hours_between", "mean_repair_hours")
 
 
@@ -60,7 +62,7 @@ def read_events(path: str | Path, cluster: Cluster) -> list[ClusterEvent]:
 def _read_event(where: str, entry: Any) -> ClusterEvent:
     fields = check_fields(where, entry, ("time_s", "what", "gpu_type"), ("nodes", "count"))
     time_s, names = fields["time_s"], fields.get("nodes", [])
-    if not isinstance(time_s, int | float) or isinstance(time_s, bool):
+    if not isinstance(time_s, int | float) or isinstance(time_s, bool) or not abs(time_s) <= LARGEST:
         raise InvalidClusterError(f"{where}.time_s: must be a number of seconds, not {time_s!r}")
     if not isinstance(names, list):
         raise InvalidClusterError(f"{where}.nodes: must be a list of names, not {names!r}")
@@ -104,4 +106,10 @@ def _check_nodes(numbered: list[tuple[str, ClusterEvent]], cluster: Cluster) -> 
 def _draw(where: str, entry: Any, cluster: Cluster) -> list[ClusterEvent]:
     fields = check_fields(where, entry, DRAWN, ("seed",))
     hours, between, repair = (read_positive(f"{where}.{name}", fields[name]) for name in DRAWN)
-    return random_failures(cluster, hours, between, repair, read_count(f"{where}.seed", fields.get("seed", 0), 0))
+    expected = len(cluster.nodes) * (hours / (between + repair))
+    if expected > MOST_DRAWN:
+        raise InvalidClusterError(
+            f"{where}.hours: about {expected:.2g} failures in {hours:g} hours, at most {MOST_DRAWN:,} are drawn"
+        )
+    seed = read_count(f"{where}.seed", fields.get("seed", 0), 0, MOST_SEED)
+    return random_failures(cluster, hours, between, repair, seed)
