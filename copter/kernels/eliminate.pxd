@@ -18,7 +18,10 @@ cdef class Elimination:
     cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,
                     double* total) noexcept nogil
     cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil
-    cdef void many_rows(self, int piece, int g, int p, double* total) noexcept nogil
+    cdef int many_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil
+    cdef bint is_sparse(self, const double* factor, const double* wide, int p, int r) noexcept nogil
+    cdef int sparse_rows(self, int piece, const double* factor, double* wide, int p, int r, const int* touched,
+                         double* total, int filled) noexcept nogil
     cdef void restore_block(self, int g, const double[::1] price, const double[::1] private,
                             double[::1] own) noexcept nogil
     cdef void solve_private(self, int g, int p, const double* right, double* solution) noexcept nogil

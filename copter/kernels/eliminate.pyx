@@ -16,6 +16,7 @@ from scipy.linalg.cython_lapack cimport dpotrs
 cdef enum:
     PANEL = 48  # dense rank-one terms that are gathered before they are added at once
     TILE = 56  # rows of a tile: its products are small enough for BLAS to stay in this thread
+    SPARSE = 6  # a block's matrices are worth going through by entries if no more than one in so many is not zero
 
 cdef double LEAST_PIVOT = 1e-300
 
@@ -118,7 +119,7 @@ cdef class Elimination:
             if p == 1:
                 filled = self.one_row(piece, g, self.slack[self.private_start[g]], total, filled)
             else:
-                self.many_rows(piece, g, p, total)
+                filled = self.many_rows(piece, g, p, total, filled)
         self.add_panel(piece, filled, total)
         if piece == self.n_pieces - 1:
             for j in range(self.column_start[self.n_blocks], self.n_columns):
@@ -230,7 +231,7 @@ cdef class Elimination:
                 dgemm("N", "T", &columns, &rows, &depth, &minus, panel + j, &m, panel + i, &m, &one,
                       total + <size_t>i * m + j, &m)
 
-    cdef void many_rows(self, int piece, int g, int p, double* total) noexcept nogil:
+    cdef int many_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil:
         """A block with any number of private rows: factorise K, subtract W'W with W = L^-1 B T A' (K2)."""
         cdef int first = self.column_start[g], last = self.column_start[g + 1], j, e, f, i, k, m = self.n_rows, r
         cdef int step = 1, rows, columns, a, b
@@ -243,7 +244,7 @@ cdef class Elimination:
             if self.theta[j] != 0.0:
                 self.outer(j, total, self.theta[j])
         if p == 0:
-            return
+            return filled
         r = self.touched_start_view[g + 1] - self.touched_start_view[g]
         factor = &self.factor[self.factor_start_view[g]]
         memset(factor, 0, p * p * sizeof(double))
@@ -264,7 +265,10 @@ cdef class Elimination:
                 factor[i * p + i] = 1.0
         cholesky(factor, p)
         if r == 0:
-            return
+            return filled
+        touched = &self.touched_view[0] + self.touched_start_view[g]
+        if self.is_sparse(factor, wide, p, r):
+            return self.sparse_rows(piece, factor, wide, p, r, touched, total, filled)
         for i in range(r):  # W = L^-1 V, one touched row after the other
             for k in range(p):
                 scaled = wide[i * p + k] - ddot(&k, factor + k * p, &step, wide + i * p, &step)
@@ -277,10 +281,56 @@ cdef class Elimination:
                 columns = min(TILE, r - k)
                 dgemm("T", "N", &columns, &rows, &p, &one, wide + k * p, &p, wide + i * p, &p, &zero,
                       square + i * r + k, &r)
-        touched = &self.touched_view[0] + self.touched_start_view[g]
         for i in range(r):
             for k in range(i + 1):
                 total[<size_t>touched[i] * m + touched[k]] -= square[i * r + k]
+        return filled
+
+    cdef bint is_sparse(self, const double* factor, const double* wide, int p, int r) noexcept nogil:
+        """Whether few entries of L and V are not zero: private rows of disjoint columns, and a few of all."""
+        cdef int i, count = 0
+        for i in range(p * r):
+            count += wide[i] != 0.0
+        if SPARSE * count > p * r:
+            return False
+        count = 0
+        for i in range(p * p):
+            count += factor[i] != 0.0
+        return SPARSE * count <= p * p
+
+    cdef int sparse_rows(self, int piece, const double* factor, double* wide, int p, int r, const int* touched,
+                         double* total, int filled) noexcept nogil:
+        """total -= W'W with W = L^-1 V, row by row of W, by the entries that are not zero (K2)."""
+        cdef int i, j, k, l, count, m = self.n_rows
+        cdef double weight
+        cdef double* row
+        for i in range(r):
+            row = wide + i * p
+            for k in range(p):
+                if row[k] != 0.0:
+                    row[k] /= factor[k * p + k]
+                    for l in range(k + 1, p):
+                        row[l] -= factor[l * p + k] * row[k]
+        for k in range(p):
+            count = 0
+            for i in range(r):
+                count += wide[i * p + k] != 0.0
+            if 8 * count > m:
+                memset(&self.panel[piece, filled, 0], 0, m * sizeof(double))
+                for i in range(r):
+                    self.panel[piece, filled, touched[i]] = wide[i * p + k]
+                filled += 1
+                if filled == PANEL:
+                    self.add_panel(piece, filled, total)
+                    filled = 0
+                continue
+            for i in range(r):
+                weight = wide[i * p + k]
+                if weight != 0.0:
+                    for j in range(i + 1):
+                        if wide[j * p + k] != 0.0:
+                            total[<size_t>touched[i] * m + touched[j]] -= weight * wide[j * p + k]
+        return filled
 
     # Solving ------------------------------------------------------------------------------------------------------
 

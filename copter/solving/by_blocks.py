@@ -8,7 +8,7 @@ point is optimal; where it does not say so, the generic interior-point method ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from copter.solving.contradictions import impossible_row, of_one_request
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Keys = NDArray[np.int64]
+CLOSER = 1e-3  # of the tolerances, for another try where the point does not hold in the model's own units
 Callback = Callable[[int, float, float], bool | None]
 
 
@@ -89,16 +90,23 @@ class BlockSolve:
             point = self.kept_point()
             if self.is_optimal(point):
                 return point, Status.OPTIMAL, None
-        for warm in (True, False):
-            answer = self.answer(warm)
+        closer = replace(
+            self.settings,
+            tolerance=CLOSER * self.settings.tolerance,
+            absolute_tolerance=CLOSER * self.settings.absolute_tolerance,
+        )
+        tries = [(self.settings, True), (self.settings, False), (closer, False)]
+        while tries and not self.watch():
+            settings, warm = tries.pop(0)
+            answer = self.answer(settings, warm)
             if answer is None:
                 break
             self.iterations += answer.iterations
             point = self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
             if self.is_optimal(point):
                 return self.keep(point), Status.OPTIMAL, None
-            if self.watch() or not answer.vertex:
-                break
+            if not answer.vertex:  # it was solved cold; the scaled program was within the tolerance, this one is not
+                tries = [each for each in tries if each[0] is closer]
         if self.watch():
             status = Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
             return self.kept_point(), status, None
@@ -116,11 +124,11 @@ class BlockSolve:
             ray = of_one_request(self.program, ray, self.own_first)
         return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
 
-    def answer(self, warm: bool) -> BlockAnswer | None:
+    def answer(self, settings: Settings, warm: bool) -> BlockAnswer | None:
         """What the blocks' methods find, from the last basis where there is one, or cold."""
         matrix = self.model.ledger.matrix
         try:
-            return answer_by_blocks(matrix, self.slots, self.iterate, self.settings, self.watch, warm)
+            return answer_by_blocks(matrix, self.slots, self.iterate, settings, self.watch, warm)
         except MemoryError:  # the generic method holds its matrices sparse
             return None
 
