@@ -301,7 +301,7 @@ cdef class Elimination:
     cdef int sparse_rows(self, int piece, const double* factor, double* wide, int p, int r, const int* touched,
                          double* total, int filled) noexcept nogil:
         """total -= W'W with W = L^-1 V, row by row of W, by the entries that are not zero (K2)."""
-        cdef int i, j, k, l, count, m = self.n_rows
+        cdef int i, j, k, below, count, m = self.n_rows
         cdef double weight
         cdef double* row
         for i in range(r):
@@ -309,8 +309,8 @@ cdef class Elimination:
             for k in range(p):
                 if row[k] != 0.0:
                     row[k] /= factor[k * p + k]
-                    for l in range(k + 1, p):
-                        row[l] -= factor[l * p + k] * row[k]
+                    for below in range(k + 1, p):
+                        row[below] -= factor[below * p + k] * row[k]
         for k in range(p):
             count = 0
             for i in range(r):
