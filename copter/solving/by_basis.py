@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from copter.blocks.basis import WarmBasis
 from copter.blocks.program import BlockProgram, program_of
 from copter.blocks.solve import BlockAnswer
-from copter.kernels.block_proof import prove
+from copter.kernels.block_proof import near_best, prove
 from copter.matrix import BlockMatrix
 from copter.model.model import Model
 from copter.model.values import sparse_values
@@ -80,7 +80,7 @@ def solved_by_basis(
     proof = proven(program, answer, model.ledger.sign * model.offset)
     if not proof.residuals.within(settings.tolerance, settings.absolute_tolerance):
         return None
-    moved_to(iterate, matrix, program, slots, generation, answer)
+    moved_to(iterate, matrix, program, slots, generation, answer, settings.keep_slack)
     iterate.version = model.version
     return solution_of(model, iterate, proof, answer, watch.elapsed_s, restart_reason)
 
@@ -151,9 +151,10 @@ def moved_to(
     slots: Ints,
     generation: NDArray[np.int64],
     answer: BlockAnswer,
+    keep_slack: float,
 ) -> None:
     """Write the answer into the iterate."""
-    column = np.flatnonzero(answer.x)
+    column = columns_to_keep(matrix, program, slots, answer, keep_slack)
     block = np.searchsorted(program.column_start, column, side="right") - 1
     ws = WorkingSet()
     ws.key = slots[block].astype(np.int64) << 32 | (column - program.column_start[block])
@@ -161,6 +162,24 @@ def moved_to(
     ws.gather(matrix)
     iterate.ws, iterate.y, iterate.cold = ws, answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
+
+
+def columns_to_keep(
+    matrix: BlockMatrix, program: BlockProgram, slots: Ints, answer: BlockAnswer, keep_slack: float
+) -> NDArray[np.int64]:
+    """Columns that are not zero; where requests are to be whole, those too that a shim may choose among."""
+    if not any(matrix.slabs[slot].integer for slot in slots.tolist()):
+        return np.flatnonzero(answer.x)
+    return near_best(
+        program.column_start,
+        program.start,
+        program.row,
+        program.value,
+        program.cost,
+        answer.x,
+        answer.y,
+        keep_slack,
+    )
 
 
 def solution_of(
