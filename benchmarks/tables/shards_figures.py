@@ -14,17 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
-from collections.abc import Iterator
+import sys
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent))
 
+from budget import within
 from rich.console import Console
 from rich.table import Table
 
 from copter_frontends.shards import ShardCluster, load_rounds, make_scheme, simulate_shards
-from copter_frontends.shards.cluster import Floats
 
 SIZES = {"5.2": (1024, 128), "5.3": (2048, 256)}
 SCHEMES = {"5.2": "copter,copter-idle,lp-relaxed,greedy,pop-8", "5.3": "copter,copter-idle,lp-relaxed,greedy,pop-16"}
@@ -40,15 +41,6 @@ CLAIMS = {
         "LP-relaxed, copter: within the band; copter 2.8 times faster than LP-relaxed, fewest movements",
     ),
 }
-
-
-def within(loads: Iterator[Floats], budget_s: float) -> Iterator[Floats]:
-    """Loads until the time is up."""
-    started = time.perf_counter()
-    for load in loads:
-        yield load
-        if time.perf_counter() - started > budget_s:
-            return
 
 
 def measured(asked: argparse.Namespace, name: str, loads: str) -> dict[str, Any]:

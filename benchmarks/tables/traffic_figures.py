@@ -13,16 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent))
 
+from budget import within
 from rich.console import Console
 from rich.table import Table
 
-from copter_frontends.traffic import Round, make_scheme, simulate_traffic
+from copter_frontends.traffic import make_scheme, simulate_traffic
 from copter_frontends.traffic.workload import TrafficOptions, TrafficWorkload, make_workload
 
 MODELS = {"5.5": "poisson-high-intra", "5.6": "bimodal"}
@@ -38,15 +41,6 @@ CLAIMS = {
         "ASN: LP-All beyond 24 hours, POP beyond 20 minutes; copter under a minute, 30 times faster, 1.5% more flow",
     ),
 }
-
-
-def within(rounds: Iterator[Round], budget_s: float) -> Iterator[Round]:
-    """Rounds until the time is up."""
-    started = time.perf_counter()
-    for event in rounds:
-        yield event
-        if time.perf_counter() - started > budget_s:
-            return
 
 
 def measured(asked: argparse.Namespace, workload: TrafficWorkload, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from copter.blocks.program import BlockProgram
 from copter.kernels.block_interior import BlockInterior
-from copter.kernels.eliminate import dense_cholesky, dense_solve
+from copter.kernels.tiled_cholesky import dense_cholesky, dense_solve
 from copter.numerics.sums import inner, norm
 
 Floats = NDArray[np.float64]

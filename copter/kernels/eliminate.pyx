@@ -13,9 +13,10 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport ddot, dgemm
 from scipy.linalg.cython_lapack cimport dpotrs
 
+from copter.kernels.tiled_cholesky cimport TILE
+
 cdef enum:
     PANEL = 48  # dense rank-one terms that are gathered before they are added at once
-    TILE = 56  # rows of a tile: its products are small enough for BLAS to stay in this thread
     SPARSE = 6  # a block's matrices are worth going through by entries if no more than one in so many is not zero
 
 cdef double LEAST_PIVOT = 1e-300
@@ -409,111 +410,3 @@ cdef void cholesky(double* matrix, int p) noexcept nogil:
             for k in range(j):
                 before -= matrix[i * p + k] * matrix[j * p + k]
             matrix[i * p + j] = before / pivot
-
-
-cdef void update_tile(double* matrix, int m, int k, int i, int j) noexcept nogil:
-    """A_ij -= L_ik L_jk' of tiles (row-major, whole matrix of m columns)."""
-    cdef int rows = min(TILE, m - i * TILE), columns = min(TILE, m - j * TILE), depth = TILE
-    cdef double minus = -1.0, one = 1.0
-    # Row-major C (rows x columns) is column-major C' (columns x rows): C' -= L_jk L_ik', both stored transposed.
-    dgemm("T", "N", &columns, &rows, &depth, &minus, &matrix[<size_t>(j * TILE) * m + k * TILE], &m,
-          &matrix[<size_t>(i * TILE) * m + k * TILE], &m, &one, &matrix[<size_t>(i * TILE) * m + j * TILE], &m)
-
-
-cdef void scale_tile(double* matrix, int m, int k, int i, const double* inverse, double* work) noexcept nogil:
-    """L_ik = A_ik inv(L_kk)'."""
-    cdef int rows = min(TILE, m - i * TILE), columns = min(TILE, m - k * TILE), r, c, size = TILE
-    cdef double* tile = &matrix[<size_t>(i * TILE) * m + k * TILE]
-    cdef double one = 1.0, zero = 0.0
-    for r in range(rows):
-        for c in range(columns):
-            work[r * TILE + c] = tile[<size_t>r * m + c]
-    # Row-major result R = W I' with I lower row-major; column-major: R' = I W' with I stored as I' (transposed).
-    dgemm("T", "N", &columns, &rows, &columns, &one, <double*>inverse, &size, work, &size, &zero, tile, &m)
-
-
-cdef void invert_tile(const double* matrix, int m, int k, double* inverse) noexcept nogil:
-    """Inverse of the lower triangular tile L_kk, row-major with zeros above."""
-    cdef int n = min(TILE, m - k * TILE), i, j, h
-    cdef const double* tile = &matrix[<size_t>(k * TILE) * m + k * TILE]
-    cdef double total
-    memset(inverse, 0, TILE * TILE * sizeof(double))
-    for j in range(n):
-        inverse[j * TILE + j] = 1.0 / tile[<size_t>j * m + j]
-        for i in range(j + 1, n):
-            total = 0.0
-            for h in range(j, i):
-                total = total + tile[<size_t>i * m + h] * inverse[h * TILE + j]
-            inverse[i * TILE + j] = -total / tile[<size_t>i * m + i]
-
-
-cdef void factor_tile(double* matrix, int m, int k, const double* least) noexcept nogil:
-    """Cholesky of a diagonal tile; a pivot below its least value becomes so large that its row rests."""
-    cdef int n = min(TILE, m - k * TILE), i, j, h
-    cdef double* tile = &matrix[<size_t>(k * TILE) * m + k * TILE]
-    cdef double pivot
-    for j in range(n):
-        pivot = tile[<size_t>j * m + j]
-        for h in range(j):
-            pivot -= tile[<size_t>j * m + h] * tile[<size_t>j * m + h]
-        if not pivot > least[k * TILE + j]:
-            pivot = 1e128
-        pivot = sqrt(pivot)
-        tile[<size_t>j * m + j] = pivot
-        for i in range(j + 1, n):
-            for h in range(j):
-                tile[<size_t>i * m + j] -= tile[<size_t>i * m + h] * tile[<size_t>j * m + h]
-            tile[<size_t>i * m + j] /= pivot
-
-
-def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads):
-    """Factorise a dense matrix (lower triangle, row-major) in place, tile by tile.
-
-    BLAS is called on tiles only, because its own threads wait for each other in a spin. Rows whose pivot falls to
-    their `least` are left out: the solution is zero there.
-    """
-    cdef int m = <int>matrix.shape[0], tiles = (m + TILE - 1) // TILE, k, i, t, rest, row, column
-    inverse, works = np.empty(TILE * TILE), np.empty((max(tiles, 1), TILE * TILE))
-    cdef double[::1] inverse_view = inverse
-    cdef double[:, ::1] work = works
-    if m == 0:
-        return
-    cdef double* start = &matrix[0, 0]
-    cdef const double* smallest = &least[0]
-    for k in range(tiles):
-        with nogil:
-            factor_tile(start, m, k, smallest)
-            invert_tile(start, m, k, &inverse_view[0])
-        rest = tiles - k - 1
-        if rest == 0:
-            break
-        for i in prange(k + 1, tiles, nogil=True, num_threads=n_threads if rest > 3 else 1, schedule="static"):
-            scale_tile(start, m, k, i, &inverse_view[0], &work[i, 0])
-        for t in prange(rest * (rest + 1) // 2, nogil=True, num_threads=n_threads if rest > 2 else 1,
-                        schedule="dynamic", chunksize=4):
-            row = <int>((sqrt(8.0 * t + 1.0) - 1.0) / 2.0)
-            if (row + 1) * (row + 2) // 2 <= t:
-                row = row + 1
-            elif row * (row + 1) // 2 > t:
-                row = row - 1
-            column = t - row * (row + 1) // 2
-            update_tile(start, m, k, k + 1 + row, k + 1 + column)
-
-
-def dense_solve(const double[:, ::1] factor, double[::1] right):
-    """Solve in place with the factor of :func:`dense_cholesky`."""
-    cdef int m = <int>factor.shape[0], i, j, one = 1
-    cdef double* x
-    cdef const double* row
-    if m == 0:
-        return
-    x = &right[0]
-    with nogil:
-        for i in range(m):
-            row = &factor[i, 0]
-            x[i] = (x[i] - ddot(&i, <double*>row, &one, x, &one)) / row[i]
-        for i in range(m - 1, -1, -1):
-            row = &factor[i, 0]
-            x[i] = x[i] / row[i]
-            for j in range(i):
-                x[j] -= row[j] * x[i]

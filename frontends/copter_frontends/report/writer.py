@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from copter_frontends.report.charts import charts_of
 from copter_frontends.report.extras import check_extras
-from copter_frontends.report.figures import render
+from copter_frontends.report.page import write_page
 from copter_frontends.report.parquet import write_tables
 from copter_frontends.report.table import headline, number, seconds
-from copter_frontends.report.theme import DARK, LIGHT
 from copter_frontends.simulator import SimulationResult
 
-PAGE = "report.html"
+TEMPLATE = "report.html"
 
 
 def write_report(
@@ -52,34 +49,22 @@ def write_report(
         If pyarrow, matplotlib or jinja2 is not installed.
     """
     check_extras()
-    from jinja2 import Environment  # of the optional extra `report`
-
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     write_tables(result, folder)
-    charts = []
-    for chart in charts_of(result, comparison):
-        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
-        images = {theme.name: _inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
-        charts.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["seconds"] = seconds
-    environment.filters["figure"] = number
-    template = environment.from_string(files("copter_frontends.report").joinpath(PAGE).read_text(encoding="utf-8"))
-    page = template.render(
+    return write_page(
+        TEMPLATE,
+        charts_of(result, comparison),
+        folder,
         summary=summary,
         facts=dict(facts or {}),
         cards=cards_of(summary),
         figures=headline(summary),
         stages=[(name, summary[f"{name}_s"]) for name in ("round", "edit", "solve", "shim", "place")],
-        charts=charts,
         comparison=list(comparison),
         skipped=result.skipped[:20],
         skipped_count=len(result.skipped),
     )
-    target = folder / PAGE
-    target.write_text(page, encoding="utf-8")
-    return target
 
 
 def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -98,7 +83,3 @@ def cards_of(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if ratio:
         cards.insert(1, ("Against HiGHS", f"{ratio:,.0f}×", "its faster way, warm or cold; edits and solve, median"))
     return cards
-
-
-def _inline(image: bytes) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(image).decode("ascii")

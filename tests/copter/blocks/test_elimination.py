@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter.kernels.eliminate import Elimination, dense_cholesky, dense_solve
+from copter.kernels.eliminate import Elimination
+from copter.kernels.tiled_cholesky import dense_cholesky, dense_solve
 
 
 class Blocks:

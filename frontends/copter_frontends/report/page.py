@@ -1,0 +1,64 @@
+"""One self-contained HTML page with its plots: a template, the style that all pages have, images inside."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from copter_frontends.report.charts import Chart
+from copter_frontends.report.figures import render
+from copter_frontends.report.table import number, seconds
+from copter_frontends.report.theme import DARK, LIGHT
+
+PAGE = "report.html"
+STYLE = "page.css"
+
+
+def write_page(template: str, charts: Sequence[Chart], directory: str | Path, **values: Any) -> Path:
+    """Write the page, and a PNG for each plot.
+
+    Parameters
+    ----------
+    template : str
+        Of this package.
+    charts : sequence of Chart
+    directory : path
+        Made if it is not there.
+    **values
+        What the template asks for besides `charts`.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    from jinja2 import Environment  # of the optional extra `report`
+    from markupsafe import Markup
+
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for chart in charts:
+        (folder / f"{chart.name}.png").write_bytes(render(chart, LIGHT, "png"))
+        images = {theme.name: inline(render(chart, theme, "svg")) for theme in (LIGHT, DARK)}
+        drawn.append({"name": chart.name, "title": chart.title, "caption": chart.caption, **images})
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["seconds"] = seconds
+    environment.filters["figure"] = number
+    page = environment.from_string(text_of(template))
+    target = folder / PAGE
+    target.write_text(page.render(charts=drawn, style=Markup(text_of(STYLE)), **values), encoding="utf-8")
+    return target
+
+
+def text_of(name: str) -> str:
+    """A file of this package."""
+    return files("copter_frontends.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def inline(image: bytes) -> str:
+    """An SVG as the address of an image."""
+    return "data:image/svg+xml;base64," + base64.b64encode(image).decode("ascii")
