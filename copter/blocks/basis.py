@@ -21,10 +21,15 @@ Ages = NDArray[np.int64]
 
 SLICE = 10  # pivots between two looks at the watch
 COLD_ITERATIONS = 20  # of an interior-point method
-COLD_PASSES = 30  # multiplications with every entry, in one of them
-MOST_COLD = 2.0  # cold solves that pivots may cost before the basis is given up, and LEAST_PIVOTS
+PASSES = 20.0  # multiplications with every entry, in one of them
+PRODUCTS = 1.5  # ... with every pair of entries of a block, to eliminate it
+CALLS = 500_000.0  # what it takes besides, whatever the size
+TILED = 0.1  # what a multiplication takes in the factorisation, in those of a pivot
+MOST_COLD = (1.5, 0.75)  # cold solves that pivots may cost, from prices or from a basis, halved by every failure
 AGAIN = 3  # times that a basis is inverted afresh in a round
-LEAST_PIVOTS = 200
+LARGE = 2_000_000  # bytes of inverse and entries from which a pivot's multiplications ...
+SLOWER = 2.0  # ... take so much longer than a cold solve's
+MOST_FAILURES = 5  # in a row that are counted
 TOLERANCE = 1e-9  # of a value outside its bounds, relative to the largest bound of a row where that is above one
 APART = 1e-8  # relative change of costs that keeps them from being equal
 LEAST_COST = 1e-3  # relative to the largest, that a change is relative to
@@ -98,17 +103,16 @@ class WarmBasis:
             return replace(self.answer, iterations=0)
         with np.errstate(all="ignore"):
             now = None if kept is None else carried(kept, program, slots, generation)
-            ending = Ending.UNSTABLE if now is None else ended(now, watch)
+            ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[1] / 2**self.failures)
             if ending == Ending.UNSTABLE:
                 now = begun(program, slots, generation, prices)
-                ending = Ending.UNSTABLE if now is None else ended(now, watch)
-        if now is not None and ending == Ending.UNFINISHED and watch():
-            self.kept, self.answer = now, None  # a later round goes on from here
-            return None
+                ending = Ending.UNSTABLE if now is None else ended(now, watch, MOST_COLD[0] / 2**self.failures)
         if now is None or ending != Ending.OPTIMAL:
             if ending == Ending.UNFINISHED:
-                self.failures += 1
-                self.resting = 2 ** min(self.failures, 5) // 2
+                self.kept, self.answer = now, None  # a later round goes on from here
+                if not watch():
+                    self.failures = min(self.failures + 1, MOST_FAILURES)
+                    self.resting = 2**self.failures // 2
             return None
         self.kept, self.failures = now, 0
         n, dual = program.n_columns, now.dual
@@ -162,11 +166,13 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
     return dual
 
 
-def ended(kept: Kept, watch: Watch) -> Ending:
+def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
     """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
     dual, again = kept.dual, 0
     update = 3.0 * dual.n_rows**2 + dual.n_rows + 1.0
-    most = LEAST_PIVOTS * (update + dual.n_entries) + MOST_COLD * cold_work(dual)
+    most = most_cold * cold_work(kept.program)
+    if 8.0 * dual.n_rows**2 + 12.0 * dual.n_entries > LARGE:
+        most /= SLOWER
     while update * dual.pivots + dual.costs.work <= most:
         ending = Ending(dual.run(SLICE))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
@@ -214,9 +220,12 @@ def refactorised(kept: Kept) -> bool:
     )
 
 
-def cold_work(dual: BlockDual) -> float:
-    """Multiplications of a cold solve by the interior-point method."""
-    return COLD_ITERATIONS * (dual.n_rows**3 / 3.0 + COLD_PASSES * dual.n_entries)
+def cold_work(program: BlockProgram) -> float:
+    """What a cold solve by the interior-point method takes, in multiplications of a pivot."""
+    first = program.start[program.column_start].astype(np.float64)
+    products = float(np.square(np.diff(first)).sum())
+    once = CALLS + TILED * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
+    return COLD_ITERATIONS * once
 
 
 # The two starts -------------------------------------------------------------------------------------------------------

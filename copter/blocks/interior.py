@@ -68,12 +68,18 @@ class BlockMethod:
         self.right_size, self.cost_size = 1.0 + norm(finite), 1.0 + norm(program.cost)
         self.shift = 0.0
         self.iterations = 0
+        self.begun = False
 
     # The main loop ------------------------------------------------------------------------------------------------
 
     def run(self, goal: float, max_iterations: int, stop: Callable[[int, Figures], bool]) -> tuple[Figures, bool]:
-        """Iterate to the goal, the limit or a stall: (figures of the point, whether it was stopped)."""
-        self.start()
+        """Iterate to the goal, the limit or a stall: (figures of the point, whether it was stopped).
+
+        From Mehrotra's start, or from where the method is.
+        """
+        if not self.begun:
+            self.start()
+            self.begun = True
         figures = self.measure()
         least, since = self.progress_of(figures), 0
         while self.iterations < max_iterations:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.basis import Kept, WarmBasis, dual_of
+from copter.blocks.basis import MOST_FAILURES, Kept, WarmBasis, dual_of
 from copter.blocks.program import BlockProgram
 from copter.blocks.solve import BlockAnswer
 from copter.kernels.working_inverse import WorkingInverse
@@ -17,14 +17,15 @@ MOST_ROWS = 1000  # coupling rows up to which the inverse is worth its place
 
 
 def basis_state(basis: object) -> dict[str, Any] | None:
-    """All that the next round needs to go on from it; None for no basis, or too large a one."""
-    if not isinstance(basis, WarmBasis) or basis.kept is None or basis.answer is None:
+    """All that the next round needs to go on from it; of too large a basis only how often it was given up."""
+    if not isinstance(basis, WarmBasis):
         return None
-    kept, answer = basis.kept, basis.answer
-    if kept.dual.n_rows > MOST_ROWS:
-        return None
+    kept, answer, patience = basis.kept, basis.answer, [basis.failures, basis.resting]
+    if kept is None or kept.dual.n_rows > MOST_ROWS:
+        return {"patience": patience} if any(patience) else None
     dual = kept.dual
     return {
+        "patience": patience,
         "program": {field.name: getattr(kept.program, field.name) for field in fields(BlockProgram)},
         "slots": kept.slots,
         "generation": kept.generation,
@@ -35,7 +36,7 @@ def basis_state(basis: object) -> dict[str, Any] | None:
         "heads": dual.heads,
         "keys": dual.keys,
         "at_uppers": dual.at_uppers,
-        "answer": [answer.x, answer.y, answer.private],
+        "answer": None if answer is None else [answer.x, answer.y, answer.private],
     }
 
 
@@ -43,6 +44,11 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
     """The basis again; ValueError where the arrays cannot be those of one."""
     if state is None:
         return None
+    basis = WarmBasis()
+    basis.failures, basis.resting = (int(each) for each in state.get("patience", (0, 0)))
+    require(0 <= basis.failures <= MOST_FAILURES and 0 <= basis.resting < 2**MOST_FAILURES, "its counts are none")
+    if "program" not in state:
+        return basis
     program = BlockProgram(**{name: plain(value) for name, value in state["program"].items()})
     slots, generation, scale = (plain(state[name]) for name in ("slots", "generation", "scale"))
     heads, keys, high = (plain(state[name]) for name in ("heads", "keys", "at_uppers"))
@@ -74,12 +80,12 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
     with np.errstate(all="ignore"):
         dual = dual_of(program, scale, factor, slots)
     require(dual.take(inverse, prices, heads, keys, high), "a variable rests at no bound")
-    x, y, private = (plain(each) for each in state["answer"])
-    own = len(program.lower) - n - m
-    require(x.shape == (n,) and y.shape == (m,) and private.shape == (own,), "its answer differs in length")
-    basis = WarmBasis()
     basis.kept = Kept(program, slots, generation, scale, factor, dual)
-    basis.answer = BlockAnswer(x, y, 0, private, vertex=True)
+    if state["answer"] is not None:
+        x, y, private = (plain(each) for each in state["answer"])
+        own = len(program.lower) - n - m
+        require(x.shape == (n,) and y.shape == (m,) and private.shape == (own,), "its answer differs in length")
+        basis.answer = BlockAnswer(x, y, 0, private, vertex=True)
     return basis
 
 

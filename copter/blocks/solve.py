@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter.blocks.face import Face, face_of, face_program, onto_face
 from copter.blocks.interior import BlockMethod, Figures
+from copter.blocks.path import PricePath, Recorder, started_from
 from copter.blocks.program import BlockProgram
 from copter.runtime.watch import Watch
 from copter.settings import Settings
@@ -20,6 +21,8 @@ GOAL = 1e-3  # of the tolerance, on the scaled program
 LEAST_GOAL = 1e-10
 ENOUGH = 1e-1  # of the tolerance, that the point on the face keeps to
 MOST_ROWS = 3000  # coupling rows of a reduced matrix that is held dense
+TRIAL = 6  # iterations of a warm run after which ...
+SLOW = 0.1  # ... no more than this share of the rows' first residual may be left
 SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is put on it
 
 
@@ -43,7 +46,18 @@ class BlockAnswer:
     vertex: bool = False
 
 
-def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex: bool) -> BlockAnswer | None:
+Accept = Callable[[BlockAnswer], bool]
+Stop = Callable[[int, Figures], bool]
+
+
+def solve_blocks(
+    program: BlockProgram,
+    settings: Settings,
+    watch: Watch,
+    vertex: bool,
+    path: PricePath | None = None,
+    accept: Accept | None = None,
+) -> BlockAnswer | None:
     """Solve to within the settings' tolerances; None where that does not succeed or the time is up.
 
     Parameters
@@ -53,33 +67,90 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
     watch : Watch
     vertex : bool
         Whether x shall be a vertex of the optimal face.
+    path : PricePath, optional
+        Where the last solve passed by: this one starts from there if it can, and writes down where it passes.
+    accept : callable, optional
+        Judges an answer that is within the tolerances as far as the method can tell. Without it the method goes on to
+        a thousandth of them.
     """
     if program.n_rows > MOST_ROWS or program.n_columns == 0:
         return None
-    scaled, scale, factor = program.equilibrated()
-    tolerance = min(settings.tolerance, settings.absolute_tolerance)
-    goal = max(GOAL * tolerance, LEAST_GOAL)
-    method = BlockMethod(scaled, settings.n_threads)
+    run = _Run(program, settings, watch, vertex, path)
     with np.errstate(all="ignore"):
-        figures, stopped = method.run(goal, settings.max_interior_iterations, stop_by(watch))
-        if stopped or not figures.worst <= tolerance:
+        if path is not None and path.passed:
+            answer = run.solve(True, accept)
+            if answer is not None or watch():
+                return answer
+        return run.solve(False, accept)
+
+
+class _Run:
+    """Solves of one program, from the path or cold."""
+
+    def __init__(
+        self, program: BlockProgram, settings: Settings, watch: Watch, vertex: bool, path: PricePath | None
+    ) -> None:
+        self.program, self.settings, self.watch, self.vertex, self.path = program, settings, watch, vertex, path
+        self.scaled, self.scale, self.factor = program.equilibrated()
+        self.tolerance = min(settings.tolerance, settings.absolute_tolerance)
+        self.goal = max(GOAL * self.tolerance, LEAST_GOAL)
+        self.iterations = 0
+
+    def solve(self, warm: bool, accept: Accept | None) -> BlockAnswer | None:
+        """The answer from the path, or from Mehrotra's start; None where there is none."""
+        method = BlockMethod(self.scaled, self.settings.n_threads)
+        if warm and not (self.path is not None and started_from(method, self.path, self.scale, self.factor)):
+            return None
+        stop, early = self.stop(method, warm), max(ENOUGH * self.tolerance, self.goal)
+        if accept is not None and not self.vertex:
+            answer = self.answer(method, early, stop)
+            if answer is not None and accept(answer):
+                return answer
+            if method.iterations >= self.settings.max_interior_iterations or self.watch():
+                return None
+        return self.answer(method, self.goal, stop)
+
+    def answer(self, method: BlockMethod, goal: float, stop: Stop) -> BlockAnswer | None:
+        """Iterate to the goal, then onto the face."""
+        before = method.iterations
+        figures, stopped = method.run(goal, self.settings.max_interior_iterations, stop)
+        self.iterations += method.iterations - before
+        if stopped or not figures.worst <= self.tolerance:
             return None
         face = face_of(method)
         prices = method.state.y.copy()
-        x = on_the_face(method, face, prices, ENOUGH * tolerance)
-        iterations = method.iterations
+        x = on_the_face(method, face, prices, ENOUGH * self.tolerance)
         if x is None:
             return None
-        if vertex and not watch():
-            second = BlockMethod(face_program(scaled, face), settings.n_threads)
-            figures, stopped = second.run(goal, settings.max_interior_iterations, stop_by(watch))
-            iterations += second.iterations
-            if not stopped and figures.worst <= tolerance:
-                corner = onto_face(second, face_of(second))
-                x = corner if within(method, corner, prices, ENOUGH * tolerance) else x
-    n, m = program.n_columns, program.n_rows
-    prices *= scale / factor
-    return BlockAnswer(snapped(scaled, x[:n]), prices[:m], iterations, prices[m:])
+        if self.vertex and not self.watch():
+            x = self.corner(method, face, prices, x)
+        n, m = self.program.n_columns, self.program.n_rows
+        prices *= self.scale / self.factor
+        return BlockAnswer(snapped(self.scaled, x[:n]), prices[:m], self.iterations, prices[m:])
+
+    def corner(self, method: BlockMethod, face: Face, prices: Floats, x: Floats) -> Floats:
+        """A vertex of the face, or the point where that does not succeed."""
+        second = BlockMethod(face_program(self.scaled, face), self.settings.n_threads)
+        figures, stopped = second.run(self.goal, self.settings.max_interior_iterations, lambda i, f: self.watch())
+        self.iterations += second.iterations
+        if stopped or not figures.worst <= self.tolerance:
+            return x
+        corner = onto_face(second, face_of(second))
+        return corner if within(method, corner, prices, ENOUGH * self.tolerance) else x
+
+    def stop(self, method: BlockMethod, warm: bool) -> Stop:
+        """Asks the watch and keeps the path; a warm run also stops where the rows do not close soon."""
+        recorder = None if self.path is None else Recorder(method, self.scale, self.factor, self.path)
+        first: list[float] = []
+
+        def must_stop(iteration: int, figures: Figures) -> bool:
+            if recorder is not None:
+                recorder.look(figures)
+            first.append(figures.primal)
+            slow = warm and len(first) > TRIAL and figures.primal > max(SLOW * first[0], self.tolerance)
+            return slow or self.watch()
+
+        return must_stop
 
 
 def on_the_face(method: BlockMethod, face: Face, prices: Floats, tolerance: float) -> Floats | None:
@@ -89,15 +160,6 @@ def on_the_face(method: BlockMethod, face: Face, prices: Floats, tolerance: floa
         if within(method, x, prices, tolerance):
             return x
     return None
-
-
-def stop_by(watch: Watch) -> Callable[[int, Figures], bool]:
-    """A stopping test that asks the watch alone."""
-
-    def stop(iteration: int, figures: Figures) -> bool:
-        return watch()
-
-    return stop
 
 
 def within(method: BlockMethod, x: Floats, y: Floats, tolerance: float) -> bool:

@@ -33,6 +33,7 @@ class Iterate:
         self.sigma = sigma
         self.cold = True
         self.basis: object | None = None  # of the dual simplex method, which solving/ knows
+        self.path: object | None = None  # of the interior-point method on blocks, which solving/ knows
         self.own_key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.own_dual: Floats = np.zeros(0)
         self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.path import path_from, path_state
 from copter.blocks.saved_basis import basis_from, basis_state
 from copter.errors import SnapshotError
 from copter.integer.solution import IntegerStatus
@@ -166,6 +167,7 @@ def iterate_state(iterate: Iterate) -> Plain:
         "own": [iterate.own_key, iterate.own_dual, iterate.own_generation],
         "version": iterate.version,
         "basis": basis_state(iterate.basis),
+        "path": path_state(iterate.path),
     }
 
 
@@ -188,9 +190,9 @@ def iterate_from(state: Plain, model: Model) -> Iterate:
         require_columns(iterate.own_key, len(matrix.generation), iterate.own_dual, iterate.own_generation)
         iterate.version = int(state["version"])
     try:
-        iterate.basis = basis_from(state.get("basis"))
+        iterate.basis, iterate.path = basis_from(state.get("basis")), path_from(state.get("path"))
     except (KeyError, TypeError, ValueError) as error:
-        raise SnapshotError(f"the basis of the last solve cannot be read: {error}") from None
+        raise SnapshotError(f"what the last solve left cannot be read: {error}") from None
     if iterate.y.shape != iterate.row_generation.shape or len(iterate.y) > matrix.n_rows:
         raise SnapshotError("there are more prices than rows")
     return iterate

@@ -1,4 +1,4 @@
-"""A model's block program, from the basis of the last round where there is one, else cold."""
+"""A model's block program, from the basis or the path of the last round where there is one, else cold."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.blocks.basis import WarmBasis
-from copter.blocks.program import program_of
-from copter.blocks.solve import BlockAnswer, solve_blocks
+from copter.blocks.path import PricePath
+from copter.blocks.program import BlockProgram, program_of
+from copter.blocks.solve import Accept, BlockAnswer, solve_blocks
 from copter.matrix import BlockMatrix
 from copter.proximal.iterate import Iterate
 from copter.runtime.watch import Watch
@@ -17,9 +18,15 @@ Ints = NDArray[np.int32]
 
 
 def answer_by_blocks(
-    matrix: BlockMatrix, slots: Ints, iterate: Iterate, settings: Settings, watch: Watch, warm: bool = True
+    matrix: BlockMatrix,
+    slots: Ints,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    warm: bool = True,
+    accept: Accept | None = None,
 ) -> BlockAnswer | None:
-    """The optimum by the structure of a model, or None; the iterate keeps the basis.
+    """The optimum by the structure of a model, or None; the iterate keeps the basis and the path.
 
     Parameters
     ----------
@@ -30,7 +37,9 @@ def answer_by_blocks(
     settings : Settings
     watch : Watch
     warm : bool
-        Whether to try the basis first.
+        Whether to try the basis, then the path, first.
+    accept : callable, optional
+        As for :func:`copter.blocks.solve.solve_blocks`.
     """
     program = program_of(matrix, slots)
     basis = iterate.basis
@@ -38,7 +47,25 @@ def answer_by_blocks(
         answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, watch)
         if answer is not None or watch():
             return answer
-    vertex = settings.purify and any(matrix.slabs[slot].integer for slot in slots.tolist())
     if not isinstance(basis, WarmBasis):
         iterate.basis = WarmBasis()
-    return solve_blocks(program, settings, watch, vertex)
+    return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, accept)
+
+
+def by_interior_points(
+    matrix: BlockMatrix,
+    program: BlockProgram,
+    slots: Ints,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    warm: bool,
+    accept: Accept | None,
+) -> BlockAnswer | None:
+    """The optimum by the interior-point method, from the path of the last solve if `warm`; keeps the path."""
+    rows = matrix.row_generation[: matrix.n_rows]
+    path = iterate.path.of_rows(rows) if warm and isinstance(iterate.path, PricePath) else PricePath(rows.copy())
+    vertex = settings.purify and any(matrix.slabs[slot].integer for slot in slots.tolist())
+    answer = solve_blocks(program, settings, watch, vertex, path, accept)
+    iterate.path = path
+    return answer

@@ -23,6 +23,7 @@ from copter.proximal.iterate import Iterate
 from copter.proximal.working_set import WorkingSet
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.blocks import by_interior_points
 from copter.solving.bounds import proven_bound, with_bound
 
 Floats = NDArray[np.float64]
@@ -65,24 +66,48 @@ def solved_by_basis(
         if n > TINY:
             return None
     basis = iterate.basis
-    if not isinstance(basis, WarmBasis) or (basis.kept is None and iterate.version == model.version):
+    if not isinstance(basis, WarmBasis) or (basis.answer is None and iterate.version == model.version):
         return None
     slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
     program = program_of(matrix, slots)
     generation = matrix.generation[slots]
-    if basis.kept is None and not iterate.cold:
-        here = proven(program, kept_point(iterate, model, program, slots, generation), model.ledger.sign * model.offset)
-        if here.residuals.within(settings.tolerance, settings.absolute_tolerance):
-            return None
-    answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
-    if answer is None:
+    judge = Judge(program, settings, model.ledger.sign * model.offset)
+    if basis.answer is None and not iterate.cold and judge(kept_point(iterate, model, program, slots, generation)):
         return None
-    proof = proven(program, answer, model.ledger.sign * model.offset)
-    if not proof.residuals.within(settings.tolerance, settings.absolute_tolerance):
+    answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
+    if answer is None and many_rows and not watch():
+        answer = by_interior_points(matrix, program, slots, iterate, settings, watch, True, judge)
+    if answer is None or not judge(answer):
         return None
     moved_to(iterate, matrix, program, slots, generation, answer, settings.keep_slack)
     iterate.version = model.version
-    return solution_of(model, iterate, proof, answer, watch.elapsed_s, restart_reason)
+    return solution_of(model, iterate, judge.proof_of(answer), answer, watch.elapsed_s, restart_reason)
+
+
+class Judge:
+    """Says whether an answer is proven to be optimal; looks at each once.
+
+    Parameters
+    ----------
+    program : BlockProgram
+    settings : Settings
+    offset : float
+        The objective's constant, as minimised.
+    """
+
+    def __init__(self, program: BlockProgram, settings: Settings, offset: float) -> None:
+        self.program, self.settings, self.offset = program, settings, offset
+        self.last: tuple[BlockAnswer, Proof] | None = None
+
+    def proof_of(self, answer: BlockAnswer) -> Proof:
+        """What the answer's prices prove of it."""
+        if self.last is None or self.last[0] is not answer:
+            self.last = (answer, proven(self.program, answer, self.offset))
+        return self.last[1]
+
+    def __call__(self, answer: BlockAnswer) -> bool:
+        residuals = self.proof_of(answer).residuals
+        return residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
 
 
 def prices_now(iterate: Iterate, model: Model) -> Floats:

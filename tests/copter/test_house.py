@@ -22,7 +22,7 @@ PAGES = {
     "P": ("presolve.md", 17, "presolve/*.py"),
     "I": ("interior.md", 15, "interior/*.py*"),
     "M": ("integer.md", 14, "integer/*.py*"),
-    "K": ("blocks.md", 12, "blocks/*.py*"),
+    "K": ("blocks.md", 13, "blocks/*.py*"),
 }
 
 

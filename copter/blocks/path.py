@@ -1,0 +1,158 @@
+"""The central path by the prices of the coupling rows alone, from which the next solve starts (docs/blocks.md, K13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.blocks.interior import BlockMethod, Figures
+from copter.blocks.program import BlockProgram
+from copter.kernels.block_centre import Centre
+
+Floats = NDArray[np.float64]
+Ages = NDArray[np.int64]
+
+LEVELS = (3e-3, 1e-2, 3e-2)  # relative gaps at which prices are kept, the first to be tried first
+NEAR = 0.25  # Newton decrement from which a start is near enough, in square roots of the number of pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """Where the path was passed: its parameter, and the coupling rows' prices, in the model's own units."""
+
+    mu: float
+    prices: Floats
+
+
+@dataclass(slots=True)
+class PricePath:
+    """What is kept of an interior-point method's way: for each level, the first point within it.
+
+    Attributes
+    ----------
+    row_generation : ndarray (rows,) int64
+        Which rows the prices are of.
+    passed : dict
+        Level to milestone.
+    """
+
+    row_generation: Ages
+    passed: dict[float, Milestone] = field(default_factory=dict)
+
+    def of_rows(self, row_generation: Ages) -> PricePath:
+        """The same for the rows that there are now: prices of new and of replaced ones are zero."""
+        known = min(len(self.row_generation), len(row_generation))
+        same = self.row_generation[:known] == row_generation[:known]
+        path = PricePath(row_generation.copy())
+        for level, each in self.passed.items():
+            prices = np.zeros(len(row_generation))
+            prices[:known][same] = each.prices[:known][same]
+            path.passed[level] = Milestone(each.mu, prices)
+        return path
+
+
+def path_state(path: object) -> dict[str, Any] | None:
+    """The path as plain arrays, for snapshots and copies of sessions; None for none."""
+    if not isinstance(path, PricePath) or not path.passed:
+        return None
+    levels = sorted(path.passed)
+    return {
+        "row_generation": path.row_generation,
+        "levels": levels,
+        "mu": [path.passed[level].mu for level in levels],
+        "prices": np.array([path.passed[level].prices for level in levels]),
+    }
+
+
+def path_from(state: dict[str, Any] | None) -> PricePath | None:
+    """The path again; ValueError where the arrays cannot be those of one."""
+    if state is None:
+        return None
+    path = PricePath(np.array(state["row_generation"]))
+    prices, levels = np.array(state["prices"]), [float(each) for each in state["levels"]]
+    mu = [float(each) for each in state["mu"]]
+    sound = prices.shape == (len(levels), len(path.row_generation)) and len(mu) == len(levels)
+    if not (
+        sound and np.isfinite(prices).all() and all(0.0 < each < np.inf for each in mu) and set(levels) <= set(LEVELS)
+    ):
+        raise ValueError("the central path is damaged: its arrays do not belong together")
+    path.passed = {level: Milestone(*each) for level, each in zip(levels, zip(mu, prices, strict=True), strict=True)}
+    return path
+
+
+class Recorder:
+    """Writes the milestones of a run on a scaled program.
+
+    Parameters
+    ----------
+    method : BlockMethod
+    scale : ndarray (rows,)
+    factor : float
+        The program's scales (:meth:`BlockProgram.equilibrated`).
+    path : PricePath
+        Milestones that this run does not pass stay.
+    """
+
+    def __init__(self, method: BlockMethod, scale: Floats, factor: float, path: PricePath) -> None:
+        self.method, self.scale, self.factor, self.path = method, scale[: method.program.n_rows], factor, path
+        self.left = set(LEVELS)
+
+    def look(self, figures: Figures) -> None:
+        """Keep the prices if the point is the first within a level."""
+        for level in [each for each in self.left if max(figures.gap, figures.dual) < each]:
+            self.left.remove(level)
+            prices = self.method.state.y[: self.method.program.n_rows] * self.scale / self.factor
+            self.path.passed[level] = Milestone(figures.mu / self.factor, prices)
+
+
+def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: float) -> bool:
+    """Whether the method could be put onto the path, near enough to its centre to go on from there.
+
+    Every block is put at its own centre for the kept prices, whatever its limits, costs and coefficients are by now.
+    Blocks of more than one private row are not: their centres would take a method of their own.
+    """
+    program, state = method.program, method.state
+    m = program.n_rows
+    if state.most_private > 1:
+        return False
+    centre = Centre(*program.arrays, cost=program.cost, lower=program.lower, upper=program.upper)
+    reduced = np.empty(state.size)
+    for level in LEVELS:
+        if level not in path.passed:
+            continue
+        here = path.passed[level]
+        mu = here.mu * factor
+        state.y[m:] = 0.0
+        state.y[:m] = fitted(program, here.prices * factor / scale[:m], mu)
+        centre.put(mu, state.y, reduced, state.x, state.z, state.v, state.n_pieces)
+        if not (np.isfinite(state.x).all() and np.isfinite(state.y).all()):
+            continue
+        method.measure()
+        method.factorise()
+        if decrement(method, mu) <= NEAR:
+            method.begun = True
+            return True
+    return False
+
+
+def fitted(program: BlockProgram, prices: Floats, mu: float) -> Floats:
+    """Prices of the sign that their rows' bounds allow, strictly; of rows without bounds, zero."""
+    n, m = program.n_columns, program.n_rows
+    low, high = program.lower[n : n + m], program.upper[n : n + m]
+    below, above = np.isfinite(low), np.isfinite(high)
+    least = mu / (1.0 + np.where(below, np.abs(low), np.where(above, np.abs(high), 0.0)))
+    prices = np.where(below & ~above, np.maximum(prices, least), prices)
+    prices = np.where(above & ~below, np.minimum(prices, -least), prices)
+    return np.where(below | above, prices, 0.0)
+
+
+def decrement(method: BlockMethod, mu: float) -> float:
+    """How far the point is from the path: the length of Newton's step in its own norm, for each pair."""
+    state = method.state
+    step = np.empty(state.n_all_rows)
+    method.solve(state.primal, step)
+    square = float(state.primal @ step) / max(mu, 1e-300)
+    return float(np.sqrt(max(square, 0.0) / max(method.pairs, 1))) if np.isfinite(square) else np.inf
