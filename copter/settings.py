@@ -105,7 +105,7 @@ class Settings:
     refinements: int = 3
     interior_rows: int = 64
     interior_columns: int = 1_000_000
-    basis_columns: int = 20_000
+    basis_columns: int = 40_000
     hand_over_s: float = 60.0
     threads: int = 0
     time_limit_s: float = float("inf")

@@ -10,6 +10,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.program import sums_before
 from copter.errors import EditNotAllowedError
 from copter.matrix import BlockMatrix
 from copter.model.model import Model
@@ -152,12 +153,15 @@ class Draft:
 
     def usage(self, slots: Ints, columns: Ints) -> tuple[Ints, Ints, Floats]:
         """(entry_start, row, coefficient) of one column of each slot."""
-        n = len(slots)
-        start = np.arange(n + 1, dtype=np.int32)
+        return self.usage_of(slots, np.arange(len(slots) + 1, dtype=np.int32), columns)
+
+    def usage_of(self, slots: Ints, start: Ints, columns: Ints) -> tuple[Ints, Ints, Floats]:
+        """(entry_start, row, coefficient) of columns, those of slot i from start[i] on."""
+        n = len(columns)
         entries = self.matrix.gather_sizes(slots, start, columns)
         entry_start, row = np.zeros(n + 1, dtype=np.int32), np.empty(entries, dtype=np.int32)
-        coefficient = np.empty(entries)
-        limit, cost, lower, upper = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        coefficient, limit = np.empty(entries), np.empty(len(slots))
+        cost, lower, upper = np.empty(n), np.empty(n), np.empty(n)
         self.matrix.gather(slots, start, columns, limit, cost, lower, upper, entry_start, row, coefficient)
         return entry_start, row, coefficient
 
@@ -249,29 +253,36 @@ class Draft:
         idle = np.flatnonzero(self.whole & (self.column == IDLE)).astype(np.int32)
         if len(idle) > ASKED_EVERY and stop():
             return
-        fitting: dict[object, Ints] = {}
-        slots, columns = [], []
         slabs = self.matrix.slabs
-        for count, slot in enumerate(idle.tolist()):
-            if count % ASKED_EVERY == ASKED_EVERY - 1 and stop():
+        first: dict[object, int] = {}  # a slot of every template: slots of one template fit alike
+        templates = [slabs[slot].template for slot in idle.tolist()]
+        for slot, template in zip(idle.tolist(), templates, strict=True):
+            first.setdefault(template, slot)
+        fitting: dict[object, Ints] = {}
+        kinds, slot_of_kind = list(first), np.array(list(first.values()), dtype=np.int32)
+        for at in range(0, len(kinds), ASKED_EVERY):
+            if at and stop():
                 break
-            template = slabs[slot].template
-            if template not in fitting:
-                fitting[template] = self.fitting(template)
-            if len(fitting[template]):
+            found = self.fitting(slot_of_kind[at : at + ASKED_EVERY])
+            fitting.update(zip(kinds[at : at + ASKED_EVERY], found, strict=True))
+        slots, columns = [], []
+        for slot, template in zip(idle.tolist(), templates, strict=True):
+            if len(fitting.get(template, ())):
                 slots.append(slot)
                 columns.append(fitting[template])
         scale = self.matrix.row_scale[: len(self.left)]
         listed = np.array(slots, dtype=np.int32)
         fill(self.matrix, listed, columns, self.left, self.room, scale, self.column, stop)
 
-    def fitting(self, template: object) -> Ints:
-        """Columns of a template that what is left has room for."""
-        start, row = template.column_start, template.row  # type: ignore[attr-defined]
-        over = template.coefficient > (self.left + self.room)[row]  # type: ignore[attr-defined]
-        count = np.add.reduceat(np.append(over, False).astype(np.int64), start[:-1])
-        count[np.diff(start) == 0] = 0
-        return np.flatnonzero(count == 0).astype(np.int32)
+    def fitting(self, slots: Ints) -> list[Ints]:
+        """Of each slot, the columns that what is left has room for."""
+        start = sums_before(self.matrix.sizes_of(slots))
+        column = (np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))).astype(np.int32)
+        entry_start, row, coefficient = self.usage_of(slots, start, column)
+        over = np.concatenate(([0], np.cumsum(coefficient > (self.left + self.room)[row])))
+        fits = over[entry_start[1:]] == over[entry_start[:-1]]
+        ends = np.concatenate(([0], np.cumsum(fits)))[start[1:]]
+        return np.split(column[fits], ends[:-1])
 
     def repair(self) -> None:
         """Let columns go, those worth least first, until every row holds in exact arithmetic."""
