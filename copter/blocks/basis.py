@@ -22,7 +22,7 @@ Ages = NDArray[np.int64]
 SLICE = 10  # pivots between two looks at the watch
 COLD_ITERATIONS = 20  # of an interior-point method
 PASSES = 20.0  # multiplications with every entry, in one of them
-PRODUCTS = 1.5  # ... with every pair of entries of a block, to eliminate it
+PRODUCTS = 1.5  # ... with every entry, for each of its block's that is in another row, to eliminate the block
 CALLS = 500_000.0  # what it takes besides, whatever the size
 TILED = 0.1  # what a multiplication takes in the factorisation, in those of a pivot
 MOST_COLD = (1.5, 0.75)  # cold solves that pivots may cost, from prices or from a basis, halved by every failure
@@ -222,8 +222,8 @@ def refactorised(kept: Kept) -> bool:
 
 def cold_work(program: BlockProgram) -> float:
     """What a cold solve by the interior-point method takes, in multiplications of a pivot."""
-    first = program.start[program.column_start].astype(np.float64)
-    products = float(np.square(np.diff(first)).sum())
+    entries = np.diff(program.start[program.column_start]).astype(np.float64)
+    products = float((entries * np.minimum(entries, program.n_rows)).sum())
     once = CALLS + TILED * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
     return COLD_ITERATIONS * once
 
