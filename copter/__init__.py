@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from copter.integer.solution import IntegerSolution, IntegerStatus
     from copter.integer.solve import solve_integer
     from copter.interop.certify import Certificate, certify_with_highs
+    from copter.interop.lp import read_lp, write_lp
     from copter.interop.mps import read_mps, write_mps
 
 __version__ = "0.1.0"
@@ -45,8 +46,10 @@ _LAZY = {
     "IntegerSolution": "copter.integer.solution",
     "IntegerStatus": "copter.integer.solution",
     "certify_with_highs": "copter.interop.certify",
+    "read_lp": "copter.interop.lp",
     "read_mps": "copter.interop.mps",
     "solve_integer": "copter.integer.solve",
+    "write_lp": "copter.interop.lp",
     "write_mps": "copter.interop.mps",
 }
 
@@ -72,9 +75,11 @@ __all__ = [
     "Status",
     "UnknownHandleError",
     "certify_with_highs",
+    "read_lp",
     "read_mps",
     "solve",
     "solve_integer",
+    "write_lp",
     "write_mps",
 ]
 

@@ -87,6 +87,13 @@ class COPTER(ConicSolver):  # type: ignore[misc]
     SUPPORTED_CONSTRAINTS = ConicSolver.SUPPORTED_CONSTRAINTS
     MI_SUPPORTED_CONSTRAINTS = SUPPORTED_CONSTRAINTS
 
+    def __eq__(self, other: object) -> bool:
+        """All are one to CVXPY's cache, so that ``solve(solver=COPTER())`` compiles a problem once."""
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(NAME)
+
     def name(self) -> str:
         """As CVXPY's errors and statistics call it."""
         return NAME
