@@ -25,8 +25,10 @@ from copter.errors import (
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
 from copter.problem.linear_program import LinearProgram
+from copter.problem.explanation import Explanation
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Solution, Status
+from copter.runtime.progress import Progress, with_record
 from copter.session.session import Session
 from copter.settings import Settings
 from copter.solving.solve import solve
@@ -59,12 +61,14 @@ __all__ = [
     "DimensionError",
     "DuplicateHandleError",
     "EditNotAllowedError",
+    "Explanation",
     "IntegerSolution",
     "IntegerStatus",
     "InvalidDataError",
     "LinearProgram",
     "Model",
     "PrivateRows",
+    "Progress",
     "Residuals",
     "Session",
     "Settings",
@@ -79,6 +83,7 @@ __all__ = [
     "read_mps",
     "solve",
     "solve_integer",
+    "with_record",
     "write_lp",
     "write_mps",
 ]

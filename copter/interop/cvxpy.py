@@ -103,7 +103,9 @@ class COPTER(ConicSolver):  # type: ignore[misc]
 
     def cite(self, data: Mapping[str, Any]) -> str:
         """For ``problem.solve(..., bibtex=True)``."""
-        return f"@misc{{copter, title={{copter: continual optimization for schedulers}}, note={{version {__version__}}}}}"
+        return (
+            f"@misc{{copter, title={{copter: continual optimization for schedulers}}, note={{version {__version__}}}}}"
+        )
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The program's arrays, and what is needed to read the answer."""
@@ -135,7 +137,9 @@ class COPTER(ConicSolver):  # type: ignore[misc]
             raise SolverError(f"copter: {error}") from error
         if verbose:
             how = "session" if result.warm else "afresh"
-            print(f"copter {__version__}: {result.status}, {how}, {result.iterations} iterations, {result.seconds:.4f} s")
+            print(
+                f"copter {__version__}: {result.status}, {how}, {result.iterations} iterations, {result.seconds:.4f} s"
+            )
         return result
 
     def invert(self, solution: Result, inverse_data: dict[str, Any]) -> Solution:
