@@ -24,8 +24,8 @@ from copter.errors import (
 )
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
-from copter.problem.linear_program import LinearProgram
 from copter.problem.explanation import Explanation
+from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import Progress, with_record

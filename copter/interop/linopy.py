@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from linopy.persistent.snapshot import VarKind
 from linopy.constants import Result, Solution, SolverReport, Status, TerminationCondition
+from linopy.persistent.snapshot import VarKind
 from linopy.solvers import Solver, SolverFeature
 from numpy.typing import NDArray
 
@@ -93,9 +93,9 @@ class Arrays:
 class Copter(Solver[None]):  # type: ignore[misc]
     """Give linopy's solver interface a session.
 
-    ``solver = Copter.from_model(model, io_api="direct", track_updates=True)``, then ``solver.solve(model, assign=True)``
-    as often as the model changes. Options are the fields of :class:`copter.Settings`, and for mixed-integer models those
-    of :func:`copter.solve_integer`.
+    ``solver = Copter.from_model(model, io_api="direct", track_updates=True)``, then
+    ``solver.solve(model, assign=True)`` as often as the model changes. Options are the fields of
+    :class:`copter.Settings`, and for mixed-integer models those of :func:`copter.solve_integer`.
 
     Notes
     -----
@@ -130,7 +130,7 @@ class Copter(Solver[None]):  # type: ignore[misc]
         return True
 
     def _build(self, **build_kwargs: Any) -> None:
-        self.io_api = self.io_api or "direct"
+        self.io_api: str | None = self.io_api or "direct"
         if self.io_api != "direct":
             raise ValueError(f"copter takes io_api='direct' only, not {self.io_api!r}")
         super()._build(**build_kwargs)
@@ -224,7 +224,7 @@ def entry_places(A: Any, rows: NDArray[np.integer[Any]], columns: NDArray[np.int
     m = A.shape[0]
     key = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr)) * m + A.indices
     wanted = columns.astype(np.int64) * m + rows
-    places = np.searchsorted(key, wanted)
+    places: NDArray[np.intp] = np.searchsorted(key, wanted)
     if (places >= len(key)).any() or (key[np.minimum(places, len(key) - 1)] != wanted).any():
         raise ValueError("a coefficient changes where the matrix has no entry")
     return places

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -193,7 +194,7 @@ def model_of(lp: LinearProgram, starts: list[int]) -> Model:
     with model.batch():
         for row, (lower, upper) in enumerate(zip(lp.row_lower.tolist(), lp.row_upper.tolist(), strict=True)):
             model.set_count(row, upper, lower)
-        for block, (first, last) in enumerate(zip(starts, starts[1:], strict=False)):
+        for block, (first, last) in enumerate(pairwise(starts)):
             usage, used = block_usage(lp, first, last)
             model.add_request(
                 block,

@@ -93,8 +93,9 @@ class LpReader:
                 raise self._wrong(first, "is the name of two rows: names must be different")
             self.row_names[name] = len(rows)
             for column, value in terms.items():
-                for part, each in zip(self.entries, (len(rows), column, value), strict=True):
-                    part.append(each)  # type: ignore[arg-type]
+                self.entries[0].append(len(rows))
+                self.entries[1].append(column)
+                self.entries[2].append(value)
             rows.append((name, lower, upper))
         return rows
 
@@ -124,7 +125,7 @@ class LpReader:
         return terms, low - constant, high - constant
 
     def _bounds(self) -> dict[int, tuple[float, float]]:
-        """Bounds by column: ``a <= x <= b``, ``x >= a``, ``a <= x``, ``x = a`` or ``x free``; a side not given stays."""
+        """Bounds by column: ``a <= x <= b``, ``x >= a``, ``a <= x``, ``x = a``, ``x free``; a side not given stays."""
         self._begin("bounds")
         found: dict[int, tuple[float, float]] = {}
         while self._peek().kind != "end":

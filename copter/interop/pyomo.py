@@ -11,12 +11,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from pyomo.common.collections import ComponentMap
+from pyomo.common.enums import ObjectiveSense
 from pyomo.contrib.solver.common.base import Availability, SolverBase
 from pyomo.contrib.solver.common.config import BranchAndBoundConfig
 from pyomo.contrib.solver.common.factory import SolverFactory
@@ -29,7 +30,6 @@ from pyomo.contrib.solver.common.util import (
     NoOptimalSolutionError,
     NoReducedCostsError,
 )
-from pyomo.common.enums import ObjectiveSense
 from pyomo.core.staleflag import StaleFlagManager
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
@@ -169,7 +169,7 @@ class Copter(SolverBase):  # type: ignore[misc]
 
 def chosen(names: Sequence[Any], values: Sequence[float], wanted: Sequence[Any] | None) -> Mapping[Any, float]:
     """A map of values, of all names or of those wanted."""
-    found = ComponentMap(zip(names, values, strict=True))
+    found: Mapping[Any, float] = ComponentMap(zip(names, values, strict=True))
     return found if wanted is None else ComponentMap((name, found[name]) for name in wanted)
 
 
@@ -189,7 +189,7 @@ def compiled(model: Any) -> tuple[Any, LinearProgram]:
         low.append(-np.inf if lower is None else lower)
         high.append(np.inf if upper is None else upper)
         whole.append(not variable.is_continuous())
-    sense = "max" if info.objectives[0].sense == ObjectiveSense.maximize else "min"
+    sense: Literal["min", "max"] = "max" if info.objectives[0].sense == ObjectiveSense.maximize else "min"
     try:
         return info, LinearProgram(
             sp.csr_array(info.c).toarray()[0],

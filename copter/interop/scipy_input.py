@@ -94,9 +94,9 @@ def matrix(given: Any, n: int) -> Any:
 
 def column_bounds(given: Any, n: int) -> tuple[Floats, Floats]:
     """(lower, upper) from a pair for all, pairs for each, or nothing (zero and up)."""
-    if given is None or (isinstance(given, (list, tuple, np.ndarray)) and np.size(given) == 0):
-        given = (0.0, np.inf)
-    table = np.atleast_2d(numbers(given))
+    table = np.atleast_2d(numbers((0.0, np.inf) if given is None else given))
+    if table.size == 0:
+        table = np.array([[0.0, np.inf]])
     if table.shape == (n, 2):
         lower, upper = table[:, 0].copy(), table[:, 1].copy()
     elif table.shape in ((1, 2), (2, 1)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,7 +91,9 @@ def linprog(
     """
     chosen = str(method).lower()
     if chosen not in METHODS or callback is not None:
-        return refused(scipys_linprog, c, A_ub, b_ub, A_eq, b_eq, bounds, scipys(chosen), callback, options, None, None)
+        why = ValueError(f"method is {method!r}, must be one of {', '.join(METHODS)}")
+        known = "highs" if chosen == "copter" else method
+        refused(scipys_linprog, c, A_ub, b_ub, A_eq, b_eq, bounds, known, callback, None, None, None, why=why)
     if x0 is not None and not isinstance(x0, LinprogResult):
         message = "x0 is used only when it is the result of an earlier call, or method is 'revised simplex'. "
         warnings.warn(message, OptimizeWarning, stacklevel=2)
@@ -106,9 +108,7 @@ def linprog(
     try:
         program = linprog_program(c, A_ub, b_ub, A_eq, b_eq, bounds, integrality)
     except NotTaken as error:
-        return refused(
-            scipys_linprog, c, A_ub, b_ub, A_eq, b_eq, bounds, "highs", None, None, None, integrality, why=error
-        )
+        refused(scipys_linprog, c, A_ub, b_ub, A_eq, b_eq, bounds, "highs", None, None, None, integrality, why=error)
     if program.lp is not None and program.lp.integrality.any():
         return as_linprog(program, searched(program, choices))
     live = x0.live if isinstance(x0, LinprogResult) else None
@@ -148,22 +148,17 @@ def milp(
     try:
         program = milp_program(c, integrality, bounds, constraints)
     except NotTaken as error:
-        return refused(scipys_milp, c, integrality=integrality, bounds=bounds, constraints=constraints, why=error)
+        refused(scipys_milp, c, integrality=integrality, bounds=bounds, constraints=constraints, why=error)
     return searched(program, choices)
 
 
-def refused(asked: Callable[..., Any], *arguments: Any, why: Exception | None = None, **named: Any) -> Any:
+def refused(asked: Callable[..., Any], *arguments: Any, why: Exception | None = None, **named: Any) -> NoReturn:
     """Let SciPy say what is wrong with the arguments, in its own words; ValueError where it finds nothing wrong."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         asked(*arguments, **named)
     reason = (why.__cause__ or why) if why is not None else "these arguments are not taken"
     raise ValueError(f"{reason or 'these arguments are not taken by copter'}")
-
-
-def scipys(method: str) -> str:
-    """SciPy's name of a method."""
-    return "highs" if method == "copter" else method
 
 
 # Linear programs ------------------------------------------------------------------------------------------------------
@@ -196,6 +191,8 @@ def filled(program: Program, answer: Answer | None, status: Status) -> LinprogRe
         left = lp.row_upper - lp.A @ x
         positive = np.maximum(answer.reduced_costs, 0.0)
         result.update(x=x, fun=answer.objective, slack=left[:split], con=left[split:])
+        if x.any():  # as SciPy has it
+            result.update(mip_node_count=0, mip_dual_bound=0.0, mip_gap=0.0)
         pieces = {
             "ineqlin": (result["slack"], answer.y[:split]),
             "eqlin": (result["con"], answer.y[split:]),

@@ -106,7 +106,7 @@ def capacity_effects(
             continue
         right = np.zeros(len(vertex.equations))
         right[at] = 1.0
-        step, *_ = np.linalg.lstsq(vertex.equations, right, rcond=None)
+        step = np.asarray(np.linalg.lstsq(vertex.equations, right, rcond=None)[0], dtype=np.float64)
         if len(right) and np.abs(vertex.equations @ step - right).max() > SOLVED:
             down, up, step = 0.0, 0.0, np.zeros_like(step)  # degenerate: another basis at once
         else:
@@ -134,7 +134,8 @@ def vertex_of(ledger: Ledger, key: Keys, x: Floats, y: Floats) -> Vertex | None:
     sums: dict[int, list[int]] = {}
     for at in inside:
         sums.setdefault(int(slots[at]), []).append(at)
-    held, free = [], []
+    held: list[tuple[list[int], float, float]] = []
+    free: list[tuple[list[int], float, float]] = []
     kept: list[int] = []
     for slot, members in sums.items():
         whole = wanted[slots[wanted] == slot]

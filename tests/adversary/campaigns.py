@@ -14,8 +14,8 @@ from judge import faults
 
 import copter
 from copter import LinearProgram, Model, Session, Settings
-from copter.problem.highs_lp import highs_lp
 from copter.problem.checker import check
+from copter.problem.highs_lp import highs_lp
 from copter.shims.checked import require_feasible
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 from tests.adversary.plans import added, edited, judged

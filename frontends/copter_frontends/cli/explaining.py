@@ -33,11 +33,12 @@ def explanation_of(path: str, job: str) -> Explanation:
 def print_explanation(explanation: Explanation, most: int) -> None:
     """Lines for a reader."""
     given = explanation.given
-    print(
-        f"{explanation.request}: {'nothing' if not given else '; '.join(told(option.value, option.usage) for option in given)}"
-    )
+    got = "; ".join(told(option.value, option.usage) for option in given) or "nothing"
+    print(f"{explanation.request}: {got}")
     print(f"  its part of the objective {explanation.objective:.6g}, dual of its limit {explanation.limit_dual:.6g}")
-    print("  prices: " + (", ".join(f"{name} {price:.6g}" for name, price in explanation.prices.items()) or "none"))
+    print(
+        "  prices: " + (", ".join(f"{name} {price + 0.0:.6g}" for name, price in explanation.prices.items()) or "none")
+    )
     print(f"  {'option':>6} {'given':>7} {'worth':>10} {'charge':>10} {'loss':>10}  uses")
     for option in explanation.options[:most]:
         print(
