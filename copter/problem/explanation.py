@@ -89,7 +89,7 @@ class Explanation:
     limit_dual : float
         Dual of the sum of the request's columns: what one more unit of its limit is worth.
     options : tuple of Option
-        All columns, the ones that were given first, then by loss.
+        All columns: those that were given, the largest value first, then by loss.
     weight_up, weight_down : Turn or None
         The factor on all the request's costs, at the present prices, above or below 1, at which its best column
         becomes another one; None where none does.
@@ -207,7 +207,7 @@ def explained(request: Hashable, facts: Facts) -> Explanation:
         )
         for j in range(n)
     ]
-    options.sort(key=lambda option: (option.value == 0.0, option.loss, option.column))
+    options.sort(key=lambda option: (-option.value, option.loss, option.column))
     down, up = turns(loss, gain[chosen] - gain, n)
     prices = {}
     for i, name in enumerate(facts.resources):
