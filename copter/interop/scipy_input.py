@@ -75,9 +75,7 @@ def numbers(given: Any) -> Floats:
 
 
 def matrix(given: Any, n: int) -> Any:
-    """Rows over n columns, sparse or dense as given, as CSC; nothing is no rows."""
-    if given is None:
-        return sp.csc_array((0, n))
+    """Rows over n columns, sparse or dense as given, as CSC."""
     if sp.issparse(given):
         found = sp.csc_array(given)
         if not np.isfinite(found.data).all():
@@ -115,15 +113,14 @@ def linprog_program(c: Any, A_ub: Any, b_ub: Any, A_eq: Any, b_eq: Any, bounds: 
     if cost.ndim != 1 or not len(cost) or not np.isfinite(cost).all():
         raise NotTaken
     n = len(cost)
-    below, equal = matrix(A_ub, n), matrix(A_eq, n)
-    b_below, b_equal = vector(b_ub, below.shape[0]), vector(b_eq, equal.shape[0])
+    below, equal = (None if each is None else matrix(each, n) for each in (A_ub, A_eq))
+    b_below = vector(b_ub, 0 if below is None else below.shape[0])
+    b_equal = vector(b_eq, 0 if equal is None else equal.shape[0])
     lower, upper = column_bounds(bounds, n)
-    if equal.shape[0] == 0:
-        rows = below
-    elif below.shape[0] == 0:
-        rows = equal
-    else:
+    if below is not None and equal is not None:
         rows = sp.vstack((below, equal), format="csc")
+    else:
+        rows = below if below is not None else equal if equal is not None else sp.csc_array((0, n))
     row_lower = np.concatenate((np.full(len(b_below), -np.inf), b_equal))
     kinds = np.zeros(n, dtype=np.uint8) if integrality is None else kinds_of(integrality, n)
     return program(cost, rows, row_lower, np.concatenate((b_below, b_equal)), lower, upper, kinds, len(b_below))

@@ -54,9 +54,15 @@ class Options:
     disp: bool
 
 
+USUAL_SETTINGS = Settings(tolerance=USUAL, absolute_tolerance=USUAL)
+DEFAULTS = Options(USUAL_SETTINGS, None, MIP_GAP, None, False)
+
+
 def linprog_options(given: Mapping[str, Any] | None) -> Options:
     """Options of linprog; OptimizeWarning for values that are none, and for unknown names, which are left out."""
-    known = dict(given or {})
+    if not given:
+        return DEFAULTS
+    known = dict(given)
     unknown = {name: known.pop(name) for name in list(known) if name not in LINPROG and name != "autoscale"}
     if unknown:
         warn(f"Unrecognized options detected: {unknown}. copter leaves them out.", OptimizeWarning)
@@ -71,7 +77,9 @@ def linprog_options(given: Mapping[str, Any] | None) -> Options:
 
 def milp_options(given: Mapping[str, Any] | None) -> Options:
     """Options of milp; RuntimeWarning for unknown names, which are left out."""
-    known = dict(given or {})
+    if not given:
+        return DEFAULTS
+    known = dict(given)
     unknown = {name for name in known if name not in MILP}
     if unknown:
         warn(f"Unrecognized options detected: {unknown}. copter leaves them out.", RuntimeWarning)
@@ -105,7 +113,7 @@ def options(known: dict[str, Any], nodes: Any, kind: type[Warning]) -> Options:
         tolerance=tolerance,
         absolute_tolerance=max(tolerance, USUAL),
         presolve=bool(known.get("presolve", True)),
-        max_interior_iterations=Settings().max_interior_iterations if maxiter is None else max(1, int(maxiter)),
+        max_interior_iterations=USUAL_SETTINGS.max_interior_iterations if maxiter is None else max(1, int(maxiter)),
         time_limit_s=float("inf") if limit is None else limit,
     )
     return Options(
