@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 BLOCKS = 64  # requests that the columns are shared out to: an edit disturbs the basis only in the blocks it touches
 MOST_ROWS = 3000  # beyond which a session has no basis to keep
 MOST_COLUMNS = 1_000_000  # up to which a session pivots from its basis
+WIDE = 200  # columns to a row, from which on moved costs are followed by the prices rather than by the basis
 PATIENCE, LEAST_S = 2.0, 0.05  # times a one-shot solve's seconds that a session may take, and at least this long
 MOST_FAILURES = 2  # times in a row that the session did not end in time, after which it is given up
 ANSWERS = (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.INTERRUPTED)
@@ -124,7 +125,7 @@ class LiveProgram:
             return self._afresh(lp, settings)
         session = self._brought_up(lp)
         limit_s = min(settings.time_limit_s, max(PATIENCE * self._one_shot_s, LEAST_S))
-        session.settings = replace(settings, time_limit_s=limit_s, basis_columns=lp.shape[1])
+        session.settings = replace(self._by_edits(lp, settings), time_limit_s=limit_s)
         solution = session.solve()
         if solution.status in ANSWERS:
             self._failures = 0
@@ -133,6 +134,17 @@ class LiveProgram:
         if self._failures >= MOST_FAILURES:
             self._session = self._held = None
         return self._afresh(lp, settings)
+
+    def _by_edits(self, lp: LinearProgram, settings: Settings) -> Settings:
+        """Settings that suit what was edited: pivots from the last basis, or steps in the prices.
+
+        Moved costs or coefficients take every block that they touch out of the basis. With many columns to a row the
+        proximal method, which keeps prices and values, is then the faster one (docs/interop.md).
+        """
+        m, n = lp.shape
+        if n >= WIDE * m and (self.edits.costs or self.edits.coefficients):
+            return replace(settings, basis_columns=0, interior_rows=max(m, settings.interior_rows))
+        return replace(settings, basis_columns=n)
 
     def _afresh(self, lp: LinearProgram, settings: Settings) -> Answer:
         started = time.perf_counter()

@@ -131,7 +131,7 @@ def test_no_circle_among_modules(package: str) -> None:
     TopologicalSorter(arrows).prepare()  # CycleError names the modules of a circle
 
 
-# Files of interop that stand for copter in other tools; the others (MPS and LP files, HiGHS) are part of copter's own names.
+# Files of interop that stand for copter in other tools; the others are behind copter's own names.
 DOORS = ("cvxpy", "frames", "linopy", "live_program", "pyomo", "scipy_input", "scipy_linprog", "scipy_options")
 
 
