@@ -19,7 +19,7 @@ except ImportError:  # some distributions leave SciPy's tests out
 # What cannot apply, with the reason.
 MARGINALS = (
     "asks that finite differences of the optimum be zero to the last bit, which an interior-point method's rounding "
-    "does not give; test_scipy_linprog.py has it with an absolute tolerance of 1e-8"
+    "does not give; test_scipy_linprog.py holds them against SciPy's own marginals"
 )
 LEFT_OUT = {
     "ipm": {
