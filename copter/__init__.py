@@ -24,9 +24,11 @@ from copter.errors import (
 )
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
+from copter.problem.explanation import Explanation
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Solution, Status
+from copter.runtime.progress import Progress, with_record
 from copter.session.session import Session
 from copter.settings import Settings
 from copter.solving.solve import solve
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from copter.integer.solution import IntegerSolution, IntegerStatus
     from copter.integer.solve import solve_integer
     from copter.interop.certify import Certificate, certify_with_highs
+    from copter.interop.lp import read_lp, write_lp
     from copter.interop.mps import read_mps, write_mps
 
 __version__ = "0.1.0"
@@ -45,8 +48,10 @@ _LAZY = {
     "IntegerSolution": "copter.integer.solution",
     "IntegerStatus": "copter.integer.solution",
     "certify_with_highs": "copter.interop.certify",
+    "read_lp": "copter.interop.lp",
     "read_mps": "copter.interop.mps",
     "solve_integer": "copter.integer.solve",
+    "write_lp": "copter.interop.lp",
     "write_mps": "copter.interop.mps",
 }
 
@@ -56,12 +61,14 @@ __all__ = [
     "DimensionError",
     "DuplicateHandleError",
     "EditNotAllowedError",
+    "Explanation",
     "IntegerSolution",
     "IntegerStatus",
     "InvalidDataError",
     "LinearProgram",
     "Model",
     "PrivateRows",
+    "Progress",
     "Residuals",
     "Session",
     "Settings",
@@ -72,9 +79,12 @@ __all__ = [
     "Status",
     "UnknownHandleError",
     "certify_with_highs",
+    "read_lp",
     "read_mps",
     "solve",
     "solve_integer",
+    "with_record",
+    "write_lp",
     "write_mps",
 ]
 

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from copter.interop.highs_lp import highs_lp
+from copter.problem.highs_lp import highs_lp
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from copter.integer.clock import Clock
 from copter.integer.hand_over import Limits
 from copter.integer.search import PROVEN, Callback, IntegerSearch
 from copter.integer.solution import IntegerSolution
-from copter.interop.highs_lp import require_highspy
+from copter.problem.highs_lp import require_highspy
 from copter.problem.linear_program import LinearProgram
 from copter.settings import Settings
 from copter.solving.solve import checked

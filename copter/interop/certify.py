@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError, DimensionError
-from copter.interop.highs_lp import highs_lp, require_highspy
+from copter.problem.highs_lp import highs_lp, require_highspy
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 

@@ -6,27 +6,18 @@ from collections.abc import Callable, Container
 from enum import Enum
 from math import isinf
 
-from copter.errors import InvalidDataError
+from copter.interop.text_lines import LineError
 
 # 1-based columns of fixed MPS: 2-3, 5-12, 15-22, 25-36, 40-47, 50-61; what lies between must be blank.
 FIELDS = (slice(1, 3), slice(4, 12), slice(14, 22), slice(24, 36), slice(39, 47), slice(49, 61))
 BETWEEN = (slice(0, 1), slice(3, 4), slice(12, 14), slice(22, 24), slice(36, 39), slice(47, 49))
 
-LONGEST = 400  # characters of a message; what it quotes of a file may be of any length
-
 WITH_VALUE = ("UP", "LO", "FX", "LI", "UI", "SC", "SI")
 WITHOUT_VALUE = ("FR", "MI", "PL", "BV")
 
 
-class MpsError(InvalidDataError):
+class MpsError(LineError):
     """A wrong line of an MPS file: path, line number (0 for the whole file), what, and how to mend it."""
-
-    def __init__(self, path: str, line_number: int, message: str) -> None:
-        where = f"{path}, line {line_number}" if line_number else path
-        if len(message) > LONGEST:
-            message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
-        super().__init__(f"{where}: {message}")
-        self.line_number = line_number
 
 
 class Layout(Enum):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from copter.interop.mps_fields import MpsError
+from copter.interop.text_lines import with_lines
 from copter.storage.files import PathLike
 
-BLOCK = 1_000_000  # bytes read at once
 LONGEST_LINE = 65_536  # bytes
-GZIP = b"\x1f\x8b"
 SECTIONS = ("NAME", "OBJSENSE", "OBJNAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 SETS = ("RHS", "RANGES", "BOUNDS")  # also usual names of vectors, so first words of data lines
 FOREIGN = {
@@ -61,43 +56,7 @@ class MpsText:
 
 def read_text(path: PathLike) -> MpsText:
     """Read a file and split it into sections; MpsError if it cannot be read or is no MPS file."""
-    name = os.fspath(path)
-    try:
-        with Path(path).open("rb") as file:
-            packed = file.peek(2)[:2] == GZIP
-            with gzip.open(file) if packed else nullcontext(file) as stream:
-                return split(name, lines_of(name, stream))
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MpsError(name, 0, f"cannot be read: {reason}") from None
-
-
-def lines_of(path: str, stream: Any) -> Iterator[tuple[int, str]]:
-    """(number, line without its end) of a stream, a block at a time: blank lines and comments take no memory."""
-    rest, number = b"", 0
-    while block := stream.read(BLOCK):
-        if not rest and not block.strip():
-            number += block.count(b"\n")
-            continue
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            number += 1
-            yield number, decoded(path, number, line)
-        if len(rest) > LONGEST_LINE:
-            decoded(path, number + 1, rest)
-    yield number + 1, decoded(path, number + 1, rest)
-
-
-def decoded(path: str, number: int, line: bytes) -> str:
-    """A line as text; MpsError for what no line of an MPS file can be."""
-    if b"\0" in line:
-        raise MpsError(path, number, "the line holds a NUL byte: this is no MPS file, or it is damaged")
-    if len(line) > LONGEST_LINE:
-        raise MpsError(path, number, f"the line is longer than {LONGEST_LINE:,} bytes: this is no MPS file")
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return line.decode("latin-1")
+    return with_lines(path, MpsError, "MPS", LONGEST_LINE, partial(split, os.fspath(path)))
 
 
 def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:

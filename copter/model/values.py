@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError
 from copter.model.assembly import first_columns, places, require_current, slots_in_order
+from copter.model.explaining import facts_of
+from copter.problem.explanation import Facts
 from copter.problem.values import OwnDuals, SparseValues, ranges
 
 if TYPE_CHECKING:
@@ -60,6 +62,14 @@ class ModelValues:
         place[slots] = start[:-1]
         x[place[self.key >> 32] + (self.key & 0xFFFFFFFF)] = self.working
         return x
+
+    def facts(self, request: Hashable) -> Facts:
+        """What explains one request; the model must not have been edited since."""
+        require_current(self.ledger, self.version)
+        slot = self.ledger.slot(request)
+        offsets, dual = self.own().between(np.array([slot << 32]), np.array([(slot << 32) + 1]))
+        limit_dual = float(dual[0]) if offsets[-1] else 0.0
+        return facts_of(self.ledger, request, self.key, self.working, self.y, limit_dual)
 
     def own(self) -> OwnDuals:
         """Duals of sums and private rows."""

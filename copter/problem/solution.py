@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError, UnknownHandleError
 from copter.problem.checker import Judged
+from copter.problem.explanation import Explanation, explained
 from copter.problem.linear_program import LinearProgram
 from copter.problem.residuals import Residuals
 from copter.problem.values import Given, Offsets, SparseValues
@@ -226,6 +227,21 @@ class Solution:
     def of(self, request: Hashable) -> Floats:
         """Values of one request's columns, (n,)."""
         return self._require_sparse().values_of([request])[1]
+
+    def explain(self, request: Hashable) -> Explanation:
+        """Why a request got what it got: prices, its columns side by side, and what would change the answer.
+
+        Losses and turns are at the present prices; effects of capacity are those of the present basis. Time is in
+        proportion to the request's columns and, for capacities, to the columns that are not zero.
+
+        Raises
+        ------
+        UnknownHandleError, StaleSolutionError
+            Also where the model has been edited since.
+        """
+        sparse = self._require_sparse()
+        sparse.slots([request])
+        return explained(request, sparse.behind.facts(request))
 
     def values_of(self, requests: Sequence[Hashable]) -> tuple[Offsets, Floats]:
         """Values of many requests' columns: (offsets, values).

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError, UnknownHandleError
+from copter.problem.explanation import Facts
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
@@ -68,6 +69,9 @@ class Behind(Protocol):
     def own(self) -> OwnDuals:
         """Duals of sums and private rows."""
 
+    def facts(self, request: Hashable) -> Facts:
+        """What explains one request."""
+
 
 @dataclass(frozen=True, slots=True)
 class Detached:
@@ -109,6 +113,10 @@ class Detached:
     def own(self) -> OwnDuals:
         """As :meth:`Behind.own`."""
         return self.duals()
+
+    def facts(self, request: Hashable) -> Facts:
+        """A pickled solution has no model to look at."""
+        raise StaleSolutionError(f"request {request!r} cannot be explained without its model: solve it again")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
+from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
 from copter.settings import Settings
@@ -78,7 +79,9 @@ class Session:
         if journal is not None:
             self.journal(journal, sync)
 
-    def solve(self, deadline_s: float | None = None, callback: Callback | None = None) -> Solution:
+    def solve(
+        self, deadline_s: float | None = None, callback: Callback | None = None, verbose: bool = False
+    ) -> Solution:
         """Solve the model as it now stands, from the state that the last solve left.
 
         Parameters
@@ -87,12 +90,16 @@ class Session:
             Wall-clock seconds for this solve; the settings' limit holds too.
         callback : callable, optional
             Called after each pricing pass as ``callback(passes, relative_gap, largest_violation)``; True ends the
-            solve with INTERRUPTED.
+            solve with INTERRUPTED. :func:`copter.with_record` makes one that gets a named record.
+        verbose : bool
+            A line on stderr for each pass and for the solve. The logger "copter" has the same: passes at DEBUG, solves
+            at INFO. Solves that tell of their passes make them all: they do not pivot from the last basis.
 
         Returns
         -------
         Solution
         """
+        callback = listening(callback, verbose)
         with self._guard.held("being solved"), self.model.ledger.guard.held("being solved"):
             settings = self._settings_by(deadline_s)
             reason, self._restart = self._restart, None
@@ -102,6 +109,9 @@ class Session:
                 solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
             if solution.status in DIVERGED:
                 self._restart = f"the last solve ended {solution.status.value}"
+            told(
+                "session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose
+            )
             return solution
 
     def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:

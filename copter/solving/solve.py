@@ -12,6 +12,7 @@ from copter.errors import InvalidDataError, SettingsError
 from copter.interior.solve import solve_interior
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
+from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 from copter.solving.proximal import solve_proximal
@@ -42,6 +43,7 @@ def solve(
     lp: LinearProgram,
     settings: Settings | None = None,
     callback: Callable[[int, float, float], bool | None] | None = None,
+    verbose: bool = False,
 ) -> Solution:
     """Solve a linear program (integrality is ignored).
 
@@ -54,7 +56,10 @@ def solve(
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
         the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
-        the solve with INTERRUPTED.
+        the solve with INTERRUPTED. :func:`copter.with_record` makes one that gets a named record.
+    verbose : bool
+        A line on stderr for each iteration and for the solve. The logger "copter" has the same: iterations at DEBUG,
+        solves at INFO.
 
     Returns
     -------
@@ -72,6 +77,15 @@ def solve(
     For LPs that change from round to round, keep a :class:`copter.Session` instead.
     """
     settings = checked(lp, settings)
+    solution = _solved(lp, settings, listening(callback, verbose))
+    told("solve", solution.status.value, solution.iterations, solution.gap, solution.solve_time_s, verbose)
+    return solution
+
+
+def _solved(
+    lp: LinearProgram, settings: Settings, callback: Callable[[int, float, float], bool | None] | None
+) -> Solution:
+    """By the method that the settings choose."""
     with Watch(settings.time_limit_s) as watch:
         if settings.method == "interior":
             try:

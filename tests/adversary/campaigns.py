@@ -14,8 +14,8 @@ from judge import faults
 
 import copter
 from copter import LinearProgram, Model, Session, Settings
-from copter.interop.highs_lp import highs_lp
 from copter.problem.checker import check
+from copter.problem.highs_lp import highs_lp
 from copter.shims.checked import require_feasible
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 from tests.adversary.plans import added, edited, judged
@@ -149,7 +149,7 @@ class Deadlines:
 CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
     "linear programs, judged and against HiGHS": (10_000, lambda: programs),
     "edited sessions, plans in exact arithmetic": (2_000, lambda: sessions),
-    "damaged files of eight formats": (5_000, lambda: files),
+    "damaged files of nine formats": (5_000, lambda: files),
     "processes killed while they save": (500, lambda: kills),
     "deadlines of 1 to 500 ms": (500, Deadlines),
 }

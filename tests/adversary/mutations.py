@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from copter import CopterError, LinearProgram, Model, Session, read_mps, write_mps
+from copter import CopterError, LinearProgram, Model, Session, read_lp, read_mps, write_lp, write_mps
 from copter_frontends.clusters import read_cluster
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.registry.policies import POLICIES
@@ -89,6 +89,40 @@ ENDATA
         write_mps(lp, Path(folder, "a.mps"))
         write_mps(lp, Path(folder, "a.mps.gz"))
         return [by_hand, Path(folder, "a.mps").read_bytes(), Path(folder, "a.mps.gz").read_bytes()]
+
+
+def lp_files() -> list[bytes]:
+    """By hand with every section, and by write_lp."""
+    by_hand = b"""\\Problem name: t
+Maximize
+ obj: 3 x + 2y - 4 z + 5
+Subject To
+ c1: x + y + z <= 10
+ c2: 2 <= x - y
+   <= 8
+ -4 >= - x - z
+ eq: x + y = 4
+Bounds
+ -inf <= z <= 5
+ x <= 40
+ w free
+General
+ x
+Binary
+ b1 b2
+Semi-continuous
+ z
+End
+"""
+    rng = np.random.default_rng(0)
+    lp = LinearProgram(
+        rng.normal(size=5), rng.normal(size=(3, 5)), row_upper=rng.normal(size=3), col_lower=[-np.inf, 0, 1, -3, 0],
+        col_upper=[np.inf, 1, 1, 4, 9], integrality=[False, True, False, True, False], offset=1.5,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        write_lp(lp, Path(folder, "a.lp"))
+        write_lp(lp, Path(folder, "a.lp.gz"))
+        return [by_hand, Path(folder, "a.lp").read_bytes(), Path(folder, "a.lp.gz").read_bytes()]
 
 
 def edits(made: Session) -> Session:
@@ -190,6 +224,7 @@ FORMATS = {
     each.name: each
     for each in (
         Format("MPS", mps_files, read_mps, ".mps"),
+        Format("LP", lp_files, read_lp, ".lp"),
         Format("snapshot", snapshots, lambda path: Session.load(path, journal=None), sealed=True),
         Format("journal", journals, read_journal),
         Format("saved run", runs, load_run, sealed=True),

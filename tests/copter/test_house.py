@@ -6,10 +6,14 @@ import ast
 import importlib
 import re
 import runpy
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+import copter
 
 ROOT = Path(__file__).parents[2]
 STUBS = sorted((ROOT / "copter").rglob("*.pyi"))
@@ -125,6 +129,23 @@ def test_no_circle_among_modules(package: str) -> None:
     arrows = {each: (targets & set(sources)) - {each} for each, targets in graph.items()}
     assert sum(map(len, arrows.values())) > len(arrows)
     TopologicalSorter(arrows).prepare()  # CycleError names the modules of a circle
+
+
+# Files of interop that stand for copter in other tools; the others are behind copter's own names.
+DOORS = ("cvxpy", "frames", "linopy", "live_program", "pyomo", "scipy_input", "scipy_linprog", "scipy_options")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_doors_use_the_public_names(door: str) -> None:
+    used = {name for name in imports_of(ROOT / "copter" / "interop" / f"{door}.py") if name.split(".")[0] == "copter"}
+    public = {f"copter.{name}" for name in (*copter.__all__, "__version__")} | {"copter", "copter.matrix.Template"}
+    assert {name for name in used - public if not name.startswith("copter.interop.")} == set()
+
+
+def test_importing_copter_opens_no_door() -> None:
+    code = "import sys, copter; print([m for m in sys.modules if m.startswith(('copter.interop', 'cvxpy', 'linopy'))])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_the_drawing_is_that_of_its_text() -> None:

@@ -11,18 +11,23 @@ import click
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from copter_frontends.cli.compare import compare
+from copter_frontends.cli.doctor import doctor
+from copter_frontends.cli.explain import explain
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.resume import resume
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 
 
-@click.group()
+@click.group(epilog="Colours go off with NO_COLOR=1 in the environment, and where stdout is no terminal.")
+@click.version_option(package_name="copter-lp", prog_name="copter")
 def cli() -> None:
     """Continual optimization for round-based GPU-cluster schedulers."""
 
 
 cli.add_command(compare)
+cli.add_command(doctor)
+cli.add_command(explain)
 cli.add_command(resume)
 cli.add_command(simulate)
 cli.add_command(solve)

@@ -37,7 +37,9 @@ def solve(
     threads: int | None,
     as_json: bool,
 ) -> int:
-    """Solve the linear program in FILE (.mps or .mps.gz).
+    """Solve the linear program in FILE: MPS, or CPLEX's LP format if its name ends in .lp; both may be gzipped.
+
+    After two seconds a line on stderr says how far it is, and again now and then.
 
     The objective includes the file's constant. A bound is printed only if it is certified: proven from prices, with
     every rounding accounted for. Exit code 0 if there is an answer (infeasible, unbounded and out of time are answers),

@@ -18,12 +18,15 @@ from copter import (
     Settings,
     SettingsError,
     Solution,
+    read_lp,
     read_mps,
     solve,
     solve_integer,
+    with_record,
 )
 from copter.testing import check
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr
+from copter_frontends.cli.pulse import Pulse
 from copter_frontends.report.table import number, seconds
 
 # Whose point, objective and bound mean nothing.
@@ -38,10 +41,10 @@ def solve_file(
     settings = settings_of(tolerance, time_limit, threads)
     if shim is not None:
         with foreign_prints_on_stderr():
-            result = solve_integer(lp, shim, time_limit, settings)
+            result = solve_integer(lp, shim, time_limit, settings, callback=Pulse().of_search)
         return integer_summary_of(file, lp, result)
     started = time.perf_counter()
-    solution = solve(lp, settings)
+    solution = solve(lp, settings, with_record(Pulse().beat))
     return summary_of(file, lp, solution, time.perf_counter() - started)
 
 
@@ -101,7 +104,7 @@ def read_program(file: str) -> LinearProgram:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            lp = read_mps(file)
+            lp = read_lp(file) if file.lower().removesuffix(".gz").endswith(".lp") else read_mps(file)
     except CopterError as error:
         raise InputError(str(error)) from error
     for warning in caught:

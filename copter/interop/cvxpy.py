@@ -1,0 +1,217 @@
+"""A CVXPY solver: linear and mixed-integer linear programs, with a session behind problems that are solved again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from cvxpy import settings as words
+from cvxpy.error import SolverError
+from cvxpy.reductions.solution import Solution, failure_solution
+from cvxpy.reductions.solvers import utilities
+from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
+from numpy.typing import NDArray
+
+from copter import CopterError, IntegerStatus, LinearProgram, Settings, Status, __version__, solve_integer
+from copter.interop.live_program import LiveProgram
+
+Floats = NDArray[np.float64]
+
+NAME = "COPTER"
+STATUSES = {
+    Status.OPTIMAL: words.OPTIMAL,
+    Status.PRIMAL_INFEASIBLE: words.INFEASIBLE,
+    Status.DUAL_INFEASIBLE: words.UNBOUNDED,
+    Status.ITERATION_LIMIT: words.USER_LIMIT,
+    Status.TIME_LIMIT: words.USER_LIMIT,
+    Status.INTERRUPTED: words.USER_LIMIT,
+    Status.NUMERICAL_ERROR: words.SOLVER_ERROR,
+}
+INTEGER_STATUSES = {
+    IntegerStatus.OPTIMAL: words.OPTIMAL,
+    IntegerStatus.FEASIBLE: words.USER_LIMIT,
+    IntegerStatus.NONE_FOUND: words.SOLVER_ERROR,
+    IntegerStatus.PRIMAL_INFEASIBLE: words.INFEASIBLE,
+    IntegerStatus.DUAL_INFEASIBLE: words.UNBOUNDED,
+}
+SETTINGS = tuple(field.name for field in fields(Settings))
+SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a solve gives to :meth:`COPTER.invert`.
+
+    Attributes
+    ----------
+    status : str
+        CVXPY's word.
+    x : ndarray (n,) or None
+    y : ndarray (m,) or None
+        Duals of the rows in copter's signs, or the certificate of an infeasible program.
+    objective : float
+    iterations : int
+    seconds : float
+        Of the solver alone.
+    warm : bool
+        Whether a session gave it.
+    """
+
+    status: str
+    x: Floats | None
+    y: Floats | None
+    objective: float
+    iterations: int
+    seconds: float
+    warm: bool
+
+
+class COPTER(ConicSolver):  # type: ignore[misc]
+    """Give an instance to ``problem.solve(solver=COPTER())``.
+
+    Keywords of ``solve`` are those of :class:`copter.Settings`, and for mixed-integer programs those of
+    :func:`copter.solve_integer` (`deadline_s`, `gap`, `seed`, `max_nodes`, `shim`).
+
+    Notes
+    -----
+    A problem that is solved again with other values of its parameters keeps its session: what differs in c, b, bounds
+    and the values of A becomes edits; another structure begins anew. ``warm_start=False`` solves afresh.
+    ``problem.solver_stats.extra_stats`` is ``{"warm": bool}``.
+    """
+
+    MIP_CAPABLE = True
+    BOUNDED_VARIABLES = True
+    SUPPORTED_CONSTRAINTS = ConicSolver.SUPPORTED_CONSTRAINTS
+    MI_SUPPORTED_CONSTRAINTS = SUPPORTED_CONSTRAINTS
+
+    def __eq__(self, other: object) -> bool:
+        """All are one to CVXPY's cache, so that ``solve(solver=COPTER())`` compiles a problem once."""
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(NAME)
+
+    def name(self) -> str:
+        """As CVXPY's errors and statistics call it."""
+        return NAME
+
+    def import_solver(self) -> None:
+        """Nothing to import: this module is copter's."""
+
+    def cite(self, data: Mapping[str, Any]) -> str:
+        """For ``problem.solve(..., bibtex=True)``."""
+        return (
+            f"@misc{{copter, title={{copter: continual optimization for schedulers}}, note={{version {__version__}}}}}"
+        )
+
+    def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The program's arrays, and what is needed to read the answer."""
+        data, inverse = super().apply(problem)
+        data[words.BOOL_IDX] = [int(index[0]) for index in problem.x.boolean_idx]
+        data[words.INT_IDX] = [int(index[0]) for index in problem.x.integer_idx]
+        inverse["is_mip"] = bool(data[words.BOOL_IDX] or data[words.INT_IDX])
+        return data, inverse
+
+    def solve_via_data(
+        self,
+        data: Mapping[str, Any],
+        warm_start: bool,
+        verbose: bool,
+        solver_opts: Mapping[str, Any],
+        solver_cache: dict[str, Any] | None = None,
+    ) -> Result:
+        """Solve; the live program is kept in CVXPY's cache of this problem."""
+        settings, search = options(solver_opts)
+        try:
+            lp = program(data)
+            if lp is None:
+                result = Result(words.INFEASIBLE, None, None, np.inf, 0, 0.0, False)
+            elif lp.integrality.any():
+                result = searched(lp, settings, search)
+            else:
+                result = solved(lp, settings, live_program(warm_start, solver_cache))
+        except CopterError as error:
+            raise SolverError(f"copter: {error}") from error
+        if verbose:
+            how = "session" if result.warm else "afresh"
+            print(
+                f"copter {__version__}: {result.status}, {how}, {result.iterations} iterations, {result.seconds:.4f} s"
+            )
+        return result
+
+    def invert(self, solution: Result, inverse_data: dict[str, Any]) -> Solution:
+        """The answer in CVXPY's terms."""
+        stats = {
+            words.SOLVE_TIME: solution.seconds,
+            words.NUM_ITERS: solution.iterations,
+            words.EXTRA_STATS: {"warm": solution.warm},
+        }
+        duals: dict[int, Any] = {}
+        if solution.y is not None and not inverse_data["is_mip"]:
+            constraints = inverse_data[self.EQ_CONSTR] + inverse_data[self.NEQ_CONSTR]
+            duals = utilities.get_dual_values(-solution.y, utilities.extract_dual_value, constraints)
+        if solution.status not in words.SOLUTION_PRESENT or solution.x is None:
+            return failure_solution(solution.status, stats, duals)
+        objective = solution.objective + inverse_data[words.OFFSET]
+        return Solution(solution.status, objective, {inverse_data[self.VAR_ID]: solution.x}, duals, stats)
+
+
+def options(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """(settings, options of a search); SolverError for an unknown one."""
+    unknown = sorted(set(given) - {*SETTINGS, *SEARCH})
+    if unknown:
+        raise SolverError(f"copter has no option {unknown[0]!r}: it takes {', '.join((*SETTINGS, *SEARCH))}")
+    try:
+        settings = Settings(**{name: value for name, value in given.items() if name in SETTINGS})
+    except CopterError as error:
+        raise SolverError(f"copter: {error}") from error
+    return settings, {name: value for name, value in given.items() if name in SEARCH}
+
+
+def program(data: Mapping[str, Any]) -> LinearProgram | None:
+    """The program of CVXPY's arrays: A x = b, then A x <= b; None where bounds are crossed."""
+    c, b = np.asarray(data[words.C], dtype=np.float64), np.asarray(data[words.B], dtype=np.float64)
+    equal = int(data[ConicSolver.DIMS].zero)
+    row_lower = np.full(len(b), -np.inf)
+    row_lower[:equal] = b[:equal]
+    n = len(c)
+    lower, upper = data.get(words.LOWER_BOUNDS), data.get(words.UPPER_BOUNDS)
+    low = np.full(n, -np.inf) if lower is None else np.array(lower, dtype=np.float64)
+    high = np.full(n, np.inf) if upper is None else np.array(upper, dtype=np.float64)
+    boolean = np.array(data[words.BOOL_IDX], dtype=np.intp)
+    low[boolean], high[boolean] = np.maximum(low[boolean], 0.0), np.minimum(high[boolean], 1.0)
+    whole = np.zeros(n)
+    whole[boolean] = whole[np.array(data[words.INT_IDX], dtype=np.intp)] = 1.0
+    if (low > high).any():
+        return None
+    return LinearProgram(c, data[words.A], row_lower, b, low, high, whole)
+
+
+def live_program(warm_start: bool, cache: dict[str, Any] | None) -> LiveProgram:
+    """The live program of this problem, or a new one."""
+    kept = cache.get(NAME) if warm_start and cache is not None else None
+    live = kept if isinstance(kept, LiveProgram) else LiveProgram()
+    if cache is not None:
+        cache[NAME] = live
+    return live
+
+
+def solved(lp: LinearProgram, settings: Settings, live: LiveProgram) -> Result:
+    """A linear program's result."""
+    answer = live.solve(lp, settings)
+    y = answer.ray if answer.status is Status.PRIMAL_INFEASIBLE else answer.y
+    return Result(
+        STATUSES[answer.status], answer.x, y, answer.objective, answer.iterations, answer.solve_time_s, answer.warm
+    )
+
+
+def searched(lp: LinearProgram, settings: Settings, search: dict[str, Any]) -> Result:
+    """A mixed-integer program's result; by HiGHS's branch and bound where it is installed and nothing else is asked."""
+    search.setdefault("shim", "exact" if find_spec("highspy") else "dive")
+    solution = solve_integer(lp, settings=settings, **search)
+    return Result(
+        INTEGER_STATUSES[solution.status], solution.x, None, solution.objective, 0, solution.solve_time_s, False
+    )

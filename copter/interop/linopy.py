@@ -1,0 +1,230 @@
+"""A linopy solver with persistent updates: a model solved again keeps its session, also where linopy builds anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from linopy.constants import Result, Solution, SolverReport, Status, TerminationCondition
+from linopy.persistent.snapshot import VarKind
+from linopy.solvers import Solver, SolverFeature
+from numpy.typing import NDArray
+
+import copter
+from copter import CopterError, IntegerStatus, LinearProgram, Settings, solve_integer
+from copter.interop.live_program import LiveProgram
+
+Floats = NDArray[np.float64]
+
+NAME = SimpleNamespace(name="Copter", value="copter")
+CONDITIONS = {
+    copter.Status.OPTIMAL: TerminationCondition.optimal,
+    copter.Status.PRIMAL_INFEASIBLE: TerminationCondition.infeasible,
+    copter.Status.DUAL_INFEASIBLE: TerminationCondition.unbounded,
+    copter.Status.ITERATION_LIMIT: TerminationCondition.iteration_limit,
+    copter.Status.TIME_LIMIT: TerminationCondition.time_limit,
+    copter.Status.INTERRUPTED: TerminationCondition.user_interrupt,
+    copter.Status.NUMERICAL_ERROR: TerminationCondition.internal_solver_error,
+}
+INTEGER_CONDITIONS = {
+    IntegerStatus.OPTIMAL: TerminationCondition.optimal,
+    IntegerStatus.FEASIBLE: TerminationCondition.terminated_by_limit,
+    IntegerStatus.NONE_FOUND: TerminationCondition.unknown,
+    IntegerStatus.PRIMAL_INFEASIBLE: TerminationCondition.infeasible,
+    IntegerStatus.DUAL_INFEASIBLE: TerminationCondition.unbounded,
+}
+SETTINGS = tuple(each.name for each in fields(Settings))
+SEARCH = ("deadline_s", "gap", "seed", "max_nodes", "shim")
+
+
+@dataclass
+class Arrays:
+    """A program as arrays that updates write into.
+
+    Attributes
+    ----------
+    c, lower, upper : ndarray (n,)
+    whole : ndarray (n,) of bool
+    A : CSC array (m, n)
+    row_lower, row_upper : ndarray (m,)
+    sense : str
+    """
+
+    c: Floats
+    lower: Floats
+    upper: Floats
+    whole: NDArray[np.bool_]
+    A: Any
+    row_lower: Floats
+    row_upper: Floats
+    sense: Any
+
+    @classmethod
+    def of(cls, model: Any) -> Arrays:
+        """Those of a linopy model."""
+        found = model.matrices
+        n = len(found.vlabels)
+        rows = sp.csc_array((0, n)) if found.A is None else sp.csc_array(found.A)
+        m = rows.shape[0]
+        b = np.asarray(found.b, dtype=np.float64) if m else np.zeros(0)
+        sign = np.asarray(found.sense)
+        return cls(
+            np.array(found.c, dtype=np.float64),
+            np.array(found.lb, dtype=np.float64),
+            np.array(found.ub, dtype=np.float64),
+            np.isin(np.asarray(found.vtypes), ("B", "I")),
+            rows,
+            np.where(sign != "<", b, -np.inf) if m else b,
+            np.where(sign != ">", b, np.inf) if m else b,
+            model.objective.sense,
+        )
+
+    def program(self) -> LinearProgram:
+        """The program as it stands."""
+        return LinearProgram(
+            self.c, self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.whole, self.sense
+        )
+
+
+@dataclass
+class Copter(Solver[None]):  # type: ignore[misc]
+    """Give linopy's solver interface a session.
+
+    ``solver = Copter.from_model(model, io_api="direct", track_updates=True)``, then
+    ``solver.solve(model, assign=True)`` as often as the model changes. Options are the fields of
+    :class:`copter.Settings`, and for mixed-integer models those of :func:`copter.solve_integer`.
+
+    Notes
+    -----
+    linopy turns changed bounds, right-hand sides, coefficients and costs into updates. Where it asks for a rebuild
+    (labels or coordinates that are new), the session stays all the same if the rows, columns and entries are as many
+    and in the same places: what differs becomes edits.
+    """
+
+    live: LiveProgram = field(init=False, default_factory=LiveProgram, repr=False)
+
+    display_name: ClassVar[str] = "copter"
+    features: ClassVar[frozenset[SolverFeature]] = frozenset(
+        {
+            SolverFeature.INTEGER_VARIABLES,
+            SolverFeature.DIRECT_API,
+            SolverFeature.SOLUTION_FILE_NOT_NEEDED,
+            SolverFeature.MIP_DUAL_BOUND_REPORT,
+        }
+    )
+    accepted_io_apis: ClassVar[frozenset[str]] = frozenset({"direct"})
+    supports_persistent_update: ClassVar[bool] = True
+    supports_sign_update: ClassVar[bool] = True
+
+    @property
+    def solver_name(self) -> Any:
+        """A name and a value, as linopy's own solvers have."""
+        return NAME
+
+    @classmethod
+    def is_available(cls) -> bool:
+        """Always: this module is copter's."""
+        return True
+
+    def _build(self, **build_kwargs: Any) -> None:
+        self.io_api: str | None = self.io_api or "direct"
+        if self.io_api != "direct":
+            raise ValueError(f"copter takes io_api='direct' only, not {self.io_api!r}")
+        super()._build(**build_kwargs)
+
+    def _build_direct(self, *, set_names: bool, **build_kwargs: Any) -> None:
+        model = self.model
+        self.solver_model = Arrays.of(model)
+        self.sense = self.solver_model.sense
+        self._cache_model_labels(model)
+
+    # Updates ------------------------------------------------------------------------------------------------------
+
+    def _apply_var_bounds(self, ctx: Arrays, indices: Any, lower: Any, upper: Any) -> None:
+        ctx.lower[indices], ctx.upper[indices] = lower, upper
+
+    def _apply_var_types(self, ctx: Arrays, positions: Any, kinds: Any) -> None:
+        if any(kind == VarKind.SEMI_CONTINUOUS for kind in kinds):
+            raise ValueError("copter has no semi-continuous variables")
+        ctx.whole[positions] = [kind in (VarKind.BINARY, VarKind.INTEGER) for kind in kinds]
+
+    def _apply_con_rhs(self, ctx: Arrays, diff: Any) -> None:
+        ctx.row_lower[diff.con_rhs_indices], ctx.row_upper[diff.con_rhs_indices] = diff.con_rhs_as_bounds()
+
+    def _apply_con_signs(self, ctx: Arrays, indices: Any, signs: Any) -> None:
+        b = np.where(np.isfinite(ctx.row_upper), ctx.row_upper, ctx.row_lower)[indices]
+        sign = np.asarray([str(each)[0] for each in signs])
+        ctx.row_lower[indices] = np.where(sign != "<", b, -np.inf)
+        ctx.row_upper[indices] = np.where(sign != ">", b, np.inf)
+
+    def _apply_con_coefs(self, ctx: Arrays, rows: Any, cols: Any, vals: Any) -> None:
+        moved = ctx.A.copy()
+        places = entry_places(moved, np.asarray(rows), np.asarray(cols))
+        moved.data[places] = vals
+        ctx.A = moved
+
+    def _apply_obj_linear(self, ctx: Arrays, indices: Any, values: Any) -> None:
+        ctx.c[indices] = values
+
+    def _apply_obj_sense(self, ctx: Arrays, sense: str) -> None:
+        ctx.sense = sense
+
+    # Solving ------------------------------------------------------------------------------------------------------
+
+    def _run_direct(self, **run_kwargs: Any) -> Result:
+        unknown = sorted(set(self.options) - {*SETTINGS, *SEARCH})
+        if unknown:
+            raise ValueError(f"copter has no option {unknown[0]!r}: it takes {', '.join((*SETTINGS, *SEARCH))}")
+        settings = Settings(**{name: value for name, value in self.options.items() if name in SETTINGS})
+        try:
+            lp = self.solver_model.program()
+        except CopterError as error:
+            raise ValueError(f"copter: {error}") from error
+        if lp.integrality.any():
+            return self._searched(lp, settings)
+        answer = self.live.solve(lp, settings)
+        status = Status.from_termination_condition(CONDITIONS[answer.status])
+        status.legacy_status = answer.status.value
+        solution = Solution()
+        if status.is_ok:
+            solution = Solution(
+                by_label(answer.x, self._vlabels, self._n_vars),
+                by_label(answer.y, self._clabels, self._n_cons),
+                answer.objective,
+            )
+        return self._make_result(
+            status, solution, solver_model=self.solver_model, report=SolverReport(runtime=answer.solve_time_s)
+        )
+
+    def _searched(self, lp: LinearProgram, settings: Settings) -> Result:
+        search = {name: value for name, value in self.options.items() if name in SEARCH}
+        found = solve_integer(lp, settings=settings, **search)
+        status = Status.from_termination_condition(INTEGER_CONDITIONS[found.status])
+        status.legacy_status = found.status.value
+        solution = Solution()
+        if found.x is not None and status.is_ok:
+            solution = Solution(by_label(found.x, self._vlabels, self._n_vars), np.zeros(0), found.objective)
+        report = SolverReport(runtime=found.solve_time_s, mip_gap=found.gap, dual_bound=found.bound)
+        return self._make_result(status, solution, solver_model=self.solver_model, report=report)
+
+
+def by_label(values: Floats, labels: Any, size: int) -> Floats:
+    """Values at the places of their labels; NaN where a label is of nothing."""
+    found = np.full(size, np.nan)
+    found[np.asarray(labels, dtype=np.intp)] = values
+    return found
+
+
+def entry_places(A: Any, rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+    """Where entries stand in a CSC array's data; ValueError for one that is not there."""
+    A.sort_indices()
+    m = A.shape[0]
+    key = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr)) * m + A.indices
+    wanted = columns.astype(np.int64) * m + rows
+    places: NDArray[np.intp] = np.searchsorted(key, wanted)
+    if (places >= len(key)).any() or (key[np.minimum(places, len(key) - 1)] != wanted).any():
+        raise ValueError("a coefficient changes where the matrix has no entry")
+    return places

@@ -1,0 +1,222 @@
+"""A Pyomo solver with a session behind it: a model solved again is edited, not built anew.
+
+Importing this module registers it: ``pyomo.contrib.solver.common.factory.SolverFactory("copter")``, and for the older
+interface ``pyomo.environ.SolverFactory("copter")``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from importlib.util import find_spec
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pyomo.common.collections import ComponentMap
+from pyomo.common.enums import ObjectiveSense
+from pyomo.contrib.solver.common.base import Availability, SolverBase
+from pyomo.contrib.solver.common.config import BranchAndBoundConfig
+from pyomo.contrib.solver.common.factory import SolverFactory
+from pyomo.contrib.solver.common.results import Results, SolutionStatus, TerminationCondition
+from pyomo.contrib.solver.common.solution_loader import SolutionLoader
+from pyomo.contrib.solver.common.util import (
+    IncompatibleModelError,
+    NoDualsError,
+    NoFeasibleSolutionError,
+    NoOptimalSolutionError,
+    NoReducedCostsError,
+)
+from pyomo.core.staleflag import StaleFlagManager
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+from copter import CopterError, IntegerStatus, LinearProgram, Settings, Status, __version__, solve_integer
+from copter.interop.live_program import LiveProgram
+
+Floats = NDArray[np.float64]
+
+CONDITIONS = {
+    Status.OPTIMAL: TerminationCondition.convergenceCriteriaSatisfied,
+    Status.PRIMAL_INFEASIBLE: TerminationCondition.provenInfeasible,
+    Status.DUAL_INFEASIBLE: TerminationCondition.unbounded,
+    Status.ITERATION_LIMIT: TerminationCondition.iterationLimit,
+    Status.TIME_LIMIT: TerminationCondition.maxTimeLimit,
+    Status.INTERRUPTED: TerminationCondition.interrupted,
+    Status.NUMERICAL_ERROR: TerminationCondition.error,
+}
+INTEGER_CONDITIONS = {
+    IntegerStatus.OPTIMAL: TerminationCondition.convergenceCriteriaSatisfied,
+    IntegerStatus.FEASIBLE: TerminationCondition.maxTimeLimit,
+    IntegerStatus.NONE_FOUND: TerminationCondition.unknown,
+    IntegerStatus.PRIMAL_INFEASIBLE: TerminationCondition.provenInfeasible,
+    IntegerStatus.DUAL_INFEASIBLE: TerminationCondition.unbounded,
+}
+NO_POINT = (TerminationCondition.provenInfeasible, TerminationCondition.unbounded, TerminationCondition.error)
+SETTINGS = tuple(each.name for each in fields(Settings))
+
+
+class Point(SolutionLoader):  # type: ignore[misc]
+    """Values, duals and reduced costs by Pyomo's own objects."""
+
+    def __init__(self, model: Any, info: Any, x: Floats | None, y: Floats | None, reduced: Floats | None) -> None:
+        self._pyomo_model = model
+        self._info, self._x, self._y, self._reduced = info, x, y, reduced
+
+    def get_number_of_solutions(self) -> int:
+        """One, or none."""
+        return int(self._x is not None)
+
+    def get_vars(self, vars_to_load: Sequence[Any] | None = None) -> Mapping[Any, float]:
+        """Values by variable."""
+        if self._x is None:
+            raise NoFeasibleSolutionError()
+        return chosen(self._info.columns, self._x.tolist(), vars_to_load)
+
+    def get_duals(self, cons_to_load: Sequence[Any] | None = None) -> dict[Any, float]:
+        """Duals by constraint: the objective's change per unit of right-hand side."""
+        if self._y is None:
+            raise NoDualsError()
+        found: dict[Any, float] = {}
+        for row, dual in zip(self._info.rows, self._y.tolist(), strict=True):
+            found[row.constraint] = found.get(row.constraint, 0.0) + dual
+        return found if cons_to_load is None else {constraint: found[constraint] for constraint in cons_to_load}
+
+    def get_reduced_costs(self, vars_to_load: Sequence[Any] | None = None) -> Mapping[Any, float]:
+        """Reduced costs by variable."""
+        if self._reduced is None:
+            raise NoReducedCostsError()
+        return chosen(self._info.columns, self._reduced.tolist(), vars_to_load)
+
+
+class Copter(SolverBase):  # type: ignore[misc]
+    """Pyomo's solver interface, version 2, for linear and mixed-integer linear models.
+
+    Notes
+    -----
+    A model is compiled at each solve; what differs from the last one becomes edits of a session, if rows, columns and
+    entries are in the same places. ``solver_options`` are the fields of :class:`copter.Settings`.
+    """
+
+    CONFIG: ClassVar[Any] = BranchAndBoundConfig()
+
+    def __init__(self, **kwds: Any) -> None:
+        super().__init__(**kwds)
+        self.live = LiveProgram()
+
+    def available(self) -> Availability:
+        """Always: this module is copter's."""
+        return Availability.FullLicense
+
+    def version(self) -> tuple[int, ...]:
+        """copter's."""
+        return tuple(int(part) for part in __version__.split(".")[:3])
+
+    def solve(self, model: Any, **kwds: Any) -> Results:
+        """Solve, and load the solution into the model."""
+        started, stamp = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
+        config = self.config(value=kwds, preserve_implicit=True)
+        StaleFlagManager.mark_all_as_stale()
+        info, lp = compiled(model)
+        settings = settings_of(config)
+        results = Results()
+        if lp.integrality.any():
+            self._search(results, model, info, lp, config, settings)
+        else:
+            self._solve(results, model, info, lp, settings)
+        results.solver_name, results.solver_version, results.solver_config = self.name, self.version(), config
+        results.timing_info.start_timestamp = stamp
+        good = results.termination_condition is TerminationCondition.convergenceCriteriaSatisfied
+        if not good and config.raise_exception_on_nonoptimal_result:
+            raise NoOptimalSolutionError()
+        if config.load_solutions:
+            if results.solution_status is SolutionStatus.noSolution:
+                raise NoFeasibleSolutionError()
+            results.solution_loader.load_solution()
+        results.timing_info.wall_time = time.perf_counter() - started
+        return results
+
+    def _solve(self, results: Results, model: Any, info: Any, lp: LinearProgram, settings: Settings) -> None:
+        answer = self.live.solve(lp, settings)
+        results.termination_condition = CONDITIONS[answer.status]
+        optimal = answer.status is Status.OPTIMAL
+        results.solution_status = SolutionStatus.optimal if optimal else SolutionStatus.noSolution
+        results.extra_info.iteration_count = answer.iterations
+        parts: tuple[Floats | None, ...] = (answer.x, answer.y, answer.reduced_costs) if optimal else (None, None, None)
+        results.solution_loader = Point(model, info, *parts)
+        if optimal:
+            results.incumbent_objective, results.objective_bound = answer.objective, answer.bound
+
+    def _search(
+        self, results: Results, model: Any, info: Any, lp: LinearProgram, config: Any, settings: Settings
+    ) -> None:
+        gap = 1e-6 if config.rel_gap is None else config.rel_gap
+        shim = "exact" if find_spec("highspy") else "dive"
+        found = solve_integer(lp, shim, config.time_limit, settings, gap=gap)
+        results.termination_condition = INTEGER_CONDITIONS[found.status]
+        within = found.x is not None and found.gap <= gap
+        if within:
+            results.termination_condition = TerminationCondition.convergenceCriteriaSatisfied
+        results.solution_status = SolutionStatus.noSolution
+        if found.x is not None and results.termination_condition not in NO_POINT:
+            results.solution_status = SolutionStatus.optimal if within else SolutionStatus.feasible
+            results.incumbent_objective = found.objective
+        results.objective_bound = found.bound
+        results.solution_loader = Point(model, info, found.x, None, None)
+
+
+def chosen(names: Sequence[Any], values: Sequence[float], wanted: Sequence[Any] | None) -> Mapping[Any, float]:
+    """A map of values, of all names or of those wanted."""
+    found: Mapping[Any, float] = ComponentMap(zip(names, values, strict=True))
+    return found if wanted is None else ComponentMap((name, found[name]) for name in wanted)
+
+
+def compiled(model: Any) -> tuple[Any, LinearProgram]:
+    """(Pyomo's standard form, the program); IncompatibleModelError for what is not linear."""
+    try:
+        info = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    except Exception as error:  # Pyomo has several
+        raise IncompatibleModelError(f"copter takes linear models with one objective: {error}") from error
+    if len(info.objectives) != 1:
+        raise IncompatibleModelError(f"the model has {len(info.objectives)} active objectives, must have one")
+    kind = np.array([row.bound_type for row in info.rows], dtype=np.int8)
+    rhs = np.asarray(info.rhs, dtype=np.float64)
+    low, high, whole = [], [], []
+    for variable in info.columns:
+        lower, upper = variable.bounds
+        low.append(-np.inf if lower is None else lower)
+        high.append(np.inf if upper is None else upper)
+        whole.append(not variable.is_continuous())
+    sense: Literal["min", "max"] = "max" if info.objectives[0].sense == ObjectiveSense.maximize else "min"
+    try:
+        return info, LinearProgram(
+            sp.csr_array(info.c).toarray()[0],
+            sp.csc_array(info.A),
+            np.where(kind <= 0, rhs, -np.inf),
+            np.where(kind >= 0, rhs, np.inf),
+            low,
+            high,
+            whole,
+            sense,
+            float(info.c_offset[0]),
+        )
+    except CopterError as error:
+        raise IncompatibleModelError(f"copter: {error}") from error
+
+
+def settings_of(config: Any) -> Settings:
+    """Settings of Pyomo's configuration; ValueError for an unknown option."""
+    given = dict(config.solver_options)
+    unknown = sorted(set(given) - set(SETTINGS))
+    if unknown:
+        raise ValueError(f"copter has no option {unknown[0]!r}: it takes {', '.join(SETTINGS)}")
+    if config.time_limit is not None:
+        given.setdefault("time_limit_s", float(config.time_limit))
+    if config.threads is not None:
+        given.setdefault("threads", int(config.threads))
+    return Settings(**given)
+
+
+SolverFactory.register("copter", doc="copter: LPs kept alive across solves, MILPs")(Copter)

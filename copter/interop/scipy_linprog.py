@@ -1,0 +1,289 @@
+"""linprog and milp with SciPy's signatures, statuses and marginals; an earlier result as x0 keeps a session warm."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import OptimizeResult, OptimizeWarning
+from scipy.optimize import linprog as scipys_linprog
+from scipy.optimize import milp as scipys_milp
+
+from copter import IntegerSolution, IntegerStatus, Settings, Status, solve_integer
+from copter.interop.live_program import Answer, LiveProgram
+from copter.interop.scipy_input import NotTaken, Program, linprog_program, milp_program
+from copter.interop.scipy_options import Options, linprog_options, milp_options
+
+Floats = NDArray[np.float64]
+
+METHODS = ("highs", "highs-ds", "highs-ipm", "copter")
+
+# SciPy's status and message, with the word and number that HiGHS has for it, which SciPy's users match on.
+WORDS = {
+    Status.OPTIMAL: (0, "Optimization terminated successfully. (HiGHS Status 7: Optimal)"),
+    Status.ITERATION_LIMIT: (1, "Iteration limit reached. (HiGHS Status 14: Iteration limit reached)"),
+    Status.TIME_LIMIT: (1, "Time limit reached. (HiGHS Status 13: Time limit reached)"),
+    Status.PRIMAL_INFEASIBLE: (2, "The problem is infeasible. (HiGHS Status 8: Infeasible)"),
+    Status.DUAL_INFEASIBLE: (3, "The problem is unbounded. (HiGHS Status 10: Unbounded)"),
+    Status.NUMERICAL_ERROR: (4, "Numerical difficulties. (copter: numerical error)"),
+    Status.INTERRUPTED: (4, "Interrupted. (copter: interrupted)"),
+}
+
+
+class LinprogResult(OptimizeResult):  # type: ignore[misc]
+    """An OptimizeResult that remembers the program, so that it can be the `x0` of the next call."""
+
+    def remember(self, live: LiveProgram) -> None:
+        """Keep the program alive behind the result; it is no field of the result."""
+        object.__setattr__(self, "_live", live)
+
+    @property
+    def live(self) -> LiveProgram | None:
+        """The program behind the result; None for a mixed-integer one."""
+        return self.__dict__.get("_live")
+
+
+def linprog(
+    c: ArrayLike,
+    A_ub: Any = None,
+    b_ub: ArrayLike | None = None,
+    A_eq: Any = None,
+    b_eq: ArrayLike | None = None,
+    bounds: Any = (0, None),
+    method: str = "highs",
+    callback: Callable[..., Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    x0: Any = None,
+    integrality: Any = None,
+) -> LinprogResult:
+    """Minimise c'x subject to A_ub x <= b_ub, A_eq x = b_eq and bounds, as :func:`scipy.optimize.linprog` does.
+
+    Parameters
+    ----------
+    c, A_ub, b_ub, A_eq, b_eq, bounds, integrality, options
+        As in SciPy. Integrality 2 and 3 (semi-continuous, semi-integer) need finite bounds.
+    method : {"highs", "highs-ds", "highs-ipm", "copter"}
+        They are one here; only "highs" and "copter" heed `integrality`, as in SciPy.
+    callback
+        Must be None, as for SciPy's HiGHS methods.
+    x0 : result of an earlier call, optional
+        If the program has the same shape and pattern, the solve goes on from there: what differs becomes edits of a
+        session. Anything else is warned of and left out, as in SciPy.
+
+    Returns
+    -------
+    LinprogResult
+        An OptimizeResult with SciPy's fields; ``crossover_nit`` is 0, there is no crossover.
+
+    Raises
+    ------
+    ValueError, TypeError, NotImplementedError
+        As SciPy's, in its words.
+
+    Warns
+    -----
+    OptimizeWarning
+        For unknown options, which are left out, and for values that are none.
+    """
+    chosen = str(method).lower()
+    if chosen not in METHODS or callback is not None:
+        why = ValueError(f"method is {method!r}, must be one of {', '.join(METHODS)}")
+        known = "highs" if chosen == "copter" else method
+        refused(scipys_linprog, c, A_ub, b_ub, A_eq, b_eq, bounds, known, callback, None, None, None, why=why)
+    if x0 is not None and not isinstance(x0, LinprogResult):
+        message = "x0 is used only when it is the result of an earlier call, or method is 'revised simplex'. "
+        warnings.warn(message, OptimizeWarning, stacklevel=2)
+    if integrality is not None and np.any(integrality):
+        if chosen not in ("highs", "copter"):
+            integrality = None
+            message = "Only `method='highs'` supports integer constraints. Ignoring `integrality`."
+            warnings.warn(message, OptimizeWarning, stacklevel=2)
+    else:
+        integrality = None
+    choices = linprog_options(options)
+    try:
+        program = linprog_program(c, A_ub, b_ub, A_eq, b_eq, bounds, integrality)
+    except NotTaken as error:
+        refused(scipys_linprog, c, A_ub, b_ub, A_eq, b_eq, bounds, "highs", None, None, None, integrality, why=error)
+    if program.lp is not None and program.lp.integrality.any():
+        return as_linprog(program, searched(program, choices))
+    live = x0.live if isinstance(x0, LinprogResult) else None
+    result = of_answer(program, live or LiveProgram(), choices)
+    if choices.disp:
+        print(result.message)
+    return result
+
+
+def milp(
+    c: ArrayLike,
+    *,
+    integrality: Any = None,
+    bounds: Any = None,
+    constraints: Any = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResult:
+    """Minimise c'x over whole and other numbers, as :func:`scipy.optimize.milp` does.
+
+    Parameters
+    ----------
+    c, integrality, bounds, constraints, options
+        As in SciPy. Without a time limit the search ends when its gap is at most `mip_rel_gap` (1e-4), or when several
+        rounds have improved nothing: status 1 then.
+
+    Returns
+    -------
+    OptimizeResult
+        With SciPy's fields.
+
+    Raises
+    ------
+    ValueError
+        As SciPy's, in its words.
+    """
+    choices = milp_options(options)
+    try:
+        program = milp_program(c, integrality, bounds, constraints)
+    except NotTaken as error:
+        refused(scipys_milp, c, integrality=integrality, bounds=bounds, constraints=constraints, why=error)
+    return searched(program, choices)
+
+
+def refused(asked: Callable[..., Any], *arguments: Any, why: Exception | None = None, **named: Any) -> NoReturn:
+    """Let SciPy say what is wrong with the arguments, in its own words; ValueError where it finds nothing wrong."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        asked(*arguments, **named)
+    reason = (why.__cause__ or why) if why is not None else "these arguments are not taken"
+    raise ValueError(f"{reason or 'these arguments are not taken by copter'}")
+
+
+# Linear programs ------------------------------------------------------------------------------------------------------
+
+
+def of_answer(program: Program, live: LiveProgram, options: Options) -> LinprogResult:
+    """Solve, and put the answer into SciPy's fields."""
+    if program.lp is None:
+        return filled(program, None, Status.PRIMAL_INFEASIBLE)
+    answer = live.solve(program.lp, options.settings)
+    result = filled(program, answer, answer.status)
+    result.remember(live)
+    return result
+
+
+def filled(program: Program, answer: Answer | None, status: Status) -> LinprogResult:
+    """SciPy's fields of an answer; without a point they are None."""
+    code, message = WORDS[status]
+    none = answer is None or status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
+    result = LinprogResult(
+        x=None, slack=None, con=None, fun=None, status=code, success=code == 0, message=message, nit=0, crossover_nit=0
+    )
+    pieces: dict[str, tuple[Floats | None, Floats | None]] = dict.fromkeys(
+        ("ineqlin", "eqlin", "lower", "upper"), (None, None)
+    )
+    if answer is not None:
+        result["nit"] = answer.iterations
+    if answer is not None and not none and program.lp is not None:
+        lp, x, split = program.lp, answer.x, program.n_ub
+        left = lp.row_upper - lp.A @ x
+        positive = np.maximum(answer.reduced_costs, 0.0)
+        result.update(x=x, fun=answer.objective, slack=left[:split], con=left[split:])
+        if x.any():  # as SciPy has it
+            result.update(mip_node_count=0, mip_dual_bound=0.0, mip_gap=0.0)
+        pieces = {
+            "ineqlin": (result["slack"], answer.y[:split]),
+            "eqlin": (result["con"], answer.y[split:]),
+            "lower": (x - program.lower, positive),
+            "upper": (program.upper - x, answer.reduced_costs - positive),
+        }
+    for name, (residual, marginals) in pieces.items():
+        result[name] = OptimizeResult({"residual": residual, "marginals": marginals})
+    return result
+
+
+# Mixed-integer programs -----------------------------------------------------------------------------------------------
+
+
+def searched(program: Program, options: Options) -> OptimizeResult:
+    """Search for a whole point, in milp's fields."""
+    if program.lp is None:
+        return found(program, None, Status.PRIMAL_INFEASIBLE)
+    if not program.lp.integrality.any():
+        answer = LiveProgram().solve(program.lp, options.settings)
+        return found(program, answer if answer.status is Status.OPTIMAL else None, answer.status)
+    solution = solve_integer(
+        program.lp,
+        "exact" if find_spec("highspy") else "dive",
+        options.time_limit_s,
+        Settings(presolve=options.settings.presolve),
+        0,
+        options.gap,
+        options.max_nodes,
+    )
+    return found(program, solution, integer_status(solution, options))
+
+
+def integer_status(solution: IntegerSolution, options: Options) -> Status:
+    """How a search ended, in the words of a linear program."""
+    if solution.status is IntegerStatus.PRIMAL_INFEASIBLE:
+        return Status.PRIMAL_INFEASIBLE
+    if solution.status is IntegerStatus.DUAL_INFEASIBLE:
+        return Status.DUAL_INFEASIBLE
+    if solution.x is not None and (solution.status is IntegerStatus.OPTIMAL or scipys_gap(solution) <= options.gap):
+        return Status.OPTIMAL
+    in_time = options.time_limit_s is None or solution.solve_time_s < 0.9 * options.time_limit_s
+    return Status.ITERATION_LIMIT if in_time else Status.TIME_LIMIT
+
+
+def scipys_gap(solution: IntegerSolution) -> float:
+    """|objective - bound| / |objective|, as HiGHS has it."""
+    away = abs(solution.objective - solution.bound)
+    return away / abs(solution.objective) if solution.objective else (0.0 if away == 0.0 else np.inf)
+
+
+def found(program: Program, solution: IntegerSolution | Answer | None, status: Status) -> OptimizeResult:
+    """milp's fields; without a point they are None."""
+    code, message = WORDS[status]
+    result = OptimizeResult(status=code, message=message, success=code == 0)
+    fields = dict.fromkeys(("x", "fun", "mip_node_count", "mip_dual_bound", "mip_gap"))
+    x = None if solution is None else solution.x
+    if solution is not None and x is not None and code in (0, 1):
+        objective = float(solution.objective)
+        bound = float(solution.bound) if isinstance(solution, IntegerSolution) else objective
+        if code == 0 and bound > objective:  # rounding of the objective
+            bound = objective
+        gap = (objective - bound) / objective if objective else 0.0
+        fields = {
+            "x": x[: program.n],
+            "fun": objective,
+            "mip_node_count": getattr(solution, "relaxations", 0),
+            "mip_dual_bound": bound,
+            "mip_gap": abs(gap),
+        }
+    result.update(fields)
+    return result
+
+
+def as_linprog(program: Program, found: OptimizeResult) -> LinprogResult:
+    """milp's answer in linprog's fields; there are no marginals."""
+    result = filled(program, None, Status.OPTIMAL)
+    result.update(found)
+    if found.x is not None and program.lp is not None:
+        wide, x, split = program.lp, found.x, program.n_ub
+        rows = wide.A[:, : program.n] @ x
+        left = (wide.row_upper - rows)[: program.n_rows]
+        result.update(slack=left[:split], con=left[split:], nit=0)
+        for name, residual in (("ineqlin", result.slack), ("eqlin", result.con)):
+            result[name]["residual"] = residual
+            result[name]["marginals"] = np.zeros(len(residual))
+        for name, residual in (("lower", x - program.lower), ("upper", program.upper - x)):
+            result[name]["residual"], result[name]["marginals"] = residual, np.zeros(len(x))
+    else:
+        result.update(nit=0)
+    return result
+
+
+__all__: Sequence[str] = ("LinprogResult", "linprog", "milp")

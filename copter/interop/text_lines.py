@@ -1,0 +1,87 @@
+"""A text file line by line, plain or gzipped, with limits; and errors that name file and line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, TypeVar
+
+from copter.errors import InvalidDataError
+from copter.storage.files import PathLike
+
+T = TypeVar("T")
+
+BLOCK = 1_000_000  # bytes read at once
+GZIP = b"\x1f\x8b"
+LONGEST = 400  # characters of a message; what it quotes of a file may be of any length
+
+
+class LineError(InvalidDataError):
+    """A wrong line of a file: path, line number (0 for the whole file), what, and how to mend it."""
+
+    def __init__(self, path: str, line_number: int, message: str) -> None:
+        where = f"{path}, line {line_number}" if line_number else path
+        if len(message) > LONGEST:
+            message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
+        super().__init__(f"{where}: {message}")
+        self.line_number = line_number
+
+
+Fail = Callable[[str, int, str], LineError]
+
+
+def with_lines(path: PathLike, fail: Fail, what: str, longest: int, use: Callable[[Iterable[tuple[int, str]]], T]) -> T:
+    """use((number, line), ...) of a file; an error made by `fail` if it cannot be read or is no file of this kind.
+
+    Parameters
+    ----------
+    path : path
+        Compression is told by content.
+    fail : callable
+        Makes an error of path, line number and message.
+    what : str
+        The kind of file, for messages.
+    longest : int
+        Bytes that a line may have.
+    use : callable
+    """
+    name = os.fspath(path)
+    try:
+        with Path(path).open("rb") as file:
+            packed = file.peek(2)[:2] == GZIP
+            with gzip.open(file) if packed else nullcontext(file) as stream:
+                return use(lines_of(name, stream, fail, what, longest))
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise fail(name, 0, f"cannot be read: {reason}") from None
+
+
+def lines_of(path: str, stream: Any, fail: Fail, what: str, longest: int) -> Iterator[tuple[int, str]]:
+    """(number, line without its end) of a stream, a block at a time: blank lines take no memory."""
+
+    def decoded(number: int, line: bytes) -> str:
+        if b"\0" in line:
+            raise fail(path, number, f"the line holds a NUL byte: this is no {what} file, or it is damaged")
+        if len(line) > longest:
+            raise fail(path, number, f"the line is longer than {longest:,} bytes: this is no {what} file")
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            return line.decode("latin-1")
+
+    rest, number = b"", 0
+    while block := stream.read(BLOCK):
+        if not rest and not block.strip():
+            number += block.count(b"\n")
+            continue
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            number += 1
+            yield number, decoded(number, line)
+        if len(rest) > longest:
+            decoded(number + 1, rest)
+    yield number + 1, decoded(number + 1, rest)

@@ -1,0 +1,252 @@
+"""Why a request got what it got: prices, its columns side by side, and what would change the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+EVEN = 1e-9  # of the size of a request's gains: losses up to here are ties
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One column of a request.
+
+    Attributes
+    ----------
+    column : int
+    value : float
+        What the solution gives it.
+    cost : float
+        Its objective coefficient.
+    usage : dict
+        Units of each resource that one unit of it uses.
+    charge : float
+        Price times usage, over all resources.
+    loss : float
+        How much worse the objective would be for one unit of this column in place of the best one, at the present
+        prices; 0 for the best.
+    """
+
+    column: int
+    value: float
+    cost: float
+    usage: Mapping[Hashable, float]
+    charge: float
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A change at which the best column of a request becomes another one.
+
+    Attributes
+    ----------
+    at : float
+        The weight's factor, or the price, at which it turns.
+    column : int or None
+        To which column; None for getting nothing.
+    """
+
+    at: float
+    column: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityEffect:
+    """What more or less of a resource does to a request while the basis stays.
+
+    Attributes
+    ----------
+    rates : dict
+        Change of the request's columns for each unit of the resource that is added; columns that stay are left out.
+    low, high : float
+        Counts of the resource between which these rates hold.
+    """
+
+    rates: Mapping[int, float]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a request got what it got.
+
+    Attributes
+    ----------
+    request : hashable
+    objective : float
+        The request's part of the objective.
+    prices : dict
+        Dual of each resource that one of the columns uses, in the model's signs.
+    limit_dual : float
+        Dual of the sum of the request's columns: what one more unit of its limit is worth.
+    options : tuple of Option
+        All columns: those that were given, the largest value first, then by loss.
+    weight_up, weight_down : Turn or None
+        The factor on all the request's costs, at the present prices, above or below 1, at which its best column
+        becomes another one; None where none does.
+    price_turns : dict
+        Resource -> (price below, price above) at which the best column becomes another one, the other prices as they
+        are; None on a side where none does.
+    capacity : dict
+        Resource -> :class:`CapacityEffect`, for resources whose price is not zero. Empty where the basis is not at
+        hand: a degenerate vertex, private rows, or more than 500 fractional columns.
+    """
+
+    request: Hashable
+    objective: float
+    prices: Mapping[Hashable, float]
+    limit_dual: float
+    options: tuple[Option, ...]
+    weight_up: Turn | None
+    weight_down: Turn | None
+    price_turns: Mapping[Hashable, tuple[Turn | None, Turn | None]]
+    capacity: Mapping[Hashable, CapacityEffect]
+
+    @property
+    def given(self) -> tuple[Option, ...]:
+        """The columns that are not zero."""
+        return tuple(option for option in self.options if option.value != 0.0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; resources by their str()."""
+
+        def turn(one: Turn | None) -> dict[str, Any] | None:
+            return None if one is None else {"at": one.at, "column": one.column}
+
+        return {
+            "request": str(self.request),
+            "objective": self.objective,
+            "limit_dual": self.limit_dual,
+            "prices": {str(name): price for name, price in self.prices.items()},
+            "options": [
+                {
+                    "column": option.column,
+                    "value": option.value,
+                    "cost": option.cost,
+                    "usage": {str(name): units for name, units in option.usage.items()},
+                    "charge": option.charge,
+                    "loss": option.loss,
+                }
+                for option in self.options
+            ],
+            "weight_up": turn(self.weight_up),
+            "weight_down": turn(self.weight_down),
+            "price_turns": {str(name): [turn(low), turn(high)] for name, (low, high) in self.price_turns.items()},
+            "capacity": {
+                str(name): {
+                    "rates": {str(j): rate for j, rate in each.rates.items()},
+                    "low": each.low,
+                    "high": each.high,
+                }
+                for name, each in self.capacity.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one request, as arrays.
+
+    Attributes
+    ----------
+    sign : float
+        1 where the objective is maximised, -1 where it is minimised.
+    cost, value : ndarray (n,)
+    resources : list
+        Those that a column uses.
+    usage : ndarray (n, resources)
+    price : ndarray (resources,)
+    limit_dual : float
+    can_idle : bool
+        Whether the request may get nothing.
+    capacity : dict
+    """
+
+    sign: float
+    cost: Floats
+    value: Floats
+    resources: list[Hashable]
+    usage: Floats
+    price: Floats
+    limit_dual: float
+    can_idle: bool
+    capacity: Mapping[Hashable, CapacityEffect]
+
+
+def explained(request: Hashable, facts: Facts) -> Explanation:
+    """The explanation of the facts."""
+    gain, charge = facts.sign * facts.cost, facts.usage @ (facts.sign * facts.price)
+    net = gain - charge
+    if facts.can_idle:  # the last one is to get nothing
+        gain, charge, net = np.append(gain, 0.0), np.append(charge, 0.0), np.append(net, 0.0)
+    n = len(facts.cost)
+    usage = np.vstack((facts.usage, np.zeros((len(net) - n, len(facts.resources)))))
+    chosen = (
+        int(np.argmax(facts.value)) if (facts.value > 0.0).any() else (n if facts.can_idle else int(np.argmax(net)))
+    )
+    size = 1.0 + float(np.abs(gain).max(initial=0.0))
+    loss = np.maximum(net[chosen] - net, 0.0)
+    loss[loss <= EVEN * size] = 0.0
+    options = [
+        Option(
+            j,
+            float(facts.value[j]),
+            float(facts.cost[j]),
+            {name: float(facts.usage[j, i]) for i, name in enumerate(facts.resources) if facts.usage[j, i] != 0.0},
+            float(facts.sign * charge[j]),
+            float(loss[j]),
+        )
+        for j in range(n)
+    ]
+    options.sort(key=lambda option: (-option.value, option.loss, option.column))
+    down, up = turns(loss, gain[chosen] - gain, n)
+    prices = {}
+    for i, name in enumerate(facts.resources):
+        low, high = turns(loss, usage[:, i] - usage[chosen, i], n)
+        ends = [shifted(end, float(facts.price[i]), facts.sign) for end in (low, high)]
+        prices[name] = (ends[0], ends[1]) if facts.sign > 0 else (ends[1], ends[0])
+    return Explanation(
+        request,
+        float(facts.cost @ facts.value),
+        dict(zip(facts.resources, facts.price.tolist(), strict=True)),
+        facts.limit_dual,
+        tuple(options),
+        None if up is None else Turn(1.0 + up.at, up.column),
+        None if down is None else Turn(1.0 + down.at, down.column),
+        prices,
+        facts.capacity,
+    )
+
+
+def shifted(turn: Turn | None, price: float, sign: float) -> Turn | None:
+    """The turn at a price; None where the price would have to change its sign for it."""
+    at = None if turn is None else price + sign * turn.at
+    return (
+        None
+        if turn is None or at is None or at * price < 0.0 or sign * at < 0.0 <= sign * price
+        else Turn(at, turn.column)
+    )
+
+
+def turns(loss: Floats, slope: Floats, n: int) -> tuple[Turn | None, Turn | None]:
+    """(step down, step up) at which a loss of ``loss + slope * step`` first falls to zero; column n is no column."""
+    found: list[Turn | None] = []
+    for side in (-1.0, 1.0):
+        falling = np.flatnonzero(slope * side < 0.0)
+        if not len(falling):
+            found.append(None)
+            continue
+        steps = loss[falling] / np.abs(slope[falling])
+        first = int(np.argmin(steps))
+        column = int(falling[first])
+        found.append(Turn(float(side * steps[first]), None if column == n else column))
+    return found[0], found[1]

@@ -1,0 +1,75 @@
+"""How a solve is told about: a named record for callbacks, lines for a logger or stderr."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+Callback = Callable[[int, float, float], bool | None]
+
+LOGGER = logging.getLogger("copter")
+LOGGER.addHandler(logging.NullHandler())
+
+
+class Progress(NamedTuple):
+    """How far a solve is.
+
+    Attributes
+    ----------
+    passes : int
+        Pricing passes of a session, iterations of the interior-point method.
+    gap : float
+        Relative.
+    violation : float
+        The largest of a row or bound (sessions), the relative primal residual (interior points).
+    seconds : float
+        Since the callback was made or the solve began.
+    """
+
+    passes: int
+    gap: float
+    violation: float
+    seconds: float
+
+    @property
+    def line(self) -> str:
+        """As logs have it, in columns of fixed width."""
+        return f"{self.passes:5d}  gap {self.gap:9.2e}  violation {self.violation:9.2e}  {self.seconds:9.3f} s"
+
+
+def with_record(function: Callable[[Progress], bool | None]) -> Callback:
+    """A callback for solves that gives a :class:`Progress`; True from the function ends the solve."""
+    started = time.perf_counter()
+
+    def callback(passes: int, gap: float, violation: float) -> bool | None:
+        return function(Progress(passes, gap, violation, time.perf_counter() - started))
+
+    return callback
+
+
+def listening(callback: Callback | None, verbose: bool) -> Callback | None:
+    """The callback, with a line for each pass where somebody listens: verbose, or the logger "copter" at DEBUG."""
+    logs = LOGGER.isEnabledFor(logging.DEBUG)
+    if not verbose and not logs:
+        return callback
+
+    def tell(now: Progress) -> bool | None:
+        if logs:
+            LOGGER.debug("%s", now.line)
+        if verbose:
+            print(f"copter {now.line}", file=sys.stderr, flush=True)
+        return None if callback is None else callback(*now[:3])
+
+    return with_record(tell)
+
+
+def told(what: str, status: str, passes: int, gap: float, seconds: float, verbose: bool) -> None:
+    """One line for a whole solve: to the logger at INFO, to stderr where it is verbose."""
+    if verbose or LOGGER.isEnabledFor(logging.INFO):
+        line = f"{what} {status}  passes {passes}  gap {gap:9.2e}  {seconds:9.3f} s"
+        LOGGER.info("%s", line)
+        if verbose:
+            print(f"copter {line}", file=sys.stderr, flush=True)

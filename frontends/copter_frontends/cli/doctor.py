@@ -1,0 +1,27 @@
+"""``copter doctor``."""
+
+from __future__ import annotations
+
+import click
+
+from copter_frontends.cli.output import print_json
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
+def doctor(as_json: bool) -> int:
+    """Look at this installation: versions, threads, OpenMP, instruction set, the speed of a small solve.
+
+    A line for each, with advice where something could be better. Exit code 0 if all is well, 1 if something is broken.
+    """
+    from copter_frontends.cli.examination import examine
+
+    findings = examine()
+    if as_json:
+        print_json({each.name: {"found": each.found, "advice": each.advice, "well": each.well} for each in findings})
+    else:
+        for each in findings:
+            print(f"{'ok  ' if each.well else 'BAD '} {each.name:16} {each.found}")
+            if each.advice:
+                print(f"     {'':16} {each.advice}")
+    return 0 if all(each.well for each in findings) else 1

@@ -1,0 +1,163 @@
+"""What ``copter doctor`` looks at: one finding for each, with advice."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+import copter
+from copter.settings import available_threads
+
+LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
+OPTIONAL = ("highspy", "numba", "pyarrow", "matplotlib", "cvxpy", "linopy", "pyomo")
+LEVELS = {  # flags of /proc/cpuinfo that a level of x86-64 adds
+    "x86-64-v2": ("ssse3", "sse4_1", "sse4_2", "popcnt"),
+    "x86-64-v3": ("avx2", "fma", "bmi2"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+}
+REQUESTS, COLUMNS, RESOURCES = 2000, 24, 12  # of the reference solve
+SLOW_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, what was found, whether it is as it must be, and what could be better."""
+
+    name: str
+    found: str
+    well: bool = True
+    advice: str = ""
+
+
+def examine() -> list[Finding]:
+    """All findings; what fails to be looked at is a bad one."""
+    looks: list[tuple[str, Callable[[], Finding]]] = [
+        ("copter", of_copter),
+        ("numpy", lambda: of_package("numpy")),
+        ("scipy", lambda: of_package("scipy")),
+        ("optional", of_optional),
+        ("threads", of_threads),
+        ("OpenMP", of_openmp),
+        ("instruction set", of_instructions),
+        ("reference solve", of_solve),
+    ]
+    findings = []
+    for name, look in looks:
+        try:
+            findings.append(look())
+        except Exception as error:  # a doctor does not fall ill
+            findings.append(Finding(name, f"{type(error).__name__}: {error}", False, "reinstall copter-lp"))
+    return findings
+
+
+def of_copter() -> Finding:
+    """Version and place."""
+    place = Path(copter.__file__).parent
+    return Finding("copter", f"{copter.__version__} in {place}, Python {platform.python_version()}")
+
+
+def of_package(name: str) -> Finding:
+    """A package that must be there."""
+    found = version(name)
+    numbers = tuple(int(part) for part in found.split(".")[:2])
+    well = numbers >= LEAST[name]
+    advice = "" if well else f"pip install '{name}>={'.'.join(map(str, LEAST[name]))}'"
+    return Finding(name, found, well, advice)
+
+
+def of_optional() -> Finding:
+    """Packages of extras."""
+    found, missing = [], []
+    for name in OPTIONAL:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    advice = "" if "highspy" not in missing else "pip install 'copter-lp[highs]' for branch and bound and comparisons"
+    return Finding("optional", f"{', '.join(found) or 'none'}; not there: {', '.join(missing) or 'none'}", True, advice)
+
+
+def of_threads() -> Finding:
+    """Threads that a solve takes, and how busy the machine is."""
+    threads = available_threads()
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    advice = ""
+    if load > 1.5 * threads:
+        advice = f"the machine is busy (load {load:.1f} on {threads} threads): times will be longer than they could be"
+    elif os.environ.get("OMP_WAIT_POLICY", "passive").lower() == "active":
+        advice = "OMP_WAIT_POLICY=active keeps threads spinning: unset it where other work shares the machine"
+    return Finding("threads", f"{threads} of {os.cpu_count()} processors, load {load:.1f}", True, advice)
+
+
+def of_openmp() -> Finding:
+    """The OpenMP runtimes in this process, once a solve has run."""
+    reference(10)
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return Finding("OpenMP", "cannot be told on this system")
+    names = {Path(line.split()[-1]).name for line in maps.read_text().splitlines() if "/" in line}
+    found = sorted(name for name in names if "gomp" in name or "libomp" in name or "iomp" in name)
+    advice = "several OpenMP runtimes in one process can wait for each other" if len(found) > 1 else ""
+    if not found:
+        advice = "built without OpenMP: solves take one thread; build with a compiler that has -fopenmp"
+    return Finding("OpenMP", ", ".join(found) or "none", True, advice)
+
+
+def of_instructions() -> Finding:
+    """The level of the processor; extensions are built for the machine that builds them."""
+    info = Path("/proc/cpuinfo")
+    if platform.machine() not in ("x86_64", "AMD64") or not info.exists():
+        return Finding("instruction set", platform.machine() or sys.platform)
+    flags = next((set(line.split()) for line in info.read_text().splitlines() if line.startswith("flags")), set())
+    level = "x86-64"
+    for name, needed in LEVELS.items():
+        if not flags.issuperset(needed):
+            break
+        level = name
+    advice = "" if level != "x86-64" else "a processor without SSE4.2: solves take several times as long"
+    return Finding(
+        "instruction set", f"processor {level}; extensions built for the machine they were built on", True, advice
+    )
+
+
+def of_solve() -> Finding:
+    """Seconds of a cold and a warm solve, each checked."""
+    cold_s, warm_s, well = reference(REQUESTS)
+    advice = ""
+    if not well:
+        advice = "the solve did not end optimal: please report this with the lines above"
+    elif cold_s > SLOW_S:
+        advice = "slow: look at the load, and at limits on this process's processors"
+    found = f"{REQUESTS * COLUMNS:,} columns: cold {1e3 * cold_s:.0f} ms, after an edit {1e3 * warm_s:.1f} ms"
+    return Finding("reference solve", found, well, advice)
+
+
+def reference(requests: int) -> tuple[float, float, bool]:
+    """(seconds cold, seconds after one request left, whether both ended optimal)."""
+    rng = np.random.default_rng(0)
+    model = copter.Model()
+    for resource in range(RESOURCES):
+        model.set_count(resource, 0.05 * requests)
+    usage = {
+        r: np.where(np.arange(COLUMNS) % RESOURCES == r, 1.0 + np.arange(COLUMNS) // RESOURCES, 0.0)
+        for r in range(RESOURCES)
+    }
+    template = model.add_template(usage)
+    model.add_requests(list(range(requests)), rng.uniform(1.0, 2.0, (requests, COLUMNS)), template=template)
+    session = copter.Session(model)
+    started = time.perf_counter()
+    first = session.solve()
+    cold_s = time.perf_counter() - started
+    model.remove_request(0)
+    started = time.perf_counter()
+    second = session.solve()
+    warm_s = time.perf_counter() - started
+    return cold_s, warm_s, first.status is second.status is copter.Status.OPTIMAL

@@ -1,0 +1,38 @@
+"""How far a long solve is, on stderr: nothing in the first seconds, then a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from copter import Progress
+
+FIRST_S, EVERY_S = 2.0, 5.0
+
+
+class Pulse:
+    """Says how far a solve is, when it is time to."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._next_s = FIRST_S
+
+    def beat(self, now: Progress) -> None:
+        """For :func:`copter.with_record`."""
+        if self._due():
+            self._say(f"{now.passes} iterations, gap {now.gap:.1e}, residual {now.violation:.1e}")
+
+    def of_search(self, objective: float, bound: float) -> None:
+        """For :func:`copter.solve_integer`."""
+        if self._due():
+            self._say(f"best point {objective:.10g}, bound {bound:.10g}")
+
+    def _due(self) -> bool:
+        elapsed = time.perf_counter() - self._started
+        if elapsed < self._next_s:
+            return False
+        self._next_s = elapsed + EVERY_S
+        return True
+
+    def _say(self, words: str) -> None:
+        print(f"{time.perf_counter() - self._started:.0f} s: {words}", file=sys.stderr, flush=True)
