@@ -46,7 +46,7 @@ def test_the_fuzzer_keeps_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_fault_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judges that never find anything prove nothing."""
-    name = "deadlines of 1 to 500 ms"
+    name = "deadlines of 1 to 500 ms, 10,000 GPUs"
     monkeypatch.setattr("tests.adversary.campaigns.LATE_S", -1e9)
     monkeypatch.setattr("tests.adversary.campaigns.LATE_SHARE", -1e9)
     assert "late" in str(next(run(name, 1, tmp_path)))
