@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.blocks.face import Face, face_of, face_program, onto_face
 from copter.blocks.interior import BlockMethod, Figures
 from copter.blocks.program import BlockProgram
-from copter.runtime.watch import Watch
+from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -54,12 +54,20 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
     vertex : bool
         Whether x shall be a vertex of the optimal face.
     """
-    if program.n_rows > MOST_ROWS or program.n_columns == 0:
+    if program.n_rows > MOST_ROWS or program.n_columns == 0 or watch():
         return None
+    try:
+        return _solved(program, settings, watch, vertex)
+    except Stopped:
+        return None
+
+
+def _solved(program: BlockProgram, settings: Settings, watch: Watch, vertex: bool) -> BlockAnswer | None:
+    """The answer, or None; Stopped where the watch says so within an iteration."""
     scaled, scale, factor = program.equilibrated()
     tolerance = min(settings.tolerance, settings.absolute_tolerance)
     goal = max(GOAL * tolerance, LEAST_GOAL)
-    method = BlockMethod(scaled, settings.n_threads)
+    method = BlockMethod(scaled, settings.n_threads, watch)
     with np.errstate(all="ignore"):
         figures, stopped = method.run(goal, settings.max_interior_iterations, stop_by(watch))
         if stopped or not figures.worst <= tolerance:
@@ -71,7 +79,7 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
         if x is None:
             return None
         if vertex and not watch():
-            second = BlockMethod(face_program(scaled, face), settings.n_threads)
+            second = BlockMethod(face_program(scaled, face), settings.n_threads, watch)
             figures, stopped = second.run(goal, settings.max_interior_iterations, stop_by(watch))
             iterations += second.iterations
             if not stopped and figures.worst <= tolerance:

@@ -17,14 +17,13 @@ from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
-from copter.interior.stopping import Stopped
 from copter.interior.verdicts import elastic, recession
 from copter.interior.vertex import vertices
 from copter.numerics.scaling import equilibrate
 from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.runtime.watch import Watch
+from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -40,6 +39,7 @@ WELL_WITHIN = 0.1  # of the tolerance
 MOST_FILL = 10.0  # entries of the factor for each of the matrix
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 ROUNDED = 1e-12  # residual that rounding alone leaves
+UNJUDGED = Judged(np.nan, np.nan, False, *(np.inf for _ in range(7)))
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
 
@@ -62,6 +62,7 @@ class InteriorSolve:
         self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
     ) -> None:
         self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
+        self.presolved = False  # whether the point of a solve that is stopped is judged elsewhere, on the way back
         self.vertex = False  # whether the answer must be a vertex of the optimal face
         self.iterations = iterations
         self.second_run = False  # scaled rows only, from a start farther inside
@@ -132,11 +133,17 @@ class InteriorSolve:
     def no_answer(self, lp: LinearProgram) -> Answer:
         """The point of a solve that was stopped before it had any."""
         x, y = np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0])
-        return Answer(x, y, check(lp, x, y), self.iterations, False, True)
+        return self.cut_short(lp, x, y)
+
+    def cut_short(self, lp: LinearProgram, x: Floats, y: Floats) -> Answer:
+        """A point that was stopped at; judging a large one takes as long as Ctrl-C may, so it is done once."""
+        return Answer(x, y, UNJUDGED if self.presolved else check(lp, x, y), self.iterations, False, True)
 
     def scaled_answer(self, lp: LinearProgram) -> Answer:
         """Scale, run the method, polish."""
+        self.go_on()
         scaling, matrix = equilibrate(lp, not self.second_run)
+        self.go_on()
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
             A=matrix,
@@ -148,6 +155,7 @@ class InteriorSolve:
             offset=lp.offset / scaling.cost,
         )
         form = standard_form(scaled, 1.0 / scaling.cost)
+        self.go_on()
         few = suits(form) and not self.second_run
         form = form if few else without_dense_columns(form, self.watch)
         sign = 1.0 if lp.sense == "min" else -1.0
@@ -178,8 +186,7 @@ class InteriorSolve:
             self.dear = is_dear(method.system)
             progress = method.run()
         except Stopped:
-            x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
-            return Answer(x, y, check(lp, x, y), self.iterations, False, True)
+            return self.cut_short(lp, *original(np.zeros(len(form.cost)), np.zeros(len(form.row))))
         self.iterations += progress.iterations
         self.exhausted |= progress.iterations >= limit and not progress.converged
         return self.best_of(lp, form, method.system, progress, original)
@@ -272,6 +279,11 @@ class InteriorSolve:
     def goal(self) -> float:
         """Accuracy asked of the scaled problem."""
         return max(GOAL * min(self.settings.tolerance, self.settings.absolute_tolerance), LEAST_GOAL)
+
+    def go_on(self) -> None:
+        """Raise Stopped if the solve must stop."""
+        if self.watch():
+            raise Stopped
 
     def stop(self, iteration: int, misfit: Misfit) -> bool:
         """Whether the caller or the clock ends the method."""

@@ -14,8 +14,8 @@ from copter.interior.divergence import is_farkas
 from copter.interior.normal_equations import NormalEquations
 from copter.interior.point import Direction, Misfit, Point, misfit_of
 from copter.interior.standard_form import StandardForm
-from copter.interior.stopping import Stopped
 from copter.numerics.sums import inner
+from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from copter.errors import InternalError
 from copter.interior.method import Answer, Callback, InteriorSolve
-from copter.interior.stopping import Stopped, unless_stopped
+from copter.interior.stopping import unless_stopped
 from copter.presolve import Presolved, presolve
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.runtime.watch import Watch
+from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,9 @@ def solve_interior(
     if structured is not None and callback is None and not vertex:
         result = _by_structure(reduced.program, settings, watch, structured)
     if result is None:
-        result = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
+        method = _method(reduced.program, settings, watch, callback, vertex=vertex)
+        method.presolved = True
+        result = method.run()
     restored = _restored(lp, settings, watch, reduced, result)
     if restored is not None:
         return restored

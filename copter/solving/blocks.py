@@ -33,6 +33,8 @@ def answer_by_blocks(
         Whether to try the basis first.
     """
     program = program_of(matrix, slots)
+    if watch():
+        return None
     basis = iterate.basis
     if warm and isinstance(basis, WarmBasis):
         answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, watch)
