@@ -334,9 +334,13 @@ def _signs_hold(
 
 
 def integer_violation(program: Arrays, x: Floats) -> float:
-    """Largest distance of an integer column's value from a whole number."""
+    """Largest distance of an integer column from a whole number, or of a semi-continuous one from what it may be."""
     values = np.asarray(x)[np.asarray(program.integrality, dtype=bool)]
-    return float(np.abs(values - np.rint(values)).max(initial=0.0))
+    worst = float(np.abs(values - np.rint(values)).max(initial=0.0))
+    for value, least in zip(np.asarray(x), getattr(program, "semicontinuous", ()), strict=False):
+        if least > 0.0 and value < least:
+            worst = max(worst, min(abs(float(value)), float(least - value)))
+    return worst
 
 
 # Rays -----------------------------------------------------------------------------------------------------------------

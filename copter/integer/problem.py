@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.integer.clock import Clock
+from copter.integer.semicontinuous import NO_SWITCHES, Switches
 from copter.kernels.propagate import Propagator
 from copter.problem.linear_program import LinearProgram
 
@@ -25,10 +26,12 @@ class IntegerProblem:
     ----------
     lp : LinearProgram
     clock : Clock
+    switches : Switches, optional
+        Of its semi-continuous columns, which every point that is offered is made to obey.
     """
 
-    def __init__(self, lp: LinearProgram, clock: Clock) -> None:
-        self.lp, self.clock = lp, clock
+    def __init__(self, lp: LinearProgram, clock: Clock, switches: Switches = NO_SWITCHES) -> None:
+        self.lp, self.clock, self.switches = lp, clock, switches
         self.sign = 1.0 if lp.sense == "min" else -1.0
         self.cost: Floats = self.sign * lp.c
         self.m, self.n = lp.shape
@@ -79,7 +82,7 @@ class IntegerProblem:
         """Keep a point if it holds and is better than the best so far; the cut-off moves below it."""
         x = x.copy()
         x[self.integers] = np.round(x[self.integers])
-        x = np.clip(x, self.lp.col_lower, self.lp.col_upper)
+        x = self.switches.obeyed(np.clip(x, self.lp.col_lower, self.lp.col_upper))
         value = float(self.cost @ x)
         if not value < self.value or not self.holds(x):
             return False

@@ -12,7 +12,7 @@ from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
 from copter.interior.normal_equations import NormalEquations, is_dear
-from copter.interior.point import Misfit
+from copter.interior.point import Misfit, Point
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
@@ -67,6 +67,7 @@ class InteriorSolve:
         self.iterations = iterations
         self.second_run = False  # scaled rows only, from a start farther inside
         self.dear = False  # whether the last system is one whose augmented counterpart takes too long
+        self.halfway: Point | None = None  # of the last run
         self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
@@ -172,19 +173,33 @@ class InteriorSolve:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
-        again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch))
-        return again if demerit(again.judged) < demerit(answer.judged) else answer
+        halfway = self.halfway  # the first iterations are the same with either system
+        for start in (halfway, None) if halfway is not None else (None,):
+            again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch), start)
+            answer = again if demerit(again.judged) < demerit(answer.judged) else answer
+            if again.converged or again.stopped or self.exhausted or self.optimal(answer):
+                break
+        return answer
 
     def attempt(
-        self, lp: LinearProgram, form: StandardForm, original: Original, system: Callable[[], System] | None
+        self,
+        lp: LinearProgram,
+        form: StandardForm,
+        original: Original,
+        system: Callable[[], System] | None,
+        point: Point | None = None,
     ) -> Answer:
-        """Run the method with the normal equations, or with another system; polish what comes out."""
+        """Run the method with the normal equations, or with another system; polish what comes out.
+
+        From a point of another run, or from the method's own.
+        """
         try:
             limit = self.settings.max_interior_iterations
             start = FAR_START if self.second_run else LEAST_START
             method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
             self.dear = is_dear(method.system)
-            progress = method.run()
+            progress = method.run(point)
+            self.halfway = method.halfway
         except Stopped:
             return self.cut_short(lp, *original(np.zeros(len(form.cost)), np.zeros(len(form.row))))
         self.iterations += progress.iterations

@@ -27,14 +27,16 @@ def solve_interior(
     watch: Watch,
     callback: Callback | None = None,
     structured: Structured | None = None,
+    vertex: bool = False,
 ) -> Solution:
     """Solve by the interior-point method, on the presolved program where the settings allow it.
 
     What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
     the program is solved once more as it stands. `structured`: another method, which the presolved program is shown
-    first; its answer is taken if the checker finds it optimal.
+    first; its answer is taken if the checker finds it optimal. `vertex`: whether a program with integer columns shall
+    have a vertex of its optimal face, if the settings purify; that takes about as long again.
     """
-    vertex = settings.purify and bool(lp.integrality.any())
+    vertex = vertex and settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
         return _method(lp, settings, watch, callback, vertex=vertex).run()
     try:

@@ -221,8 +221,8 @@ def test_ctrl_c_ends_the_search_with_the_best_point(monkeypatch, how):
         return solve(lp, asked, lambda *_: True)
 
     monkeypatch.setattr("copter.integer.search.SMALL_INTEGERS", 0)
-    for caller in ("search", "relaxation"):
-        monkeypatch.setattr(f"copter.integer.{caller}.solve", interrupted)
+    for caller in ("search.solve_relaxation", "relaxation.solve"):
+        monkeypatch.setattr(f"copter.integer.{caller}", interrupted)
     lp = knapsack()
     found = copter.solve_integer(lp)
     assert len(calls) == 3
