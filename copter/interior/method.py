@@ -176,9 +176,8 @@ class InteriorSolve:
         halfway = self.halfway  # the first iterations are the same with either system
         for start in (halfway, None) if halfway is not None else (None,):
             again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch), start)
-            answer = again if demerit(again.judged) < demerit(answer.judged) else answer
-            if again.converged or again.stopped or self.exhausted or self.optimal(answer):
-                break
+            if demerit(again.judged) < demerit(answer.judged) or again.stopped or self.exhausted:
+                return again if demerit(again.judged) < demerit(answer.judged) else answer
         return answer
 
     def attempt(
