@@ -166,20 +166,18 @@ class BlockMethod:
     def direction(self, close: bool = False) -> tuple[float, float]:
         """The direction for the present right sides, and its longest steps."""
         self.go_on()
-        state, n = self.state, self.program.n_columns
+        state, m = self.state, self.program.n_rows
         state.right_side()
-        self.solve(state.right, state.dy)
-        lengths = state.direction()
-        if close:
-            left = np.empty(state.n_all_rows)
-            state.product(state.dx, left)
-            left = state.primal - left + state.dx[n:]
-            if norm(left) > CLOSED * self.right_size + 0.1 * norm(state.primal):
-                more = np.empty(state.n_all_rows)
-                self.solve(left, more)
-                state.dy[:] += more
-                lengths = state.direction()
-        return lengths
+        state.dy[:m] = state.coupling
+        dense_solve(state.reduced, state.dy[:m])
+        ahead, behind, left = state.direction()
+        if close and left**0.5 > CLOSED * self.right_size + 0.1 * norm(state.primal):
+            more, own = np.empty(state.n_all_rows), state.left[m:].copy()
+            self.solve(state.left, more)
+            state.dy[:m] += more[:m]
+            state.right[m:] += own
+            ahead, behind, left = state.direction()
+        return ahead, behind
 
     # The start ----------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """The passes of the interior-point method over a block program (docs/blocks.md).
 
 The variables are the columns in the layout's order, then one slack a row (coupling rows first, then private ones by
-block), with A x - s = 0. The entries are walked over in `usage` and `product` alone; every other pass walks over
-vectors. What is summed is summed a piece.
+block), with A x - s = 0. What a direction needs takes two passes over the blocks, with the private rows eliminated and
+restored on the way. What is summed is summed a piece.
 """
 
 import numpy as np
@@ -33,8 +33,9 @@ cdef class BlockInterior(Elimination):
     cdef readonly int size, n_all_rows
     cdef const double[::1] cost, lower, upper
     cdef double[::1] x_, z_, v_, y_, dx_, dz_, dv_, dy_, weight_, low_, high_, primal_, right_, wrong_, private_weight
-    cdef double[::1] of_columns
+    cdef double[::1] of_columns, known_, scaled_, coupling_, left_
     cdef double[:, ::1] activity, sums_
+    cdef readonly object coupling, left
     cdef public double proximal
 
     def __init__(self, *layout, cost, lower, upper):
@@ -56,14 +57,13 @@ cdef class BlockInterior(Elimination):
         self.primal = self.primal_ = np.zeros(rows)
         self.right = self.right_ = np.zeros(rows)
         self.wrong_, self.of_columns = np.zeros(self.size), np.zeros(n)
+        self.known_, self.scaled_ = np.zeros(self.size), np.zeros(max(self.n_private, 1))
+        self.coupling = self.coupling_ = np.zeros(self.n_rows)
+        self.left = self.left_ = np.zeros(rows)
         self.activity = np.zeros((self.n_pieces, max(self.n_rows, 1)))
         self.sums_ = np.zeros((self.n_pieces, SUMS))
         self.private_weight = np.zeros(max(self.n_private, 1))
         self.proximal = 1e-13
-
-    cdef inline int part(self, int piece) noexcept nogil:
-        """First variable of a piece of a pass over vectors."""
-        return <int>((<long long>self.size * piece) // self.n_pieces)
 
     # Residuals ----------------------------------------------------------------------------------------------------
 
@@ -73,30 +73,68 @@ cdef class BlockInterior(Elimination):
         Fills `weight` (theta), `primal` (s - A x) and the reduced costs that are wrong by how much.
         """
         cdef int piece, n = self.n_pieces, i
-        cdef double squares = 0.0
-        self.usage(self.y_, self.of_columns)
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.measure_piece(piece)
-        self.product(self.x_, self.primal_)
         with nogil:
-            for i in range(self.n_private):
-                self.private_weight[i] = self.weight_[self.n_columns + self.n_rows + i]
-            for i in range(self.n_all_rows):
-                self.primal_[i] = self.x_[self.n_columns + i] - self.primal_[i]
-                squares += self.primal_[i] * self.primal_[i]
+            self.rest_of_rows(self.x_, self.primal_)
+            for i in range(self.n_rows):
+                self.sums_[0, 4] += self.primal_[i] * self.primal_[i]
         found = np.asarray(self.sums_).sum(axis=0)
-        return float(found[0]), float(found[1]), float(found[2]), float(found[3]), squares
+        return float(found[0]), float(found[1]), float(found[2]), float(found[3]), float(found[4])
 
     cdef void measure_piece(self, int piece) noexcept nogil:
-        cdef int j, n = self.n_columns
+        cdef int g, j, e, i, first, last, base, at, n = self.n_columns, m = self.n_rows
+        cdef double usage, x
         cdef double* sums = &self.sums_[piece, 0]
+        cdef double* activity = &self.activity[piece, 0]
+        cdef const double* y = &self.y_[0]
         memset(sums, 0, SUMS * sizeof(double))
-        for j in range(self.part(piece), self.part(piece + 1)):
-            if j < n:
-                sums[2] += self.cost[j] * self.x_[j]
-                self.measure_one(j, self.cost[j] - self.of_columns[j], sums)
-            else:
-                self.measure_one(j, self.y_[j - n], sums)
+        memset(activity, 0, m * sizeof(double))
+        for g in range(self.cuts[piece], self.end_of(piece)):
+            self.bounds_of(g, &first, &last, &base)
+            for i in range(base, self.private_end(g)):
+                self.measure_one(n + m + i, y[m + i], sums)
+                self.private_weight[i] = self.weight_[n + m + i]
+                self.primal_[m + i] = self.x_[n + m + i]
+            for j in range(first, last):
+                x, usage = self.x_[j], 0.0
+                for e in range(self.start[j], self.start[j + 1]):
+                    at = self.row[e]
+                    usage = usage + self.value[e] * y[at]
+                    activity[at] += self.value[e] * x
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    at = m + base + self.own_row[e]
+                    usage = usage + self.own_value[e] * y[at]
+                    self.primal_[at] -= self.own_value[e] * x
+                sums[2] += self.cost[j] * x
+                self.measure_one(j, self.cost[j] - usage, sums)
+            for i in range(base, self.private_end(g)):
+                sums[4] += self.primal_[m + i] * self.primal_[m + i]
+        if piece == 0:
+            for i in range(m):
+                self.measure_one(n + i, y[i], sums)
+
+    cdef inline int end_of(self, int piece) noexcept nogil:
+        """The block after the last one of a piece; columns of no block count as one more block."""
+        return self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
+
+    cdef inline void bounds_of(self, int g, int* first, int* last, int* base) noexcept nogil:
+        """First and last column of a block, and its first private row."""
+        first[0], base[0] = self.column_start[g], self.private_start[g]
+        last[0] = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+
+    cdef inline int private_end(self, int g) noexcept nogil:
+        return self.private_start[g] if g == self.n_blocks else self.private_start[g + 1]
+
+    cdef void rest_of_rows(self, const double[::1] x, double[::1] out) noexcept nogil:
+        """out = s - A x of the coupling rows, from the activities that the pieces have summed."""
+        cdef int i, piece
+        cdef double total
+        for i in range(self.n_rows):
+            total = x[self.n_columns + i]
+            for piece in range(self.n_pieces):
+                total -= self.activity[piece, i]
+            out[i] = total
 
     cdef inline void measure_one(self, int j, double reduced, double* sums) noexcept nogil:
         """Weight, wrong reduced cost and sums of one variable."""
@@ -162,40 +200,124 @@ cdef class BlockInterior(Elimination):
         return value
 
     def right_side(self):
-        """Fill `right` = primal + A theta h - theta_s h_s of the normal equations."""
-        cdef int n = self.n_pieces, i, j
-        for j in prange(self.n_columns, nogil=True, num_threads=n, schedule="static"):
-            self.of_columns[j] = self.weight_[j] * self.known(j) if self.weight_[j] != 0.0 else 0.0
-        self.product(self.of_columns, self.right_)
+        """The normal equations' right side, primal + A theta h - theta_s h_s.
+
+        `right` gets its private rows; `coupling` its coupling rows, from which the private ones have been eliminated.
+        """
+        cdef int piece, n = self.n_pieces, i, j
+        cdef double total
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.right_piece(piece)
         with nogil:
-            for i in range(self.n_all_rows):
+            for i in range(self.n_rows):
                 j = self.n_columns + i
-                self.right_[i] += self.primal_[i]
-                if self.weight_[j] != 0.0:
-                    self.right_[i] -= self.weight_[j] * self.known(j)
+                total = self.primal_[i] - self.weighed(j)
+                for piece in range(n):
+                    total = total + self.activity[piece, i]
+                self.coupling_[i] = total
+
+    cdef inline double weighed(self, int j) noexcept nogil:
+        """theta h of a variable; h is kept."""
+        if self.weight_[j] == 0.0:
+            return 0.0
+        self.known_[j] = self.known(j)
+        return self.weight_[j] * self.known_[j]
+
+    cdef void right_piece(self, int piece) noexcept nogil:
+        cdef int g, j, e, i, first, last, base, end, m = self.n_rows, slacks = self.n_columns + self.n_rows
+        cdef double amount
+        cdef double* activity = &self.activity[piece, 0]
+        cdef double* own = &self.right_[0] + m
+        cdef double* scaled = &self.scaled_[0]
+        memset(activity, 0, m * sizeof(double))
+        for g in range(self.cuts[piece], self.end_of(piece)):
+            self.bounds_of(g, &first, &last, &base)
+            end = self.private_end(g)
+            for i in range(base, end):
+                own[i] = self.primal_[m + i] - self.weighed(slacks + i)
+            for j in range(first, last):
+                amount = self.weighed(j)
+                self.of_columns[j] = amount
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    own[base + self.own_row[e]] += self.own_value[e] * amount
+            if end > base:
+                self.solve_private(g, end - base, own + base, scaled + base)
+            for j in range(first, last):
+                amount = 0.0
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    amount = amount + self.own_value[e] * scaled[base + self.own_row[e]]
+                amount = self.of_columns[j] - self.weight_[j] * amount
+                for e in range(self.start[j], self.start[j + 1]):
+                    activity[self.row[e]] += self.value[e] * amount
 
     def direction(self):
-        """Fill dx, dz, dv from dy; the longest primal and dual steps, at most 1, that stay inside."""
-        cdef int piece, n = self.n_pieces
-        self.usage(self.dy_, self.of_columns)
+        """From the coupling rows' dy: the other dy, dx, dz, dv; the longest steps; what of the rows is left, squared.
+
+        Steps are primal and dual, at most 1, and stay inside the bounds. `left` gets primal - A dx + ds.
+        """
+        cdef int piece, n = self.n_pieces, i
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.direction_piece(piece)
-        steepest = np.asarray(self.sums_).max(axis=0)
-        return min(1.0, 1.0 / max(steepest[4], 1e-300)), min(1.0, 1.0 / max(steepest[5], 1e-300))
+        with nogil:
+            self.rest_of_rows(self.dx_, self.left_)
+            for i in range(self.n_rows):
+                self.left_[i] += self.primal_[i]
+                self.sums_[0, 6] += self.left_[i] * self.left_[i]
+        sums = np.asarray(self.sums_)
+        steepest = sums.max(axis=0)
+        ahead, behind = (min(1.0, 1.0 / max(float(each), 1e-300)) for each in steepest[4:6])
+        return ahead, behind, float(sums[:, 6].sum())
 
     cdef void direction_piece(self, int piece) noexcept nogil:
-        cdef int j, n = self.n_columns
+        cdef int g, j, e, i, first, last, base, end, m = self.n_rows, slacks = self.n_columns + self.n_rows
+        cdef double usage, step
         cdef double* sums = &self.sums_[piece, 0]
-        sums[4] = sums[5] = 0.0
-        for j in range(self.part(piece), self.part(piece + 1)):
-            self.direction_one(j, self.of_columns[j] if j < n else -self.dy_[j - n], sums)
+        cdef double* activity = &self.activity[piece, 0]
+        cdef double* dy = &self.dy_[0]
+        cdef double* own = &self.dy_[0] + m
+        cdef double* left = &self.left_[0] + m
+        memset(sums, 0, SUMS * sizeof(double))
+        memset(activity, 0, m * sizeof(double))
+        for g in range(self.cuts[piece], self.end_of(piece)):
+            self.bounds_of(g, &first, &last, &base)
+            end = self.private_end(g)
+            for i in range(base, end):
+                own[i] = self.right_[m + i]
+            for j in range(first, last):
+                usage = 0.0
+                for e in range(self.start[j], self.start[j + 1]):
+                    usage = usage + self.value[e] * dy[self.row[e]]
+                self.of_columns[j] = usage
+                usage = usage * self.weight_[j]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    own[base + self.own_row[e]] -= self.own_value[e] * usage
+            if end > base:
+                self.solve_private(g, end - base, own + base, own + base)
+            for i in range(base, end):
+                self.direction_one(slacks + i, -own[i], sums)
+                left[i] = self.primal_[m + i] + self.dx_[slacks + i]
+            for j in range(first, last):
+                usage = self.of_columns[j]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    usage = usage + self.own_value[e] * own[base + self.own_row[e]]
+                self.direction_one(j, usage, sums)
+                step = self.dx_[j]
+                for e in range(self.start[j], self.start[j + 1]):
+                    activity[self.row[e]] += self.value[e] * step
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    left[base + self.own_row[e]] -= self.own_value[e] * step
+            for i in range(base, end):
+                sums[6] += left[i] * left[i]
+        if piece == 0:
+            for i in range(m):
+                self.direction_one(self.n_columns + i, -dy[i], sums)
 
     cdef inline void direction_one(self, int j, double usage, double* sums) noexcept nogil:
         cdef double step, gap
         if self.weight_[j] == 0.0:
             self.dx_[j] = 0.0
             return
-        step = self.weight_[j] * (usage - self.known(j))
+        step = self.weight_[j] * (usage - self.known_[j])
         self.dx_[j] = step
         if self.lower[j] > -INFINITY:
             gap = self.x_[j] - self.lower[j]
@@ -272,13 +394,11 @@ cdef class BlockInterior(Elimination):
             self.usage_piece(piece, y, out)
 
     cdef void usage_piece(self, int piece, const double[::1] y, double[::1] out) noexcept nogil:
-        cdef int g, j, e, base, first, last, end
+        cdef int g, j, e, base, first, last
         cdef double usage
-        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
-        for g in range(self.cuts[piece], end):
-            first = self.column_start[g]
-            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
-            base = self.n_rows + (self.private_start[g] if g < self.n_blocks else 0)
+        for g in range(self.cuts[piece], self.end_of(piece)):
+            self.bounds_of(g, &first, &last, &base)
+            base += self.n_rows
             for j in range(first, last):
                 usage = 0.0
                 for e in range(self.start[j], self.start[j + 1]):
@@ -300,18 +420,14 @@ cdef class BlockInterior(Elimination):
             out[i] = total
 
     cdef void product_piece(self, int piece, const double[::1] x, double[::1] out) noexcept nogil:
-        cdef int g, j, e, base, first, last, end
+        cdef int g, j, e, base, first, last
         cdef double* activity = &self.activity[piece, 0]
         memset(activity, 0, self.n_rows * sizeof(double))
-        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
-        for g in range(self.cuts[piece], end):
-            first = self.column_start[g]
-            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
-            base = self.n_rows
-            if g < self.n_blocks:
-                base += self.private_start[g]
-                for e in range(base, self.n_rows + self.private_start[g + 1]):
-                    out[e] = 0.0
+        for g in range(self.cuts[piece], self.end_of(piece)):
+            self.bounds_of(g, &first, &last, &base)
+            base += self.n_rows
+            for e in range(base, self.n_rows + self.private_end(g)):
+                out[e] = 0.0
             for j in range(first, last):
                 for e in range(self.start[j], self.start[j + 1]):
                     activity[self.row[e]] += self.value[e] * x[j]
