@@ -148,11 +148,75 @@ def multicommodity(size: float, rng: np.random.Generator) -> LinearProgram:
     return LinearProgram(rng.integers(1, 20, arcs * commodities), a, low, high)
 
 
+def evacuation(size: float, rng: np.random.Generator) -> LinearProgram:
+    """Commodities on a network over days with seats that they share, as in pds: 15 days at size 1."""
+    days, places, commodities = max(2, int(15 * size)), 30, 11
+    legs = np.array([(i, j) for i in range(places) for j in rng.choice(places, 3, replace=False) if i != j])
+    day = np.repeat(np.arange(days - 1), len(legs))
+    tail = np.tile(legs[:, 0], days - 1) + places * day
+    head = np.tile(legs[:, 1], days - 1) + places * (day + rng.integers(0, 2, len(day)))
+    stay = np.arange(places * (days - 1))
+    tail, head = np.concatenate((tail, stay)), np.concatenate((head, stay + places))
+    arcs, nodes = len(tail), places * days
+    entries = (np.append(np.ones(arcs), -np.ones(arcs)), (np.append(tail, head), np.tile(np.arange(arcs), 2)))
+    one = sp.csc_array(entries, shape=(nodes, arcs))
+    flow = np.round(rng.exponential(4.0, (commodities, arcs))) * (rng.random((commodities, arcs)) < 0.25)
+    shared = sp.eye_array(len(day), arcs)
+    a = sp.vstack((sp.block_diag([one] * commodities), sp.hstack([shared] * commodities)))
+    right = np.concatenate([one @ each for each in flow])
+    seats = np.ceil(0.9 * flow.sum(axis=0)[: len(day)]) + 1.0
+    lost = sp.vstack((sp.eye_array(nodes * commodities), sp.csr_array((len(day), nodes * commodities))))
+    found = sp.vstack((-sp.eye_array(nodes * commodities), sp.csr_array((len(day), nodes * commodities))))
+    cost = np.concatenate((
+        np.tile(np.append(rng.integers(1, 30, len(day)), np.full(len(stay), 1)), commodities),
+        np.full(2 * nodes * commodities, 1e4),
+    ))  # fmt: skip
+    low, high = np.append(right, np.full(len(day), -INF)), np.append(right, seats)
+    return LinearProgram(cost, sp.hstack((a, lost, found)), low, high)
+
+
+def crews(size: float, rng: np.random.Generator) -> LinearProgram:
+    """Flights that one of several fleets flies each, every fleet's day a flow; dear to leave one out, as in dfl001."""
+    flights, fleets, cities = int(600 * size), 5, 15
+    leaves, flies = np.sort(rng.integers(0, 1440, flights)), rng.integers(45, 300, flights)
+    ends = [(rng.integers(cities), rng.integers(cities)) for _ in range(flights)]
+    events = sorted({(city, int(t)) for (a, b), t, d in zip(ends, leaves, flies, strict=True)
+                     for city, t in ((a, t), (b, min(t + d, 1440)))})  # fmt: skip
+    place = {event: k for k, event in enumerate(events)}
+    ground = [(k, k + 1 if k + 1 < len(events) and events[k + 1][0] == city else
+               place[next(e for e in events if e[0] == city)]) for k, (city, _) in enumerate(events)]  # fmt: skip
+    tail = [place[a, int(t)] for (a, _), t in zip(ends, leaves, strict=True)] + [k for k, _ in ground]
+    head = [place[b, int(min(t + d, 1440))] for (_, b), t, d in zip(ends, leaves, flies, strict=True)]
+    head += [k for _, k in ground]
+    arcs, nodes = len(tail), len(events)
+    entries = (np.append(np.ones(arcs), -np.ones(arcs)), (np.append(tail, head), np.tile(np.arange(arcs), 2)))
+    one = sp.csc_array(entries, shape=(nodes, arcs))
+    cover = sp.hstack([sp.eye_array(flights, arcs)] * fleets)
+    flow = sp.hstack((sp.block_diag([one] * fleets), sp.csr_array((nodes * fleets, flights))))
+    a = sp.vstack((flow, sp.hstack((cover, sp.eye_array(flights)))))
+    cost = np.concatenate((
+        *(np.append(rng.integers(10**4, 10**6, flights), np.full(len(ground), rng.integers(1, 10)))
+          for _ in range(fleets)),
+        np.full(flights, 5e8),
+    ))  # fmt: skip
+    right = np.append(np.zeros(nodes * fleets), np.ones(flights))
+    return LinearProgram(cost, a, right, right, 0.0, np.append(np.tile(
+        np.append(np.ones(flights), np.full(len(ground), 40.0)), fleets), np.ones(flights)))  # fmt: skip
+
+
+def badly_scaled(size: float, rng: np.random.Generator) -> LinearProgram:
+    """A staircase whose rows and columns are in units seven powers of ten apart."""
+    plain = staircase(size, rng)
+    row, column = 10.0 ** rng.uniform(-3.5, 3.5, plain.shape[0]), 10.0 ** rng.uniform(-3.5, 3.5, plain.shape[1])
+    a = sp.diags_array(row) @ plain.A @ sp.diags_array(column)
+    return LinearProgram(plain.c * column, a, plain.row_lower * row, plain.row_upper * row)
+
+
 STRUCTURES: dict[str, Callable[[float, np.random.Generator], LinearProgram]] = {
     make.__name__: make
     for make in (
         staircase, dense_columns, network, assignment, linearised, covering, empty_interior, only_free, all_fixed,
-        multicommodity,
+        multicommodity, evacuation, crews, badly_scaled,
     )
 }  # fmt: skip
 

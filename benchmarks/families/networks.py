@@ -1,13 +1,8 @@
-"""Published traffic-engineering instances, as copter's frontend regenerates them (the folder `te` of the data)."""
+"""Published traffic-engineering instances by name; families.traffic regenerates them (the folder `te` of the data)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
-
-from families.frontends import constants_of, demand_matrix, published_network
-from families.program import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +32,3 @@ NETWORKS: dict[str, Network] = {
     "Kdl-tenth": Network("Kdl", "gravity", 16, 1710674203, 0.1, 100.0),
     "Kdl": Network("Kdl", "gravity", 16, 1710674203),
 }
-
-
-def demands(network: Network) -> Floats:
-    """The matrix (n, n), zero where there is no commodity; ValueError where the data are not there."""
-    graph, constants = published_network(network.topology), constants_of(network.topology)
-    found = demand_matrix(graph, constants, network.model, network.scale, network.seed)
-    if network.share < 1.0:
-        kept = np.random.RandomState(0).random_sample(found.shape) < network.share
-        found[~kept] = 0.0
-    return found

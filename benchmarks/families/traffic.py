@@ -13,8 +13,8 @@ from judge import Judged
 
 from copter import Model
 from families.blocks import MOST, Outage, drawn_limits, set_counts, set_limits
-from families.frontends import Paths, make_paths, published_network
-from families.networks import NETWORKS, demands
+from families.frontends import Paths, constants_of, demand_matrix, make_paths, published_network
+from families.networks import NETWORKS, Network
 from families.program import Floats, Ints, Program
 from families.protocol import Outcome, SolverOptions, amount_of
 from families.uniform import SessionSolver
@@ -135,3 +135,13 @@ def usage(paths: Paths, at: int) -> tuple[sp.csc_array, list[int]]:
     rows, place = np.unique(paths.arc[start[0] : start[-1]], return_inverse=True)
     shape = (len(rows), len(start) - 1)
     return sp.csc_array((np.ones(len(place)), place, start - start[0]), shape=shape), rows.tolist()
+
+
+def demands(network: Network) -> Floats:
+    """The matrix (n, n), zero where there is no commodity; ValueError where the data are not there."""
+    graph, constants = published_network(network.topology), constants_of(network.topology)
+    found = demand_matrix(graph, constants, network.model, network.scale, network.seed)
+    if network.share < 1.0:
+        kept = np.random.RandomState(0).random_sample(found.shape) < network.share
+        found[~kept] = 0.0
+    return found

@@ -12,6 +12,7 @@ from copter.blocks.program import BlockProgram
 from copter.kernels.block_interior import BlockInterior
 from copter.kernels.tiled_cholesky import dense_cholesky, dense_solve
 from copter.numerics.sums import inner, norm
+from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
@@ -50,10 +51,14 @@ class BlockMethod:
     ----------
     program : BlockProgram
     n_threads : int
+    must_stop : callable, optional
+        Asked within and between the passes of an iteration; True raises :class:`copter.runtime.watch.Stopped`.
     """
 
-    def __init__(self, program: BlockProgram, n_threads: int = 1) -> None:
-        self.program = program
+    def __init__(
+        self, program: BlockProgram, n_threads: int = 1, must_stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.program, self.must_stop = program, must_stop
         self.state = BlockInterior(
             *program.arrays, n_threads, cost=program.cost, lower=program.lower, upper=program.upper
         )
@@ -137,16 +142,23 @@ class BlockMethod:
 
     # Linear algebra -----------------------------------------------------------------------------------------------
 
+    def go_on(self) -> None:
+        """Raise Stopped if the solve must stop."""
+        if self.must_stop():
+            raise Stopped
+
     def factorise(self) -> None:
         """Eliminate the private rows at the point's weights and factorise the coupling rows."""
         state, m, n = self.state, self.program.n_rows, self.program.n_columns
-        state.form_reduced()
+        if not state.form_reduced(self.must_stop):
+            raise Stopped
         reduced, at = state.reduced, np.arange(m)
         diagonal = reduced.diagonal() + state.weight[n : n + m]
         if self.shift == 0.0:
             self.shift = SLOPE * float(diagonal.mean()) if m else SLOPE
         reduced[at, at] = np.where(diagonal > 0.0, diagonal, 1.0) + self.shift
-        dense_cholesky(reduced, PIVOT * diagonal, state.n_pieces)
+        if not dense_cholesky(reduced, PIVOT * diagonal, state.n_pieces, self.must_stop):
+            raise Stopped
 
     def solve(self, right: Floats, y: Floats) -> None:
         """y = (A theta A' + theta_s)^-1 right, by the factor."""
@@ -159,6 +171,7 @@ class BlockMethod:
 
     def direction(self, close: bool = False) -> tuple[float, float]:
         """The direction for the present right sides, and its longest steps."""
+        self.go_on()
         state, m = self.state, self.program.n_rows
         state.right_side()
         state.dy[:m] = state.coupling
@@ -188,14 +201,17 @@ class BlockMethod:
         left, usage = np.empty(state.n_all_rows), np.empty(n)
         state.product(middle, left)
         y = np.empty(state.n_all_rows)
+        self.go_on()
         self.solve(middle[n:] - left, y)
         state.usage(y, usage)
         x = middle + weight * np.concatenate((usage, -y))
         cost = np.concatenate((program.cost, np.zeros(state.n_all_rows)))
         state.product(weight * cost, left)
+        self.go_on()
         self.solve(left, y)
         state.usage(y, usage)
         reduced = cost - np.concatenate((usage, -y))
+        self.go_on()
         self.place(x, reduced, y)
 
     def place(self, x: Floats, reduced: Floats, y: Floats) -> None:

@@ -12,7 +12,7 @@ from copter.blocks.face import Face, face_of, face_program, onto_face
 from copter.blocks.interior import BlockMethod, Figures
 from copter.blocks.path import PricePath, Recorder, started_from
 from copter.blocks.program import BlockProgram
-from copter.runtime.watch import Watch
+from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -73,15 +73,18 @@ def solve_blocks(
         Judges an answer that is within the tolerances as far as the method can tell. Without it the method goes on to
         a thousandth of them.
     """
-    if program.n_rows > MOST_ROWS or program.n_columns == 0:
+    if program.n_rows > MOST_ROWS or program.n_columns == 0 or watch():
         return None
     run = _Run(program, settings, watch, vertex, path)
-    with np.errstate(all="ignore"):
-        if path is not None and path.passed:
-            answer = run.solve(True, accept)
-            if answer is not None or watch():
-                return answer
-        return run.solve(False, accept)
+    try:
+        with np.errstate(all="ignore"):
+            if path is not None and path.passed:
+                answer = run.solve(True, accept)
+                if answer is not None or watch():
+                    return answer
+            return run.solve(False, accept)
+    except Stopped:
+        return None
 
 
 class _Run:
@@ -98,7 +101,7 @@ class _Run:
 
     def solve(self, warm: bool, accept: Accept | None) -> BlockAnswer | None:
         """The answer from the path, or from Mehrotra's start; None where there is none."""
-        method = BlockMethod(self.scaled, self.settings.n_threads)
+        method = BlockMethod(self.scaled, self.settings.n_threads, self.watch)
         if warm and not (self.path is not None and started_from(method, self.path, self.scale, self.factor)):
             return None
         stop, early = self.stop(method, warm), max(ENOUGH * self.tolerance, self.goal)
@@ -130,7 +133,7 @@ class _Run:
 
     def corner(self, method: BlockMethod, face: Face, prices: Floats, x: Floats) -> Floats:
         """A vertex of the face, or the point where that does not succeed."""
-        second = BlockMethod(face_program(self.scaled, face), self.settings.n_threads)
+        second = BlockMethod(face_program(self.scaled, face), self.settings.n_threads, self.watch)
         figures, stopped = second.run(self.goal, self.settings.max_interior_iterations, lambda i, f: self.watch())
         self.iterations += second.iterations
         if stopped or not figures.worst <= self.tolerance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,11 +44,11 @@ class Structure:
     multiplications: float
 
 
-def structure_of(lp: LinearProgram) -> Structure | None:
+def structure_of(lp: LinearProgram, must_stop: Callable[[], bool] = lambda: False) -> Structure | None:
     """The split into coupling rows and blocks that eliminates in the fewest multiplications; None where none pays.
 
     The rows with the most entries are taken for the coupling ones: 0, 8, 12, 16, 24, ... of them are tried. The columns
-    that the others connect are a block.
+    that the others connect are a block. None too where `must_stop`, asked before every try, says so.
     """
     A = lp.A.tocsr()
     m, n = A.shape
@@ -58,6 +59,8 @@ def structure_of(lp: LinearProgram) -> Structure | None:
     for count in COUPLING:
         if count >= m:
             continue
+        if must_stop():
+            return None
         coupling, private = np.sort(order[:count]), np.sort(order[count:])
         label = labels_of(A[private])
         work = multiplications(A[coupling].tocsc(), label, len(private))
@@ -121,7 +124,7 @@ def split(lp: LinearProgram, A: sp.csr_array, work: float, coupling: Places, pri
 
 def solve_structured(lp: LinearProgram, settings: Settings, watch: Watch) -> tuple[Floats, Floats, int] | None:
     """(x, y, iterations) of an optimum by the program's blocks, still to be judged; None where it has none that pay."""
-    structure = structure_of(lp)
+    structure = structure_of(lp, watch)
     if structure is None or watch():
         return None
     answer = solve_blocks(structure.program, settings, watch, vertex=False)

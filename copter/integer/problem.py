@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.integer.clock import Clock
+from copter.integer.semicontinuous import NO_SWITCHES, Switches
 from copter.kernels.propagate import Propagator
 from copter.problem.linear_program import LinearProgram
 
@@ -15,6 +16,7 @@ Ints = NDArray[np.int32]
 
 FEASIBLE = 1e-6  # of 1 + |side|: how far a row may be violated
 ENTRIES = 20_000_000  # entries that one propagation may look at
+WHOLE = 1e-3  # and at most, where columns and coefficients are whole, so that a violation is one of a unit or nothing
 IMPROVEMENT = 1e-4  # of the objective: what a better point must gain, where the objective is not integer
 
 
@@ -25,10 +27,12 @@ class IntegerProblem:
     ----------
     lp : LinearProgram
     clock : Clock
+    switches : Switches, optional
+        Of its semi-continuous columns, which every point that is offered is made to obey.
     """
 
-    def __init__(self, lp: LinearProgram, clock: Clock) -> None:
-        self.lp, self.clock = lp, clock
+    def __init__(self, lp: LinearProgram, clock: Clock, switches: Switches = NO_SWITCHES) -> None:
+        self.lp, self.clock, self.switches = lp, clock, switches
         self.sign = 1.0 if lp.sense == "min" else -1.0
         self.cost: Floats = self.sign * lp.c
         self.m, self.n = lp.shape
@@ -45,6 +49,7 @@ class IntegerProblem:
         self.integers = np.flatnonzero(lp.integrality)
         self.continuous = np.flatnonzero(~lp.integrality)
         self.objective_is_integer = self._objective_is_integer()
+        self.most_room = np.where(self._whole_rows(), WHOLE, np.inf)
         self.x: Floats | None = None
         self.value = np.inf
         self.found_by = ""
@@ -64,13 +69,20 @@ class IntegerProblem:
         priced = self.cost != 0.0
         return bool((self.is_integer[priced]).all() and (self.cost[priced] == np.round(self.cost[priced])).all())
 
+    def _whole_rows(self) -> NDArray[np.bool_]:
+        """Rows of integer columns with whole coefficients alone."""
+        broken = self.lp.A.data != np.round(self.lp.A.data)
+        broken |= np.repeat(~self.is_integer, np.diff(self.lp.A.indptr))
+        return np.asarray(np.bincount(self.lp.A.indices[broken], minlength=self.m) == 0)
+
     # Points -------------------------------------------------------------------------------------------------------
 
     def holds(self, x: Floats) -> bool:
-        """Whether a point satisfies rows, bounds and integrality, to FEASIBLE."""
+        """Whether a point satisfies rows, bounds and integrality, to FEASIBLE; rows of whole numbers alone exactly."""
         lp = self.lp
         activity = lp.A @ x
-        low, high = lp.row_lower - room(lp.row_lower), lp.row_upper + room(lp.row_upper)
+        low = lp.row_lower - np.minimum(room(lp.row_lower), self.most_room)
+        high = lp.row_upper + np.minimum(room(lp.row_upper), self.most_room)
         within = bool((x >= lp.col_lower).all() and (x <= lp.col_upper).all())
         whole = bool((x[self.integers] == np.round(x[self.integers])).all())
         return within and whole and bool((activity >= low).all() and (activity <= high).all())
@@ -79,7 +91,7 @@ class IntegerProblem:
         """Keep a point if it holds and is better than the best so far; the cut-off moves below it."""
         x = x.copy()
         x[self.integers] = np.round(x[self.integers])
-        x = np.clip(x, self.lp.col_lower, self.lp.col_upper)
+        x = self.switches.obeyed(np.clip(x, self.lp.col_lower, self.lp.col_upper))
         value = float(self.cost @ x)
         if not value < self.value or not self.holds(x):
             return False

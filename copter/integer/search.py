@@ -20,11 +20,12 @@ from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.pump import pump
 from copter.integer.relaxation import Relaxation
 from copter.integer.repair import Repair
+from copter.integer.semicontinuous import NO_SWITCHES, Switches
 from copter.integer.solution import IntegerSolution, IntegerStatus
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.settings import Settings
-from copter.solving.solve import solve
+from copter.solving.solve import solve_relaxation
 
 Floats = NDArray[np.float64]
 Callback = Callable[[float, float], bool | None]
@@ -60,13 +61,14 @@ class IntegerSearch:
         seed: int = 0,
         limits: Limits = NO_LIMITS,
         callback: Callback | None = None,
+        switches: Switches = NO_SWITCHES,
     ) -> None:
         self.lp, self.settings, self.clock = lp, settings, clock
         self.limits, self.callback = limits, callback
         self.told_s = -np.inf  # when the callback was told last
         self.unbounded = False
         self.rng = np.random.default_rng(seed)
-        self.problem = IntegerProblem(lp, clock)
+        self.problem = IntegerProblem(lp, clock, switches)
         self.relaxation = Relaxation(self.problem, settings)
         self.repair = Repair(self.problem, self.relaxation)
         self.root: Solution | None = None
@@ -164,7 +166,7 @@ class IntegerSearch:
             np.zeros(lp.shape[1]), lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper,
             integrality=lp.integrality,
         )  # fmt: skip
-        found = IntegerSearch(anywhere, self.settings, self.clock).run()
+        found = IntegerSearch(anywhere, self.settings, self.clock, switches=self.problem.switches).run()
         if found.x is not None:
             self.problem.offer(found.x, found.found_by)
         elif found.status is IntegerStatus.PRIMAL_INFEASIBLE:
@@ -288,7 +290,7 @@ class IntegerSearch:
         if left <= 0.0:
             return
         limit = min(self.settings.time_limit_s, max(ROOT_SHARE * left, 1e-3))
-        self.root = solve(self.lp, replace(self.settings, time_limit_s=limit), self._during_the_root)
+        self.root = solve_relaxation(self.lp, replace(self.settings, time_limit_s=limit), self._during_the_root)
         if self.root.status is Status.INTERRUPTED and not self.relaxation.over():
             self.clock.stop()
         sign = self.problem.sign

@@ -8,6 +8,7 @@ from copter.errors import InvalidDataError, SettingsError
 from copter.integer.clock import Clock
 from copter.integer.hand_over import Limits
 from copter.integer.search import PROVEN, Callback, IntegerSearch
+from copter.integer.semicontinuous import NO_SWITCHES, with_switches, without_switches
 from copter.integer.solution import IntegerSolution
 from copter.problem.highs_lp import require_highspy
 from copter.problem.linear_program import LinearProgram
@@ -33,7 +34,7 @@ def solve_integer(
     Parameters
     ----------
     lp : LinearProgram
-        Its `integrality` is kept.
+        Its `integrality` is kept, and so are its semi-continuous columns (M15).
     shim : {"rounding", "dive", "exact"}
         The relaxation rounded with propagation and 1-opt; the whole search (dives, local search, feasibility pump,
         neighbourhoods); or HiGHS's branch and bound, which needs the extra `highs`.
@@ -82,10 +83,12 @@ def solve_integer(
     clock = Clock(limit - min(ENDING_SHARE * limit, ENDING_S) if np.isfinite(limit) else limit)
     if shim == "exact":
         require_highspy("shim='exact'")
-    search = IntegerSearch(lp, settings, clock, seed, Limits(max(float(gap), PROVEN), max_nodes), callback)
+    program, switches = with_switches(lp) if lp.semicontinuous.any() else (lp, NO_SWITCHES)
+    limits = Limits(max(float(gap), PROVEN), max_nodes)
+    search = IntegerSearch(program, settings, clock, seed, limits, callback, switches)
+    run = {"exact": search.exact, "rounding": search.round_only, "dive": search.run}[shim]
     try:
-        if shim == "exact":
-            return search.exact()
-        return search.round_only() if shim == "rounding" else search.run()
+        found = run()
     except KeyboardInterrupt:
-        return search.solution()
+        found = search.solution()
+    return found if program is lp else without_switches(lp, found)

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.interior.sparse_lu import SparseLU
-from copter.interior.stopping import Stopped
 from copter.numerics.sums import norm
+from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 

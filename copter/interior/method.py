@@ -12,19 +12,18 @@ from copter.interior.augmented_system import MOST_AUGMENTED, AugmentedSystem
 from copter.interior.column_equations import ColumnEquations, suits
 from copter.interior.dense_columns import without_dense_columns
 from copter.interior.normal_equations import NormalEquations, is_dear
-from copter.interior.point import Misfit
+from copter.interior.point import Misfit, Point
 from copter.interior.polish import polished
 from copter.interior.predictor_corrector import LEAST_START, PredictorCorrector, Progress, System
 from copter.interior.refinement import error_program, magnification
 from copter.interior.standard_form import StandardForm, standard_form
-from copter.interior.stopping import Stopped
 from copter.interior.verdicts import elastic, recession
 from copter.interior.vertex import vertices
 from copter.numerics.scaling import equilibrate
 from copter.problem.checker import Judged, check, is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.runtime.watch import Watch
+from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -40,6 +39,7 @@ WELL_WITHIN = 0.1  # of the tolerance
 MOST_FILL = 10.0  # entries of the factor for each of the matrix
 ENOUGH = 1e-2  # of the tolerance, after which polishing goes no further
 ROUNDED = 1e-12  # residual that rounding alone leaves
+UNJUDGED = Judged(np.nan, np.nan, False, *(np.inf for _ in range(7)))
 RAY_CLEANING = 1e-9  # entries of a ray below this share of its largest are zero
 
 
@@ -62,10 +62,12 @@ class InteriorSolve:
         self, lp: LinearProgram, settings: Settings, watch: Watch, callback: Callback | None = None, iterations: int = 0
     ) -> None:
         self.lp, self.settings, self.watch, self.callback = lp, settings, watch, callback
+        self.presolved = False  # whether the point of a solve that is stopped is judged elsewhere, on the way back
         self.vertex = False  # whether the answer must be a vertex of the optimal face
         self.iterations = iterations
         self.second_run = False  # scaled rows only, from a start farther inside
         self.dear = False  # whether the last system is one whose augmented counterpart takes too long
+        self.halfway: Point | None = None  # of the last run
         self.exhausted = False  # whether a run of the method came to the limit of its iterations
 
     def run(self) -> Solution:
@@ -132,11 +134,17 @@ class InteriorSolve:
     def no_answer(self, lp: LinearProgram) -> Answer:
         """The point of a solve that was stopped before it had any."""
         x, y = np.clip(0.0, lp.col_lower, lp.col_upper), np.zeros(lp.shape[0])
-        return Answer(x, y, check(lp, x, y), self.iterations, False, True)
+        return self.cut_short(lp, x, y)
+
+    def cut_short(self, lp: LinearProgram, x: Floats, y: Floats) -> Answer:
+        """A point that was stopped at; judging a large one takes as long as Ctrl-C may, so it is done once."""
+        return Answer(x, y, UNJUDGED if self.presolved else check(lp, x, y), self.iterations, False, True)
 
     def scaled_answer(self, lp: LinearProgram) -> Answer:
         """Scale, run the method, polish."""
+        self.go_on()
         scaling, matrix = equilibrate(lp, not self.second_run)
+        self.go_on()
         scaled = LinearProgram(
             c=lp.c * scaling.column / scaling.cost,
             A=matrix,
@@ -148,6 +156,7 @@ class InteriorSolve:
             offset=lp.offset / scaling.cost,
         )
         form = standard_form(scaled, 1.0 / scaling.cost)
+        self.go_on()
         few = suits(form) and not self.second_run
         form = form if few else without_dense_columns(form, self.watch)
         sign = 1.0 if lp.sense == "min" else -1.0
@@ -164,22 +173,34 @@ class InteriorSolve:
             return answer
         if demerit(answer.judged) > WORTH_REFINING:
             return answer
-        again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch))
-        return again if demerit(again.judged) < demerit(answer.judged) else answer
+        halfway = self.halfway  # the first iterations are the same with either system
+        for start in (halfway, None) if halfway is not None else (None,):
+            again = self.attempt(lp, form, original, lambda: AugmentedSystem(form.matrix, self.watch), start)
+            if demerit(again.judged) < demerit(answer.judged) or again.stopped or self.exhausted:
+                return again if demerit(again.judged) < demerit(answer.judged) else answer
+        return answer
 
     def attempt(
-        self, lp: LinearProgram, form: StandardForm, original: Original, system: Callable[[], System] | None
+        self,
+        lp: LinearProgram,
+        form: StandardForm,
+        original: Original,
+        system: Callable[[], System] | None,
+        point: Point | None = None,
     ) -> Answer:
-        """Run the method with the normal equations, or with another system; polish what comes out."""
+        """Run the method with the normal equations, or with another system; polish what comes out.
+
+        From a point of another run, or from the method's own.
+        """
         try:
             limit = self.settings.max_interior_iterations
             start = FAR_START if self.second_run else LEAST_START
             method = PredictorCorrector(form, self.goal(), limit, self.stop, self.watch, system and system(), start)
             self.dear = is_dear(method.system)
-            progress = method.run()
+            progress = method.run(point)
+            self.halfway = method.halfway
         except Stopped:
-            x, y = original(np.zeros(len(form.cost)), np.zeros(len(form.row)))
-            return Answer(x, y, check(lp, x, y), self.iterations, False, True)
+            return self.cut_short(lp, *original(np.zeros(len(form.cost)), np.zeros(len(form.row))))
         self.iterations += progress.iterations
         self.exhausted |= progress.iterations >= limit and not progress.converged
         return self.best_of(lp, form, method.system, progress, original)
@@ -272,6 +293,11 @@ class InteriorSolve:
     def goal(self) -> float:
         """Accuracy asked of the scaled problem."""
         return max(GOAL * min(self.settings.tolerance, self.settings.absolute_tolerance), LEAST_GOAL)
+
+    def go_on(self) -> None:
+        """Raise Stopped if the solve must stop."""
+        if self.watch():
+            raise Stopped
 
     def stop(self, iteration: int, misfit: Misfit) -> bool:
         """Whether the caller or the clock ends the method."""

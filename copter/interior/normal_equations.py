@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from copter.interior.cholesky import Factor, column_counts, front_rows, normal_matrix, supernodes
 from copter.interior.ordering import minimum_degree, postordered
 from copter.interior.room import require_room
-from copter.interior.stopping import Stopped, unless_stopped
+from copter.interior.stopping import unless_stopped
 from copter.numerics.sums import inner, norm
 from copter.runtime.threads import one_blas_thread
+from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from copter.interior.cholesky import elimination_tree, postorder
 from copter.interior.minimum_degree import QuotientGraph
-from copter.interior.stopping import Stopped
+from copter.runtime.watch import Stopped
 
 Ints = NDArray[np.int32]
 

@@ -14,8 +14,8 @@ from copter.interior.divergence import is_farkas
 from copter.interior.normal_equations import NormalEquations
 from copter.interior.point import Direction, Misfit, Point, misfit_of
 from copter.interior.standard_form import StandardForm
-from copter.interior.stopping import Stopped
 from copter.numerics.sums import inner
+from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 
@@ -34,6 +34,7 @@ LEAST_START = 1.0  # least distance of the starting point from every bound that 
 SMALL = 1e-30
 WORTH_KEEPING = 1e-6  # relative misfit of points whose prices are kept
 KEPT = 4  # of them at most
+HALFWAY = 1e-2  # least relative misfit of the point that another system of equations may go on from
 
 
 class System(Protocol):
@@ -82,6 +83,7 @@ class PredictorCorrector:
         self.form, self.goal, self.max_iterations, self.stop = form, goal, max_iterations, stop
         self.boxed = np.isfinite(form.width)
         self.bounded = ~form.free
+        self.halfway: Point | None = None  # the last point of the run that was at least HALFWAY off
         self.system: System = system or NormalEquations(form.matrix, must_stop)
 
     def run(self, start: Point | None = None) -> Progress:
@@ -89,7 +91,7 @@ class PredictorCorrector:
         point = self.starting_point() if start is None else start
         misfit = misfit_of(self.form, point)
         best, best_misfit, since = point.copy(), misfit, 0
-        least = figures(misfit)
+        least = figures(misfit, self.goal)
         earlier: deque[Floats] = deque(maxlen=KEPT)
         iteration, stopped = 0, False
         while iteration < self.max_iterations:
@@ -106,8 +108,11 @@ class PredictorCorrector:
             iteration += 1
             if not np.isfinite(misfit.worst):
                 break
-            better = figures(misfit) < PROGRESS * least
-            least = np.where(better, figures(misfit), least)
+            now = figures(misfit, self.goal)
+            better = now < PROGRESS * least
+            least = np.where(better, now, least)
+            if misfit.worst > HALFWAY and misfit.worst <= best_misfit.worst:
+                self.halfway = point.copy()
             since = 0 if better.any() else since + 1
             diverged = misfit.relative_primal > HOPELESS and is_farkas(self.form, point)
             if diverged or misfit.worst < best_misfit.worst:
@@ -240,10 +245,13 @@ class PredictorCorrector:
         point.v = point.v + behind * direction.v
 
 
-def figures(misfit: Misfit) -> Floats:
-    """Figures of which one must fall for the method to go on; mu always falls, so it does not count near the end."""
+def figures(misfit: Misfit, goal: float) -> Floats:
+    """Figures of which one must fall for the method to go on, none of them below the goal.
+
+    mu always falls, so it does not count near the end.
+    """
     mu = misfit.mu if misfit.worst > NEAR and misfit.mu > NOTHING else np.inf
-    return np.array([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu])
+    return np.maximum([misfit.relative_primal, misfit.relative_dual, misfit.relative_gap, mu], [goal, goal, goal, 0.0])
 
 
 def longest(x: Floats, dx: Floats) -> float:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from copter.errors import InternalError
 from copter.interior.method import Answer, Callback, InteriorSolve
-from copter.interior.stopping import Stopped, unless_stopped
+from copter.interior.stopping import unless_stopped
 from copter.presolve import Presolved, presolve
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
-from copter.runtime.watch import Watch
+from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -27,14 +27,16 @@ def solve_interior(
     watch: Watch,
     callback: Callback | None = None,
     structured: Structured | None = None,
+    vertex: bool = False,
 ) -> Solution:
     """Solve by the interior-point method, on the presolved program where the settings allow it.
 
     What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
     the program is solved once more as it stands. `structured`: another method, which the presolved program is shown
-    first; its answer is taken if the checker finds it optimal.
+    first; its answer is taken if the checker finds it optimal. `vertex`: whether a program with integer columns shall
+    have a vertex of its optimal face, if the settings purify; that takes about as long again.
     """
-    vertex = settings.purify and bool(lp.integrality.any())
+    vertex = vertex and settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
         return _method(lp, settings, watch, callback, vertex=vertex).run()
     try:
@@ -50,7 +52,9 @@ def solve_interior(
     if structured is not None and callback is None and not vertex:
         result = _by_structure(reduced.program, settings, watch, structured)
     if result is None:
-        result = _method(reduced.program, settings, watch, callback, vertex=vertex).run()
+        method = _method(reduced.program, settings, watch, callback, vertex=vertex)
+        method.presolved = True
+        result = method.run()
     restored = _restored(lp, settings, watch, reduced, result)
     if restored is not None:
         return restored

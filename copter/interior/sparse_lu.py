@@ -16,7 +16,8 @@ import scipy.sparse.linalg as spl
 from numpy.typing import NDArray
 
 from copter.interior.lu_process import DROP, ENDED, FACTORISE, SOLVE, LuProcess
-from copter.interior.stopping import SLICE_S, SMALL, Stopped
+from copter.interior.stopping import SLICE_S, SMALL
+from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from copter.runtime.watch import Stopped
+
 T = TypeVar("T")
 
 SLICE_S = 0.01  # of waiting between two questions
 SMALL = 20_000  # entries below which a call is over before it could be abandoned
-
-
-class Stopped(Exception):
-    """The caller, or the clock, ended a part of a solve."""
 
 
 def unless_stopped(work: Callable[[], T], must_stop: Callable[[], bool] | None, entries: float) -> T:

@@ -63,7 +63,7 @@ class ProgramReader:
         matrix = sp.coo_array((value[kept], (row[kept], column[kept])), shape=(m, n))
         rhs, offset = self._read_rhs(m)
         row_lower, row_upper = self._row_bounds(rhs)
-        col_lower, col_upper = self._read_bounds(integer)
+        col_lower, col_upper, semicontinuous = self._read_bounds(integer)
         try:
             return LinearProgram(
                 cost,
@@ -78,6 +78,7 @@ class ProgramReader:
                 self.row_names,
                 list(self.col_of),
                 self.text.name,
+                semicontinuous,
             )
         except InvalidDataError as error:
             raise self.text.error(0, str(error)) from None
@@ -227,8 +228,8 @@ class ProgramReader:
         upper[row[~down]] = rhs[row[~down]] + size[~down]
         return lower, upper
 
-    def _read_bounds(self, integer: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """Columns' bounds; `integer` is widened by the types that say so."""
+    def _read_bounds(self, integer: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+        """Columns' bounds, and least values of semi-continuous ones; `integer` is widened by the types that say so."""
         n = len(self.col_of)
         lower, upper = np.zeros(n), np.full(n, np.inf)
         bounded, has_lower = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
@@ -264,19 +265,32 @@ class ProgramReader:
             if kind in ("LI", "UI", "BV", "SI"):
                 integer[j] = True
         upper[integer & ~bounded] = 1.0
-        self._relax(semicontinuous, lower, upper)
-        return lower, upper
+        return lower, upper, self._least_values(semicontinuous, lower, upper)
 
-    def _relax(self, semicontinuous: list[int], lower: Floats, upper: Floats) -> None:
-        """Widen the bounds of semi-continuous columns to take zero in; a warning where that lets other values in."""
+    def _least_values(self, semicontinuous: list[int], lower: Floats, upper: Floats) -> Floats:
+        """Least values of semi-continuous columns, whose bounds take zero in.
+
+        A warning where that lets other values in: below zero, or without an upper bound.
+        """
+        least = np.zeros(len(lower))
         gap = [j for j in semicontinuous if lower[j] > 0.0 or upper[j] < 0.0]
+        kept = [j for j in gap if 0.0 < lower[j] <= upper[j] < np.inf]
+        least[kept] = lower[kept]
+        crossed = next((j for j in gap if lower[j] > upper[j]), None)
+        if crossed is not None:
+            name = list(self.col_of)[crossed]
+            raise self.text.error(
+                self.text.sections["BOUNDS"].line_number,
+                f"semi-continuous column {name!r}: lower bound {lower[crossed]} is above upper bound {upper[crossed]}",
+            )
         lower[gap], upper[gap] = np.minimum(lower[gap], 0.0), np.maximum(upper[gap], 0.0)
-        if gap:
+        if len(gap) > len(kept):
             warnings.warn(
-                f"{self.text.path}: {len(gap)} semi-continuous columns are relaxed: they are zero or within bounds "
-                "that leave zero out, and are read as all that lies between; a faithful program needs binary columns",
+                f"{self.text.path}: {len(gap) - len(kept)} semi-continuous columns are relaxed: they are below zero, "
+                "or without an upper bound, and are read as all that lies between zero and their range",
                 stacklevel=5,
             )
+        return least
 
     # Helpers ------------------------------------------------------------------------------------------------------
 

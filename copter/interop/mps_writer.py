@@ -187,10 +187,14 @@ def marker(begins: bool) -> str:
 
 def bound_lines(lp: LinearProgram, line: Line, columns: tuple[str, ...]) -> Iterator[str]:
     """The lines of BOUNDS; none for columns from zero to infinity, but integer ones always have theirs."""
-    special = (lp.col_lower != 0.0) | np.signbit(lp.col_lower) | np.isfinite(lp.col_upper) | lp.integrality
+    some = lp.semicontinuous > 0.0
+    special = some | (lp.col_lower != 0.0) | np.signbit(lp.col_lower) | np.isfinite(lp.col_upper) | lp.integrality
     for j in np.flatnonzero(special):
         lower, upper, name = lp.col_lower[j], lp.col_upper[j], columns[j]
-        if lower == upper:
+        if some[j]:
+            yield line("SI" if lp.integrality[j] else "SC", "BND", name, upper)
+            yield line("LO", "BND", name, lp.semicontinuous[j])
+        elif lower == upper:
             yield line("FX", "BND", name, lower)
         elif np.isinf(lower) and np.isinf(upper):
             yield line("FR", "BND", name)

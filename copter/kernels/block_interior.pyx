@@ -375,9 +375,9 @@ cdef class BlockInterior(Elimination):
 
     # What the normal equations need -------------------------------------------------------------------------------
 
-    def form_reduced(self):
-        """Fill the reduced matrix for the weights of the point."""
-        self.form(self.weight_, self.private_weight)
+    def form_reduced(self, must_stop=None):
+        """Fill the reduced matrix for the weights of the point; False if `must_stop` has ended it."""
+        return self.form(self.weight_, self.private_weight, must_stop)
 
     def set_weight(self, double[::1] weight):
         """Take other weights (columns, then rows)."""

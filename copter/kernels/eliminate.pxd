@@ -7,12 +7,13 @@ cdef class Elimination:
     cdef const int[::1] touched_start_view, touched_view, local_view
     cdef const long long[::1] factor_start_view
     cdef readonly int n_pieces
+    cdef readonly double work
     cdef readonly object reduced
     cdef const int[::1] cuts
     cdef double[:, :, ::1] sums, panel, square
     cdef double[:, ::1] dense, wide
     cdef double[::1] factor, theta, slack
-    cdef void piece(self, int piece, int first, int last) noexcept nogil
+    cdef void piece(self, int piece, int first, int last, bint ends) noexcept nogil
     cdef void outer(self, int j, double* total, double weight) noexcept nogil
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil
     cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,

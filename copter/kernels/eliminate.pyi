@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ class Elimination:
     most_private: int
     touched_start: _Ints
     touched: _Ints
+    work: float
     factor_start: NDArray[np.int64]
     reduced: _Floats
     def __init__(
@@ -29,6 +32,6 @@ class Elimination:
         own_value: _Floats,
         n_pieces: int,
     ) -> None: ...
-    def form(self, theta: _Floats, private: _Floats) -> None: ...
+    def form(self, theta: _Floats, private: _Floats, must_stop: Callable[[], bool] | None = None) -> bool: ...
     def eliminate(self, private: _Floats, coupling: _Floats, scaled: _Floats) -> None: ...
     def restore(self, price: _Floats, private: _Floats, own: _Floats) -> None: ...

@@ -20,6 +20,7 @@ cdef enum:
     SPARSE = 6  # a block's matrices are worth going through by entries if no more than one in so many is not zero
 
 cdef double LEAST_PIVOT = 1e-300
+cdef double CHUNK = 2e7  # multiplications between two looks at the clock, of every thread
 
 
 cdef class Elimination:
@@ -51,6 +52,8 @@ cdef class Elimination:
         self.start, self.row, self.value = start, row, value
         self.own_start, self.own_row, self.own_value = own_start, own_row, own_value
         self._find_touched()
+        entries, touched = np.diff(start).astype(np.float64), np.diff(self.touched_start).astype(np.float64)
+        self.work = float((entries * entries).sum() + (touched * touched * np.maximum(rows, 1)).sum())
         self.most_private = int(rows.max(initial=0))
         self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
         self.factor_start_view = self.factor_start
@@ -100,19 +103,30 @@ cdef class Elimination:
         cuts = np.searchsorted(weight, np.linspace(0.0, weight.max(initial=0.0), count + 1)[1:count])
         return np.concatenate(([0], cuts, [self.n_blocks])).astype(np.int32)
 
-    def form(self, double[::1] theta, double[::1] private):
-        """Fill :attr:`reduced` (lower triangle) for these weights of the columns and of the private rows' slacks."""
-        cdef int piece, i, j, m = self.n_rows, n = self.n_pieces
+    def form(self, double[::1] theta, double[::1] private, must_stop=None):
+        """Fill :attr:`reduced` (lower triangle) for these weights of the columns and of the private rows' slacks.
+
+        False if `must_stop`, asked between runs of blocks, has ended it.
+        """
+        cdef int piece, i, j, m = self.n_rows, n = self.n_pieces, parts = 1 + <int>(self.work / (CHUNK * n)), part
+        cdef long long first, count
         self.theta, self.slack = theta, private
-        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
-            memset(&self.sums[piece, 0, 0], 0, <size_t>m * m * sizeof(double))
-            self.piece(piece, self.cuts[piece], self.cuts[piece + 1])
+        for part in range(parts):
+            for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+                if part == 0:
+                    memset(&self.sums[piece, 0, 0], 0, <size_t>m * m * sizeof(double))
+                first, count = self.cuts[piece], self.cuts[piece + 1] - self.cuts[piece]
+                self.piece(piece, <int>(first + count * part // parts), <int>(first + count * (part + 1) // parts),
+                           part == parts - 1)
+            if must_stop is not None and must_stop():
+                return False
         for piece in range(1, n):
             for i in prange(m, nogil=True, num_threads=n, schedule="static"):
                 for j in range(i + 1):
                     self.sums[0, i, j] += self.sums[piece, i, j]
+        return True
 
-    cdef void piece(self, int piece, int first, int last) noexcept nogil:
+    cdef void piece(self, int piece, int first, int last, bint ends) noexcept nogil:
         cdef int g, filled = 0, p, j
         cdef double* total = &self.sums[piece, 0, 0]
         for g in range(first, last):
@@ -122,7 +136,7 @@ cdef class Elimination:
             else:
                 filled = self.many_rows(piece, g, p, total, filled)
         self.add_panel(piece, filled, total)
-        if piece == self.n_pieces - 1:
+        if ends and piece == self.n_pieces - 1:
             for j in range(self.column_start[self.n_blocks], self.n_columns):
                 self.outer(j, total, self.theta[j])
 

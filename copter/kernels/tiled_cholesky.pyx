@@ -66,17 +66,18 @@ cdef void factor_tile(double* matrix, int m, int k, const double* least) noexcep
             tile[<size_t>i * m + j] /= pivot
 
 
-def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads):
+def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads, must_stop=None):
     """Factorise a dense matrix (lower triangle, row-major) in place.
 
-    Rows whose pivot falls to their `least` are left out: the solution is zero there.
+    Rows whose pivot falls to their `least` are left out: the solution is zero there. `must_stop` is asked after every
+    column of tiles; False if it has ended the work.
     """
     cdef int m = <int>matrix.shape[0], tiles = (m + TILE - 1) // TILE, k, i, t, rest, row, column
     inverse, works = np.empty(TILE * TILE), np.empty((max(tiles, 1), TILE * TILE))
     cdef double[::1] inverse_view = inverse
     cdef double[:, ::1] work = works
     if m == 0:
-        return
+        return True
     cdef double* start = &matrix[0, 0]
     cdef const double* smallest = &least[0]
     for k in range(tiles):
@@ -97,6 +98,9 @@ def dense_cholesky(double[:, ::1] matrix, const double[::1] least, int n_threads
                 row = row - 1
             column = t - row * (row + 1) // 2
             update_tile(start, m, k, k + 1 + row, k + 1 + column)
+        if must_stop is not None and must_stop():
+            return False
+    return True
 
 
 def dense_solve(const double[:, ::1] factor, double[::1] right):

@@ -116,9 +116,12 @@ def _judged(lp: LinearProgram, x: Floats, y: Floats) -> Judged:
 
 
 def integer_violation(lp: LinearProgram, x: Floats) -> float:
-    """Largest distance of an integer column's value from a whole number."""
+    """Largest distance of an integer column from a whole number, or of a semi-continuous one from what it may take."""
     values = np.asarray(x)[lp.integrality]
-    return float(np.abs(values - np.round(values)).max(initial=0.0))
+    some = lp.semicontinuous > 0.0
+    value, least = np.asarray(x)[some], lp.semicontinuous[some]
+    below = np.minimum(np.abs(value), np.maximum(least - value, 0.0))
+    return float(max(np.abs(values - np.round(values)).max(initial=0.0), below.max(initial=0.0)))
 
 
 def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:

@@ -75,12 +75,15 @@ def reduced_cost_intervals(cost: Floats, matrix: sp.csc_array, price: Floats) ->
     """Bounds on every exact reduced cost c - A'y, by the error that so many float64 operations can make."""
     count = np.diff(matrix.indptr)
     column = np.repeat(np.arange(matrix.shape[1]), count)
-    product = matrix.data * price[matrix.indices]
+    prices = price[matrix.indices]
+    product = matrix.data * prices
     total = np.bincount(column, weights=product, minlength=matrix.shape[1])
     size = np.bincount(column, weights=np.abs(product), minlength=matrix.shape[1]) + np.abs(cost)
     value = cost - total
-    tiny = np.bincount(column, weights=lossy(matrix.data, price[matrix.indices]), minlength=matrix.shape[1])
-    error = 2.0 * (count + 3) * HALF_ULP * size + tiny * SMALL
+    error = 2.0 * (count + 3) * HALF_ULP * size
+    lost = lossy(matrix.data, prices)
+    if lost.any():
+        error += np.bincount(column, weights=lost, minlength=matrix.shape[1]) * SMALL
     return value - error, value + error
 
 
@@ -158,7 +161,8 @@ def least_terms(low: Floats, high: Floats, lower: Floats, upper: Floats) -> list
 def rounded_down(terms: list[Floats]) -> float:
     """The sum of exact terms, rounded down; -inf where it overflows."""
     try:
-        total = fsum(np.concatenate(terms).tolist())
+        every = np.concatenate(terms)
+        total = fsum(every[every != 0.0].tolist())
     except (OverflowError, ValueError):
         return -inf
     if not isfinite(total):

@@ -20,7 +20,7 @@ def require_highspy(what: str) -> Any:
 
 
 def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
-    """A HighsLp of the same program, with or without integrality."""
+    """A HighsLp of the same program, with or without integer and semi-continuous columns."""
     highspy = require_highspy("HiGHS")
     result = highspy.HighsLp()
     result.num_row_, result.num_col_ = lp.shape
@@ -31,7 +31,10 @@ def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
     result.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     result.a_matrix_.start_, result.a_matrix_.index_ = lp.A.indptr, lp.A.indices
     result.a_matrix_.value_ = lp.A.data
-    if integer and lp.integrality.any():
-        kinds = np.array([highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger])
-        result.integrality_ = kinds[lp.integrality.astype(int)].tolist()
+    some = lp.semicontinuous > 0.0
+    if integer and (lp.integrality.any() or some.any()):
+        kind = highspy.HighsVarType
+        kinds = np.array([kind.kContinuous, kind.kInteger, kind.kSemiContinuous, kind.kSemiInteger])
+        result.integrality_ = kinds[lp.integrality.astype(int) + 2 * some].tolist()
+        result.col_lower_ = np.where(some, lp.semicontinuous, lp.col_lower)
     return result

@@ -69,6 +69,19 @@ def require_ordered(what: str, lower: Floats, upper: Floats) -> None:
         raise InvalidDataError(f"{what} {at}: lower bound {lower[at]} is above upper bound {upper[at]}")
 
 
+def require_semicontinuous(least: Floats, lower: Floats, upper: Floats) -> None:
+    """Raise InvalidDataError where a column cannot be semi-continuous."""
+    for at in np.flatnonzero(least).tolist():
+        if least[at] < 0.0:
+            raise InvalidDataError(f"semicontinuous[{at}] is {least[at]}, must be >= 0 (0: not semi-continuous)")
+        if lower[at] != 0.0:
+            raise InvalidDataError(f"column {at} is semi-continuous: its lower bound is {lower[at]}, must be 0")
+        if not least[at] <= upper[at] < np.inf:
+            raise InvalidDataError(
+                f"column {at} is zero or at least {least[at]}: its upper bound is {upper[at]}, must be finite and above"
+            )
+
+
 def checked_names(what: str, names: Sequence[str] | None, size: int) -> tuple[str, ...] | None:
     """Names as a tuple, one for each row or column, all different; None stays None."""
     if names is None:
@@ -101,6 +114,9 @@ class LinearProgram:
         Default: 0 and infinity.
     integrality : array_like (n,), optional
         True or 1 for integer columns; the LP relaxation ignores it.
+    semicontinuous : array_like (n,), optional
+        Positive for semi-continuous columns: such a column is zero, or between this value and its (finite) upper bound.
+        Its lower bound must be zero; zero for all other columns. The LP relaxation takes all of [0, upper].
     sense : {"min", "max"}
     offset : float
         Constant added to the objective.
@@ -126,6 +142,7 @@ class LinearProgram:
     col_lower: Floats
     col_upper: Floats
     integrality: NDArray[np.bool_]
+    semicontinuous: Floats
     sense: Literal["min", "max"]
     offset: float
     row_names: tuple[str, ...] | None
@@ -146,6 +163,7 @@ class LinearProgram:
         row_names: Sequence[str] | None = None,
         col_names: Sequence[str] | None = None,
         name: str = "",
+        semicontinuous: ArrayLike | None = None,
     ) -> None:
         n = np.atleast_1d(as_floats("c", c)).shape[0]
         dense = None if sp.issparse(A) else np.atleast_2d(as_floats("A", A))
@@ -171,6 +189,7 @@ class LinearProgram:
             "col_lower": checked_vector("col_lower", col_lower, n, 0.0, -1),
             "col_upper": checked_vector("col_upper", col_upper, n, np.inf, 1),
             "integrality": checked_vector("integrality", integrality, n, 0.0) != 0,
+            "semicontinuous": checked_vector("semicontinuous", semicontinuous, n, 0.0),
             "sense": sense,
             "offset": float(constant),
             "row_names": checked_names("row_names", row_names, m),
@@ -179,6 +198,7 @@ class LinearProgram:
         }
         require_ordered("row", values["row_lower"], values["row_upper"])
         require_ordered("column", values["col_lower"], values["col_upper"])
+        require_semicontinuous(values["semicontinuous"], values["col_lower"], values["col_upper"])
         for field, value in values.items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False

@@ -8,6 +8,10 @@ import time
 from types import FrameType, TracebackType
 
 
+class Stopped(Exception):
+    """The caller, or the clock, ended a part of a solve."""
+
+
 class Watch:
     """Runs from its creation; inside ``with`` it also catches Ctrl-C (in the main thread, where no handler was set).
 

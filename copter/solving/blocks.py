@@ -42,6 +42,8 @@ def answer_by_blocks(
         As for :func:`copter.blocks.solve.solve_blocks`.
     """
     program = program_of(matrix, slots)
+    if watch():
+        return None
     basis = iterate.basis
     if warm and isinstance(basis, WarmBasis):
         answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, watch)

@@ -117,7 +117,7 @@ class BlockSolve:
 
     def generic(self) -> tuple[Point, Status, Floats | None]:
         """(point, status, ray) by the generic interior-point method."""
-        found = solve_interior(self.program, self.settings, self.watch)
+        found = solve_interior(self.program, self.settings, self.watch, vertex=True)
         self.iterations += found.iterations
         point, ray = self.point(found.x, self.sign * found.y), found.ray
         if found.status is Status.PRIMAL_INFEASIBLE and ray is not None:

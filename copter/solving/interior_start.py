@@ -67,7 +67,7 @@ class InteriorStart:
             if self.watch():
                 return FallbackResult()
         try:
-            solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch)
+            solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch, vertex=True)
         except MemoryError:  # the proximal method factorises nothing of this size
             return FallbackResult()
         if solution.status is Status.OPTIMAL:

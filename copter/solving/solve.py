@@ -74,8 +74,19 @@ def solve(
 
     Notes
     -----
-    For LPs that change from round to round, keep a :class:`copter.Session` instead.
+    For LPs that change from round to round, keep a :class:`copter.Session` instead. Where many points are optimal,
+    the one returned is among them and need not be a vertex, also of programs with integer columns.
     """
+    return solve_relaxation(lp, settings, callback, vertex=False)
+
+
+def solve_relaxation(
+    lp: LinearProgram,
+    settings: Settings | None = None,
+    callback: Callable[[int, float, float], bool | None] | None = None,
+    vertex: bool = True,
+) -> Solution:
+    """The same, at a vertex of the optimal face where there are integer columns: what rounds or branches wants that."""
     settings = checked(lp, settings)
     solution = _solved(lp, settings, listening(callback, verbose))
     told("solve", solution.status.value, solution.iterations, solution.gap, solution.solve_time_s, verbose)
@@ -89,7 +100,7 @@ def _solved(
     with Watch(settings.time_limit_s) as watch:
         if settings.method == "interior":
             try:
-                result = solve_interior(lp, settings, watch, callback, solve_structured)
+                result = solve_interior(lp, settings, watch, callback, solve_structured, vertex)
             except MemoryError:  # the proximal method factorises nothing of this size
                 return solve_proximal(lp, settings, watch, callback)
             return (

@@ -26,7 +26,8 @@ AGREES = 1e-6  # relative, of objectives, and of a bound's side of an optimum
 EDITS = ("cost", "fix", "unfix", "remove", "less", "more", "bounds", "kind", "add")
 DEADLINES_MS = (1, 2, 5, 10, 50, 500)
 LATE_S, LATE_SHARE = 0.010, 0.1
-SOLVES_A_MODEL = 50
+SOLVES_A_MODEL = 50  # at each deadline
+COLD_EVERY = 10
 
 Trial = Callable[[int, Path], "str | None"]
 
@@ -116,48 +117,75 @@ def kills(seed: int, folder: Path) -> str | None:
 
 
 class Deadlines:
-    """Solves under churn at 2,000 GPUs, cold every tenth time: plans hold, and the thread is not late.
+    """Solves under churn at 10,000 GPUs, cold every tenth time: plans hold, and the solve is not late.
 
-    Lateness is processor time of the calling thread, which other work on the machine does not stretch.
+    What counts is the processor time of the calling thread, which other work on the machine stretches least; the wall
+    clock's is kept too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gpus: int = 10_000) -> None:
+        self.gpus = gpus
         self.rounds: SiaRounds | None = None
         self.session: Session | None = None
+        self.late: dict[int, list[tuple[float, float]]] = {deadline: [] for deadline in DEADLINES_MS}
 
     def __call__(self, seed: int, folder: Path) -> str | None:
-        if self.rounds is None or seed % SOLVES_A_MODEL == 0:
-            self.rounds = SiaRounds(2_000, "full", 0.01, seed)
+        at, which = divmod(seed, len(DEADLINES_MS))
+        if self.rounds is None or at % SOLVES_A_MODEL == which == 0:
+            self.rounds, self.session = SiaRounds(self.gpus, "full", 0.01, seed), None
             self.rounds.edit()
-        if self.session is None or seed % 10 == 0:
+        if self.session is None or at % COLD_EVERY == 0:
             self.session = Session(self.rounds.model)
-        deadline_s = DEADLINES_MS[seed % len(DEADLINES_MS)] / 1e3
-        began = time.thread_time()
+        deadline_s = DEADLINES_MS[which] / 1e3
+        began, started = time.thread_time(), time.perf_counter()
         plan = self.session.solve_integer(deadline_s=deadline_s)
-        late = time.thread_time() - began - deadline_s
+        wall, processor = time.perf_counter() - started - deadline_s, time.thread_time() - began - deadline_s
+        self.late[DEADLINES_MS[which]].append((processor, wall))
         require_feasible(self.rounds.model, plan)
         self.rounds.take(self.rounds.plan_columns(plan))
         self.rounds.prepare()
         self.rounds.edit()
         if not plan.is_feasible:
             return f"no plan within {1e3 * deadline_s:g} ms"
-        if late > max(LATE_S, LATE_SHARE * deadline_s):
-            return f"{1e3 * late:.1f} ms late at {1e3 * deadline_s:g} ms"
+        if processor > allowed_s(deadline_s):
+            return f"{1e3 * processor:.1f} ms late at {1e3 * deadline_s:g} ms, {1e3 * wall:.1f} by the wall clock"
         return None
+
+    def notes(self) -> list[str]:
+        """A table: how late the solves were at each deadline."""
+        lines = [
+            "| deadline | solves | held | held by the wall clock | latest, processor time | wall clock: 99%, latest |",
+            "|---|---|---|---|---|---|",
+        ]
+        for deadline, late in self.late.items():
+            if late:
+                processor, wall = 1e3 * np.array(late).T
+                allowed = 1e3 * allowed_s(deadline / 1e3)
+                held, in_time = (processor <= allowed).sum(), (wall <= allowed).sum()
+                lines.append(
+                    f"| {deadline} ms | {len(late)} | {held} | {in_time} | {processor.max():+.1f} ms "
+                    f"| {np.quantile(wall, 0.99):+.1f}, {wall.max():+.1f} ms |"
+                )
+        return lines
+
+
+def allowed_s(deadline_s: float) -> float:
+    """How late a solve may come back: 10 ms or a tenth of its deadline."""
+    return max(LATE_S, LATE_SHARE * deadline_s)
 
 
 CAMPAIGNS: dict[str, tuple[int, Callable[[], Trial]]] = {
     "linear programs, judged and against HiGHS": (10_000, lambda: programs),
     "edited sessions, plans in exact arithmetic": (2_000, lambda: sessions),
     "damaged files of nine formats": (5_000, lambda: files),
-    "processes killed while they save": (500, lambda: kills),
-    "deadlines of 1 to 500 ms": (500, Deadlines),
+    "processes killed while they save": (1_000, lambda: kills),
+    "deadlines of 1 to 500 ms, 10,000 GPUs": (3_000, Deadlines),
 }
 
 
-def run(name: str, count: int, folder: Path, first: int = 0) -> Iterator[str | None]:
+def run(name: str, count: int, folder: Path, first: int = 0, trial: Trial | None = None) -> Iterator[str | None]:
     """The verdict of every trial of a campaign: None if it held; an unexpected error is a fault like any other."""
-    trial = CAMPAIGNS[name][1]()
+    trial = trial or CAMPAIGNS[name][1]()
     for seed in range(first, first + count):
         try:
             yield trial(seed, folder)

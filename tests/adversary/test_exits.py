@@ -15,13 +15,13 @@ import scipy.sparse as sp
 
 from copter.interior import sparse_lu
 from copter.interior.sparse_lu import IDLE, SparseLU
-from copter.interior.stopping import Stopped
+from copter.runtime.watch import Stopped
 
 LARGE = """
 import time
 import numpy as np, scipy.sparse as sp
 from copter.interior.sparse_lu import ALIVE, SparseLU
-from copter.interior.stopping import Stopped
+from copter.runtime.watch import Stopped
 n, rng = 20_000, np.random.default_rng(0)
 entries = (rng.normal(size=80_000), (rng.integers(n, size=80_000), rng.integers(n, size=80_000)))
 matrix = sp.csc_matrix(sp.coo_array(entries, shape=(n, n)) + 3.0 * sp.eye_array(n))  # its factor is nearly full

@@ -8,7 +8,10 @@ import scipy.sparse as sp
 
 from copter import LinearProgram, Settings, solve
 from copter.interior.normal_equations import NormalEquations
+from copter.interior.point import Misfit
+from copter.interior.predictor_corrector import figures
 from copter.problem.checker import check
+from copter.solving.solve import solve_relaxation
 
 MOST_ITERATIONS = 60
 
@@ -63,3 +66,21 @@ def test_costs_of_ten_million_on_a_degenerate_program(seed: int) -> None:
     judged = check(lp, found.x, found.y)
     assert judged.gap <= 1e-6
     assert judged.dual_absolute <= 1e-6
+
+
+def test_a_relaxation_alone_is_not_moved_to_a_vertex(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes about as long as the solve (seymour: 30 times as long, by keeping its blocks from being seen)."""
+    looked = []
+    monkeypatch.setattr("copter.interior.method.vertices", lambda *_: looked.append(True) or [])
+    rng = np.random.default_rng(0)
+    lp = LinearProgram(np.ones(30), rng.random((10, 30)) < 0.3, row_lower=1.0, col_upper=1.0, integrality=np.ones(30))
+    assert solve(lp).status.value == "optimal"
+    assert not looked
+    assert solve_relaxation(lp).status.value == "optimal"
+    assert looked
+
+
+def test_figures_below_the_goal_are_no_progress() -> None:
+    none = np.zeros(1)
+    misfit = Misfit(none, none, none, 1e-12, 1e-12, 1e-11, 1e-9)
+    np.testing.assert_array_equal(figures(misfit, 1e-10), [1e-10, 1e-10, 1e-9, np.inf])

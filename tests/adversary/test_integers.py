@@ -14,6 +14,8 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import LinearProgram, SettingsError, solve_integer
+from copter.integer.clock import Clock
+from copter.integer.problem import IntegerProblem
 
 INF = np.inf
 SHIMS = ("dive", "exact")
@@ -73,6 +75,17 @@ def test_equality_knapsacks_are_solved_without_a_deadline(shim: str) -> None:
     assert found.status.value == "optimal"
     assert found.x is not None
     assert AARDAL @ found.x == 89643481
+
+
+def test_whole_rows_hold_exactly() -> None:
+    """A ten-thousandth of a per cent of ninety million is ninety units: no integer point may be off by those."""
+    x = np.array([25.0, 6936.0, 3.0, 19.0, 0.0, 7.0, 3.0, 3.0])
+    side = float(AARDAL @ x)
+    for off, holds in ((0.0, True), (1.0, False), (-1.0, False), (40.0, False)):
+        lp = LinearProgram(np.zeros(8), [AARDAL], side + off, side + off, integrality=[True] * 8)
+        assert IntegerProblem(lp, Clock(60.0)).holds(x) is holds
+    loose = LinearProgram(np.zeros(8), [AARDAL], side + 40.0, side + 40.0, integrality=[True] * 7 + [False])
+    assert IntegerProblem(loose, Clock(60.0)).holds(x)
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adversary.campaigns import CAMPAIGNS, run
+from tests.adversary.campaigns import CAMPAIGNS, Deadlines, allowed_s, run
 from tests.adversary.fuzz import loop
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 
@@ -46,10 +46,20 @@ def test_the_fuzzer_keeps_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_fault_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judges that never find anything prove nothing."""
-    name = "deadlines of 1 to 500 ms"
+    name = "deadlines of 1 to 500 ms, 10,000 GPUs"
     monkeypatch.setattr("tests.adversary.campaigns.LATE_S", -1e9)
     monkeypatch.setattr("tests.adversary.campaigns.LATE_SHARE", -1e9)
     assert "late" in str(next(run(name, 1, tmp_path)))
     content = mutated(random.Random(0), seeds("snapshot")[0])
     monkeypatch.setattr("tests.adversary.mutations.CopterError", ZeroDivisionError)
     assert "SnapshotError" in str(verdict("snapshot", content, tmp_path))
+
+
+def test_how_late_deadlines_were_is_told() -> None:
+    trial = Deadlines(200)
+    trial.late[1] += [(-0.0005, 0.003), (0.012, 0.020)]
+    lines = trial.notes()
+    assert len(lines) == 3
+    assert lines[-1] == "| 1 ms | 2 | 1 | 1 | +12.0 ms | +19.8, +20.0 ms |"
+    assert allowed_s(0.001) == 0.010
+    assert allowed_s(0.5) == 0.05

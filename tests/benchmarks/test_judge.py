@@ -106,6 +106,10 @@ def test_an_optimum_has_no_faults() -> None:
     assert faults(SMALL, wrong) == ["bound is 12, not 14"]
     wrong.status = SimpleNamespace(value="time_limit")
     assert faults(SMALL, wrong) == []
+    for off, right in ((-2.4e-8, True), (2.4e-8, False), (-2.8e-8, False), (1.2e-8, True)):
+        # What a proof gives away is on the side where the bound is weaker; 13 = 1 + |bound|.
+        weaker = SimpleNamespace(**claim | {"bound": 12.0 + off * (1.0 if SMALL.sense == "min" else -1.0)})
+        assert (faults(SMALL, weaker) == []) is right
     worse = SimpleNamespace(**claim | {"x": np.array([3.0, 0.0])})
     assert {fault.split()[0] for fault in faults(SMALL, worse)} == {"objective", "gap", "complementarity"}
 

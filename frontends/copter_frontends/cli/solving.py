@@ -96,6 +96,7 @@ def _facts(file: str, lp: LinearProgram) -> dict[str, Any]:
         "columns": lp.shape[1],
         "nonzeros": int(lp.A.nnz),
         "integer_columns": int(lp.integrality.sum()),
+        "semicontinuous_columns": int((lp.semicontinuous > 0.0).sum()),
     }
 
 

@@ -97,3 +97,25 @@ def test_time_that_is_up_ends_the_method():
     model = flows(0)
     slots = np.sort(np.array(list(model.ledger.slot_of.values()), dtype=np.int32))
     assert solve_blocks(program_of(model.ledger.matrix, slots), Settings(), Watch(1e-9), False) is None
+
+
+def test_a_stop_is_seen_within_an_iteration():
+    """Ctrl-C can come at any of the questions: none of them lets the method go on."""
+    model = flows(0)
+    slots = np.sort(np.array(list(model.ledger.slot_of.values()), dtype=np.int32))
+    program = program_of(model.ledger.matrix, slots)
+    asked = [0]
+
+    class Counting(Watch):
+        def __call__(self) -> bool:
+            asked[0] += 1
+            return asked[0] >= self.limit_s
+
+    answer = solve_blocks(program, Settings(), Counting(float("inf")), False)
+    assert answer is not None
+    total = asked[0]
+    assert total > 5 * answer.iterations
+    for limit in range(1, total, 7):
+        asked[0] = 0
+        assert solve_blocks(program, Settings(), Counting(limit), False) is None
+        assert asked[0] == limit

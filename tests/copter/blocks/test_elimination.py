@@ -100,3 +100,14 @@ def test_a_dependent_row_is_left_out():
     right = np.array([4.0, 4.0, 6.0])
     dense_solve(matrix, right)
     np.testing.assert_allclose(right, [2.0, 0.0, 2.0], atol=1e-12)
+
+
+def test_a_stop_ends_an_elimination_and_a_factorisation():
+    blocks = Blocks(3, 60, 40, (1, 1), 7)
+    elimination = blocks.elimination(1)
+    weights = blocks.theta, blocks.slack[blocks.rows :].copy()
+    assert elimination.form(*weights, lambda: True) is False
+    assert elimination.form(*weights, lambda: False) is True
+    assert elimination.form(*weights) is True
+    assert dense_cholesky(np.eye(200), np.zeros(200), 1, lambda: True) is False
+    assert dense_cholesky(np.eye(200), np.zeros(200), 1) is True

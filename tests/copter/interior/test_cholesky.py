@@ -24,7 +24,8 @@ from copter.interior.cholesky import (
 from copter.interior.normal_equations import NormalEquations
 from copter.interior.ordering import minimum_degree, permute, postordered
 from copter.interior.room import memory_bytes, require_room
-from copter.interior.stopping import Stopped, unless_stopped
+from copter.interior.stopping import unless_stopped
+from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
 

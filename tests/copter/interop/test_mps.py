@@ -23,7 +23,7 @@ DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
 SETS = ("netlib", "netlib_infeasible", "lp_small_highs", "miplib_small", "extra_lp")
 FILES = sorted(path for name in SETS for path in (DATA / name).rglob("*.mps*"))
 FIRST_SET = {"greenbea-infeas"}  # two sets of bounds: the first is the problem's; HiGHS puts both together
-SEMICONTINUOUS = {"semi-continuous", "semi-integer"}  # relaxed; HiGHS also forgets the markers around the first
+SEMICONTINUOUS = {"semi-continuous", "semi-integer"}  # HiGHS says so by their kind, and keeps the lower bound
 QUADRATIC = {"atwood0"}
 
 SMALL = """\
@@ -75,7 +75,7 @@ def ranged(tmp_path: Path, kind: str, span: float) -> tuple[float, float]:
 
 def differences(one: LinearProgram, two: LinearProgram) -> list[str]:
     """What is not the same in two programs."""
-    names = ("c", "row_lower", "row_upper", "col_lower", "col_upper", "integrality")
+    names = ("c", "row_lower", "row_upper", "col_lower", "col_upper", "integrality", "semicontinuous")
     found = [name for name in names if not np.array_equal(getattr(one, name), getattr(two, name))]
     found += ["A"] if one.shape != two.shape or (one.A != two.A).nnz else []
     return found + [n for n in ("offset", "sense", "row_names", "col_names") if getattr(one, n) != getattr(two, n)]
@@ -139,12 +139,16 @@ def test_integer_columns_between_markers(tmp_path, lines, expected):
 
 
 @pytest.mark.parametrize("kind", ["SC", "SI"])
-def test_semicontinuous_columns_are_relaxed(tmp_path, kind):
-    with pytest.warns(UserWarning, match="1 semi-continuous columns are relaxed"):
-        assert bounds(tmp_path, f" {kind} B X 10\n LO B X 2") == (0, 10, kind == "SI")
+def test_semicontinuous_columns(tmp_path, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        assert bounds(tmp_path, f" {kind} B X 10\n LO B X 2") == (0, 10, kind == "SI")
         assert bounds(tmp_path, f" {kind} B X 10") == (0, 10, kind == "SI")
+    for lines, expected in ((f" {kind} B X 1e30\n LO B X 2", (0, INF)), (f" {kind} B X -2\n LO B X -5", (-5, 0))):
+        with pytest.warns(UserWarning, match="1 semi-continuous columns are relaxed"):
+            assert bounds(tmp_path, lines) == (*expected, kind == "SI")
+    with pytest.raises(InvalidDataError, match=r"column 'X': lower bound 12.0 is above upper bound 10.0"):
+        bounds(tmp_path, f" {kind} B X 10\n LO B X 12")
 
 
 @pytest.mark.parametrize(
@@ -385,7 +389,7 @@ def test_files_read_as_highs_reads_them_and_survive_writing(path, tmp_path):
     matrix.data[np.abs(matrix.data) <= 1e-9] = 0.0  # HiGHS drops such entries
     kept = LinearProgram(**vars(lp) | {"A": matrix})
     allowed = {"col_lower", "col_upper"} if name in FIRST_SET else set()
-    allowed |= {"integrality", "col_lower"} if name in SEMICONTINUOUS else set()
+    allowed |= {"integrality", "col_lower", "semicontinuous"} if name in SEMICONTINUOUS else set()
     assert set(differences(kept, reference)) <= allowed
     write_mps(lp, tmp_path / "again.mps.gz")
     assert differences(lp, read_mps(tmp_path / "again.mps.gz")) == []

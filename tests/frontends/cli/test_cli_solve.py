@@ -90,7 +90,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path):
 
 def test_what_the_reader_warns_of_is_on_stderr(capsys, tmp_path):
     path = tmp_path / "semi.mps"
-    path.write_text("ROWS\n N C\n G R\nCOLUMNS\n X C 1 R 1\nRHS\n B R 2\nBOUNDS\n SC B X 9\n LO B X 3\nENDATA\n")
+    path.write_text("ROWS\n N C\n G R\nCOLUMNS\n X C 1 R 1\nRHS\n B R 2\nBOUNDS\n SC B X 1e30\n LO B X 3\nENDATA\n")
     code, out, err = run(capsys, str(path), "--json")
     assert code == 0
     assert "semi-continuous" in err
