@@ -77,24 +77,26 @@ def solve(
     For LPs that change from round to round, keep a :class:`copter.Session` instead. Where many points are optimal,
     the one returned is among them and need not be a vertex, also of programs with integer columns.
     """
-    return solve_relaxation(lp, settings, callback, vertex=False)
+    settings = checked(lp, settings)
+    solution = _solved(lp, settings, listening(callback, verbose), vertex=False)
+    told("solve", solution.status.value, solution.iterations, solution.gap, solution.solve_time_s, verbose)
+    return solution
 
 
 def solve_relaxation(
     lp: LinearProgram,
     settings: Settings | None = None,
     callback: Callable[[int, float, float], bool | None] | None = None,
-    vertex: bool = True,
 ) -> Solution:
     """The same, at a vertex of the optimal face where there are integer columns: what rounds or branches wants that."""
-    settings = checked(lp, settings)
-    solution = _solved(lp, settings, listening(callback, verbose))
-    told("solve", solution.status.value, solution.iterations, solution.gap, solution.solve_time_s, verbose)
-    return solution
+    return _solved(lp, checked(lp, settings), callback, vertex=True)
 
 
 def _solved(
-    lp: LinearProgram, settings: Settings, callback: Callable[[int, float, float], bool | None] | None
+    lp: LinearProgram,
+    settings: Settings,
+    callback: Callable[[int, float, float], bool | None] | None,
+    vertex: bool,
 ) -> Solution:
     """By the method that the settings choose."""
     with Watch(settings.time_limit_s) as watch:

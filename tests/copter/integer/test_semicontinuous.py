@@ -13,7 +13,7 @@ from judge import integer_violation
 
 from copter import DimensionError, InvalidDataError, LinearProgram, read_mps, solve, solve_integer, testing, write_mps
 from copter.integer.semicontinuous import with_switches
-from copter.interop.highs_lp import highs_lp
+from copter.problem.highs_lp import highs_lp
 
 INF = np.inf
 
