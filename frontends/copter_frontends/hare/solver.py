@@ -21,9 +21,10 @@ from copter_frontends.hare.standing import Standing
 from copter_frontends.policy_kit import Edits
 
 STAY_SHARE = 0.5  # gap that the jobs which are not solved for may have together, in units of the tolerance
-FREE_LEAST, FREE_SHARE = 24, 0.06  # jobs solved for, at least: so many, and this share of all
+FREE_LEAST, FREE_SHARE = 24, 0.12  # jobs solved for, at least: so many, and this share of all
 ALMOST_ALL = 0.6  # share of the jobs from which on all are solved for
 CLOSER = 0.5  # share of the gap that a pass must leave at most; where more is left, as many jobs again are solved for
+FAR = 5e-3  # gap from which on a warm round begins with twice the jobs: what is new needs room that others have
 AIM = 0.1  # of the gap that is left: error that the first pass may leave
 ENGINE_AIM = 1e-3  # of the tolerance that the engine is asked for: how close it comes on its own scaled program
 ENGINE_TOLERANCES = (1e-8, 0.1)  # least and largest that the engine is asked for
@@ -266,7 +267,11 @@ class _Round:
         """Solve, price in columns and jobs, and solve again, until the certified gap is small enough."""
         best, n = standing, len(self.names)
         tolerance = self.solver.tolerance
-        free = self._furthest(standing) if warm else np.arange(n)
+        free = np.arange(n)
+        if warm:
+            free = self._furthest(standing)
+            if standing.gap > FAR:
+                free = self._more(free, standing)
         at, first = standing, not warm and not standing.price.any()
         taken = np.zeros(self.data.shape, dtype=np.bool_)  # columns so far: none is left out again in this round
         while not self._ended(best):
@@ -308,8 +313,11 @@ class _Round:
         rest = regret.sum() - np.cumsum(regret[order])
         allowed = STAY_SHARE * self.solver.tolerance * abs(at.value if at.feasible else at.bound)
         count = int(np.searchsorted(-rest, -allowed)) + 1
-        least = max(FREE_LEAST, int(FREE_SHARE * len(order)))
-        return np.sort(order[: max(count, least)])
+        return np.sort(order[: max(count, self._least())])
+
+    def _least(self) -> int:
+        """Jobs that are solved for at least."""
+        return max(FREE_LEAST, int(FREE_SHARE * len(self.names)))
 
     def _more(self, free: Ints, at: Standing) -> Ints:
         """As many jobs again: those that would gain most at the prices."""
