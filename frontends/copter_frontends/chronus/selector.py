@@ -18,7 +18,7 @@ from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.shim import LeaseShim, improve
+from copter_frontends.chronus.shim import LeaseShim, improve, salvaged
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 
@@ -225,11 +225,14 @@ class Selector:
         draft = Draft(options, capacity)
         draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0
-        waiting = np.flatnonzero((draft.row < 0) & (np.diff(options.rows_of()) > 0))
-        for job in waiting[np.argsort(~options.must[waiting], kind="stable")].tolist():
-            rows = draft.ranked(job)
-            if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
-                left -= 1
+        possible = np.diff(options.rows_of()) > 0
+        for must in (True, False):
+            for job in np.flatnonzero((draft.row < 0) & possible & (options.must == must)).tolist():
+                rows = draft.ranked(job)
+                if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
+                    left -= 1
+            if must and draft.broken:  # GPUs have gone, or a job was slower than thought
+                draft = min(draft, salvaged(options, capacity), key=lambda each: each.broken)
         if thorough:
             improve(draft, left)
         return draft
