@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from copter import Status, solve, solve_integer
-from copter_frontends.chronus.compact import compact_form
 from copter_frontends.chronus.job_book import Standing
-from copter_frontends.chronus.options import Ints, Options
+from copter_frontends.chronus.options import Ints
+from copter_frontends.chronus.salvage import most_kept
 from copter_frontends.chronus.selector import Cycle, Selector
-
-TOLERANCE = 1e-4  # of a bound on a number of jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +61,3 @@ class AuditedSelector(Selector):
             forced = len(records) - most_kept(options, capacity, len(records) - demoted, self.time_limit_s)
             self.audit.append(Broken(now_s, len(records), demoted, forced))
         return found
-
-
-def most_kept(options: Options, capacity: Ints, known: int, time_limit_s: float) -> int:
-    """An upper bound on how many of these jobs can get one of their options; `known` of them can."""
-    if not len(options.job):
-        return 0
-    equal = replace(options, value=np.ones(len(options.job)), must=np.zeros_like(options.must))
-    program = compact_form(equal, capacity, whole=True, vub=True)
-    linear = solve(program)
-    bound = int(np.floor(linear.bound + TOLERANCE)) if linear.status is Status.OPTIMAL else options.jobs
-    if bound > known:
-        whole = solve_integer(program, deadline_s=time_limit_s)
-        bound = min(bound, int(np.floor(whole.bound + TOLERANCE)))
-    return bound

@@ -8,7 +8,7 @@ import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.formulation import LeaseSolution
-from copter_frontends.chronus.options import Floats, Ints, Options
+from copter_frontends.chronus.options import Ints, Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +77,6 @@ class LeaseShim:
         """Place the best option that fits, by reward; squeeze only where none fits by itself."""
         rows = draft.ranked(job)
         return any(draft.place(row) for row in rows) or (squeeze and any(draft.squeeze(row) for row in rows))
-
-
-def salvaged(options: Options, capacity: Ints) -> Draft:
-    """As many promised jobs as can be placed one after the other: of several orders the best.
-
-    Jobs that need few GPU-leases first, or those with few GPUs, or with little slack.
-    """
-    demand = (options.gpus * options.need).astype(np.float64)
-    keys = (
-        demand,
-        options.gpus + 1e-6 * demand,
-        options.last + 1e-6 * demand,
-        options.last - options.need + 1e-6 * demand,
-    )
-    drafts = [_in_order(options, capacity, key) for key in keys]
-    return min(drafts, key=lambda draft: draft.broken)
-
-
-def _in_order(options: Options, capacity: Ints, key: Floats) -> Draft:
-    """Promised jobs one after the other, by the least key of their options."""
-    draft, least = Draft(options, capacity), np.full(options.jobs, np.inf)
-    np.minimum.at(least, options.job, key)
-    must = np.flatnonzero(options.must & np.isfinite(least))
-    for job in must[np.argsort(least[must], kind="stable")].tolist():
-        rows = draft.ranked(job)
-        if not any(draft.place(row) for row in rows):
-            any(draft.squeeze(row) for row in rows)
-    return draft
 
 
 def improve(draft: Draft, most_failures: int) -> None:
