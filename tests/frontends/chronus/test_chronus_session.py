@@ -9,6 +9,7 @@ import pytest
 from chronus_instances import lease_problem
 from conformance import check_plan
 
+from copter.errors import UnknownHandleError
 from copter.interop import highs
 from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, Standing, StepReward
 from copter_frontends.chronus.audited_selector import AuditedSelector
@@ -54,6 +55,20 @@ def test_leases_pass_and_jobs_get_on_as_in_a_fresh_session(seed: int) -> None:
         assert min(leases, default=first) >= first
         options = one_lease_later(options, found.leases[:, 0] & (found.row >= 0))
         capacity = capacity[:, 1:]
+
+
+def test_a_lease_that_is_over_cannot_be_edited_and_nothing_else_changes() -> None:
+    options, capacity = lease_problem(40, 16, 12, 1)
+    kept, names = LeaseFormulation(gap=1e-6, max_passes=400), [f"job-{n}" for n in range(40)]
+    found = kept.solve(options, capacity, names=names, first=0)
+    model = kept.lease_model.model
+    over = next(resource for resource in model.resources if resource[1] == 0)
+    later = one_lease_later(options, found.leases[:, 0] & (found.row >= 0))
+    kept.solve(later, capacity[:, 1:], names=names, first=1)
+    version = model.version
+    with pytest.raises(UnknownHandleError):
+        model.update_counts([over], np.array([8.0]))
+    assert model.version == version
 
 
 def test_jobs_whose_columns_stay_are_not_edited() -> None:
