@@ -20,6 +20,7 @@ WARM_UP = 3  # rounds after the cold one that are not counted; the peers' ways a
 AS_ARRAYS = 15_000_000  # columns above which peers are not given the program, and only the last round is judged
 PEER_CHECKED = 3_000_000  # columns above which the peers' points are not judged
 COMPARABLE = 2.0  # tolerances by which a peer's points may be off
+EDITS = ("added", "removed", "changed", "requests")  # of the engine's model in a round
 NEARLY_BEST = 1.25  # the second-best way goes on too if it is within this of the best in the warm-up
 
 
@@ -50,7 +51,9 @@ class Figures:
     judged: list[Judged] = field(default_factory=list)
     integer_gap: list[float] = field(default_factory=list)
     fractional: list[int] = field(default_factory=list)
+    edits: list[tuple[int, int, int, int]] = field(default_factory=list)
     cold_s: float = 0.0
+    cold_processor_s: float = 0.0
     peak_rss_mb: float = 0.0
     not_optimal: int = 0
 
@@ -64,6 +67,9 @@ class Figures:
         self.shim_s.append(max(0.0, ended - edited - outcome.solve_s))
         self.passes.append(outcome.passes)
         self.iterations.append(outcome.iterations)
+        if outcome.edits is not None:
+            made = outcome.edits
+            self.edits.append((made.added, made.removed, made.changed, made.requests))
         self.not_optimal += outcome.status != "optimal"
         if outcome.plan is not None:
             self.fractional.append(outcome.plan.fractional)
@@ -208,7 +214,7 @@ class Run:
         ended, processor = time.perf_counter(), time.process_time() - processor
         figures.peak_rss_mb = max(figures.peak_rss_mb, peak_rss_mb())
         if index == -WARM_UP - 1:
-            figures.cold_s = ended - started
+            figures.cold_s, figures.cold_processor_s = ended - started, processor
         if index >= 0:
             figures.note((started, edited, ended), processor, outcome)
         few = family.counts["variables"] <= AS_ARRAYS
@@ -239,6 +245,8 @@ class Run:
             f"{1e3 * outcome.solve_s:.1f} + shim {1e3 * (ended - edited - outcome.solve_s):.1f}; {outcome.status}, "
             f"passes {outcome.passes}, iterations {outcome.iterations}{gap}"
         )
+        if outcome.edits is not None:
+            line += f"; {outcome.edits}"
         for peer in self.peers:
             for way in peer.remote.ways:
                 line += f"; {way} {1e3 * last_s(peer.figures[way]):.1f} ms"
@@ -284,6 +292,10 @@ def copter_summary(figures: Figures) -> dict[str, Any]:
         **spread(figures.round_s),
         "processor_p50_s": median(figures.processor_s),
         "cold_s": figures.cold_s,
+        "cold_processor_s": figures.cold_processor_s,
+        "edits_p50": dict(zip(EDITS, np.median(figures.edits, axis=0).tolist(), strict=True))
+        if figures.edits
+        else None,
         "edit_p50_s": median(figures.edit_s),
         "solve_p50_s": median(figures.solve_s),
         "shim_p50_s": median(figures.shim_s),

@@ -25,7 +25,7 @@ from families.frontends import (
     round_up,
 )
 from families.program import Floats, Ints, Names, Program
-from families.protocol import Outcome, Plan, SolverOptions
+from families.protocol import EditCounts, Outcome, Plan, SolverOptions
 from families.verdicts import judge_outcome
 
 JOBS_PER_GPU = 0.5  # 5,000 SLO jobs on 10,000 GPUs
@@ -172,7 +172,11 @@ class CycleSolver:
         gap = 1.0 - found.reward / found.bound if found.bound > 0 else 0.0
         passes = found.solution.passes if found.solution else 0
         plan = Plan(found.reward, gap, 0)
-        return Outcome("optimal", found.reward, found.bound, found.solve_s, passes, 0, found, plan)
+        made = found.solution.edits if found.solution else None
+        edits = EditCounts(0, 0, 0, len(family.records))
+        if made is not None:
+            edits = EditCounts(made.added, made.removed, made.changed, made.requests)
+        return Outcome("optimal", found.reward, found.bound, found.solve_s, passes, 0, found, plan, edits)
 
 
 def names_of(

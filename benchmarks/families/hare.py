@@ -24,13 +24,13 @@ from families.frontends import (
     sufficient_horizon_s,
 )
 from families.program import Floats, Ints, Names, Program
-from families.protocol import Outcome, SolverOptions, chosen
+from families.protocol import EditCounts, Outcome, SolverOptions, chosen
 from families.verdicts import judge_outcome
 
 JOBS_PER_GPU = 0.2
 GROWTH = {"capped": 1.5, "full": 1.25}  # 23 and 40 intervals
 SPARE = 1.5  # times the first round's sufficient horizon, for what later rounds bring
-ROUND_S = 360.0  # by which time goes on
+ROUND_S = {"time": 360.0, "minute": 60.0}  # by which time goes on
 
 
 class HareRounds:
@@ -41,15 +41,15 @@ class HareRounds:
     gpus : int
     mode : {"full", "capped"}
         The grid: 40 intervals, or 23.
-    change : {"churn", "time"}
-        A share of the jobs is replaced, and time stands still; or six minutes pass as well: jobs get on as the last
-        answer has it, those that are done leave, the grid rolls on, and as many jobs as left arrive.
+    change : {"churn", "time", "minute"}
+        A share of the jobs is replaced, and time stands still; or six minutes (one minute) pass as well: jobs get on as
+        the last answer has it, those that are done leave, the grid rolls on, and as many jobs as left arrive.
     amount : float
         Share of the jobs replaced.
     seed : int
     """
 
-    changes: ClassVar[tuple[str, ...]] = ("churn", "time")
+    changes: ClassVar[tuple[str, ...]] = ("churn", "time", "minute")
 
     def __init__(self, gpus: int, mode: str, change: str, amount: float, seed: int) -> None:
         self.rng, self.change, self.amount = np.random.default_rng(seed), change, amount
@@ -84,17 +84,17 @@ class HareRounds:
 
     def prepare(self) -> None:
         """Draw the next round: new jobs in the places of old ones."""
-        if self.change == "time":
+        if self.change in ROUND_S:
             self._pass_time()
         places = chosen(len(self.jobs), self.rng, self.amount)
         for at, job in zip(places.tolist(), self._draw(len(places)), strict=True):
             self.jobs[at] = job
 
     def _pass_time(self) -> None:
-        """Six minutes pass."""
+        """A round passes."""
         if self.last is None:
             raise RuntimeError("time goes on from an answer: adopt one first")
-        self.now_s += ROUND_S
+        self.now_s += ROUND_S[self.change]
         elapsed = np.clip((self.now_s - self.grid.left) / self.grid.length, 0.0, 1.0)
         done = np.einsum("nlg,ng,l->n", self.last.gpu_seconds, self.relaxation.alpha, elapsed)
         ahead = []
@@ -181,4 +181,5 @@ class HareSolver:
             passes=found.passes,
             iterations=found.iterations,
             answer=found,
+            edits=EditCounts(found.edits.added, found.edits.removed, found.edits.changed, found.edits.requests),
         )

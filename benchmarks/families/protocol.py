@@ -11,7 +11,19 @@ from judge import Judged
 
 from families.program import Floats, Ints, Program
 
-__all__ = ["CHANGES", "At", "Family", "Floats", "Ints", "Outcome", "Plan", "Solver", "SolverOptions", "amount_of"]
+__all__ = [
+    "CHANGES",
+    "At",
+    "EditCounts",
+    "Family",
+    "Floats",
+    "Ints",
+    "Outcome",
+    "Plan",
+    "Solver",
+    "SolverOptions",
+    "amount_of",
+]
 
 At = slice | Ints
 
@@ -22,12 +34,13 @@ CHANGES: dict[str, float | None] = {
     "some-limits": 0.01,
     "link": None,
     "time": 0.01,
+    "minute": 0.01,
     "stateless": None,
     "stateful": None,
 }
 """Kinds of change and how much by default: the share of requests replaced (`churn`); how far every cost (`costs`) or
 limit (`limits`) moves; the share of limits that are drawn anew (`some-limits`); one coupling row's capacity to zero,
-and back in the next round (`link`); time goes on, and the share of jobs replaced (`time`);
+and back in the next round (`link`); time goes on, and the share of jobs replaced (`time`; `minute`: by a minute);
 all loads anew, of an exponent of their own (`stateless`) or one close to the last (`stateful`)."""
 
 
@@ -63,6 +76,19 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class EditCounts:
+    """Requests added, removed and changed in the engine's model in a round, of how many."""
+
+    added: int
+    removed: int
+    changed: int
+    requests: int
+
+    def __str__(self) -> str:
+        return f"{self.added} added, {self.removed} removed, {self.changed} changed of {self.requests} requests"
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a solve came to.
 
@@ -77,6 +103,8 @@ class Outcome:
     answer
         The solver's own answer, which its family understands.
     plan : Plan or None
+    edits : EditCounts or None
+        Of solvers that choose the model's requests themselves.
     """
 
     status: str
@@ -87,6 +115,7 @@ class Outcome:
     iterations: int
     answer: Any
     plan: Plan | None = None
+    edits: EditCounts | None = None
 
 
 class Solver(Protocol):

@@ -1,7 +1,7 @@
 """The Profiler (Figs 6(a) to 6(c)): fixed sizes and the dynamic one, with and without submission control.
 
-Jobs that end within the profile are mixed with the others, in Table 1's numbers (5,735 to 6,599); a user sends jobs in
-bursts. The paper: dynamic scaling waits 32 s with a wDMR of 5.0%; submission control cuts the longest wait from 2,105
+Jobs that end within the profile (Short) are mixed with H_MIX2's, in Table 1's numbers (5,735 to 6,599); a user sends
+jobs in bursts. The paper: dynamic scaling waits 32 s with a wDMR of 5.0%; submission control cuts the longest wait
 to 960 s.
 
 python benchmarks/tables/chronus_profiler.py --share 0.1 --days 2 --seeds 3
@@ -13,12 +13,12 @@ import json
 from dataclasses import replace
 
 import numpy as np
-from chronus_runs import ROUND_S, cluster_of, make_policy, options, run, say
+from chronus_runs import ROUND_S, cluster_of, make_policy, nodes_of, options, run, say
 
 from copter_frontends.chronus import Profiler
-from copter_frontends.chronus.workload import Workload, synthetic_workload, table_source
+from copter_frontends.chronus.workload import HELIOS, Workload, helios_workload, table_source
 
-SHORT = 5735 / 6599  # short jobs to each other one
+SHORT = HELIOS.short / HELIOS.jobs  # short jobs to each other one
 USERS = 40
 BURST = 6.0  # jobs that a user sends at once, mean
 
@@ -51,8 +51,8 @@ def with_short_jobs(work: Workload, seed: int) -> tuple[Workload, dict[str, str]
 def main() -> None:
     """Run every size on every seed, and print means with the least and the largest."""
     command = options(__doc__, "chronus")
-    command.add_argument("--seeds", type=int, default=3)
     command.add_argument("--sizes", default="1,2,4,0", help="nodes of the profiling cluster; 0 follows the arrivals")
+    command.set_defaults(trace="helios")
     asked = command.parse_args()
     cluster = cluster_of(asked)
     source, rows = table_source(cluster), {}
@@ -60,8 +60,7 @@ def main() -> None:
     for nodes, most in cases:
         name = (f"{nodes} nodes" if nodes else "dynamic") + (", no submission control" if most is None else "")
         for seed in range(asked.seeds):
-            count = round(2200 * asked.days * asked.share * asked.nodes / 120)
-            plain = synthetic_workload(count, 24.0 * asked.days, "mix2", 2.4, seed)
+            plain = helios_workload(nodes_of(asked), asked.days, "mix2", seed)
             work, users, short = with_short_jobs(plain, seed)
             profiler = Profiler(most_user_gpus=most, nodes=nodes or None, users=users)
             policy = make_policy("chronus", cluster, source, work, profiler=profiler, round_s=ROUND_S)

@@ -7,8 +7,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,14 @@ from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
 from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
 from copter_frontends.chronus.reporting import ReportingSimulation
 from copter_frontends.chronus.spread_costs import SPREAD_COST
-from copter_frontends.chronus.workload import Workload, synthetic_workload, trace_workload
+from copter_frontends.chronus.workload import HELIOS, Workload, helios_workload, synthetic_workload, trace_workload
+from copter_frontends.deadlines import StepReward
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.traces import read_trace
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+
+Rewards = Mapping[str, StepReward]
 
 ROUND_S, RESTART_S = 300.0, 30.0
 SCHEDULERS = "chronus,edf,3sigma,genie,yarn,tiresias,themis"  # and genie-preempts
@@ -35,7 +38,11 @@ SCHEDULERS = "chronus,edf,3sigma,genie,yarn,tiresias,themis"  # and genie-preemp
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Figures of one run; `miss_rate` is wDMR (C20), `jct_h` the mean over best-effort jobs."""
+    """Figures of one run.
+
+    `miss_rate` is wDMR (C20), `rejected_miss_rate` that of the SLO jobs without a promise; `jct_h` the mean over
+    best-effort jobs.
+    """
 
     name: str
     miss_rate: float
@@ -45,6 +52,8 @@ class Outcome:
     missed_promises: int
     ended: int
     seconds: float
+    rejected: int = 0
+    rejected_miss_rate: float = float("nan")
     jct_s: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def jct_of(self, jobs: Collection[str]) -> float:
@@ -78,8 +87,16 @@ def make_policy(
     raise SystemExit(f"unknown scheduler {name!r}; there are {SCHEDULERS}")
 
 
-def run(name: str, cluster: Cluster, work: Workload, policy: SchedulingPolicy, source: TableSource) -> Outcome:
-    """Simulate until the last job ends."""
+def run(
+    name: str,
+    cluster: Cluster,
+    work: Workload,
+    policy: SchedulingPolicy,
+    source: TableSource,
+    believed: Rewards | None = None,
+) -> Outcome:
+    """Simulate until the last job ends; `believed` are the rewards that the policy was given, where not the work's."""
+    told = work.rewards if believed is None else believed
     begun = time.perf_counter()
     result = ReportingSimulation(cluster, work.jobs, policy, source, ROUND_S).run()
     jct = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
@@ -91,8 +108,9 @@ def run(name: str, cluster: Cluster, work: Workload, policy: SchedulingPolicy, s
     late = [
         job
         for job, step in promised.items()
-        if job not in demoted and ended.get(job, np.inf) > work.rewards[job].steps[step][0] + 1.0
+        if job not in demoted and ended.get(job, np.inf) > told[job].steps[step][0] + 1.0
     ]
+    rejected = Workload((), {job: reward for job, reward in work.rewards.items() if job not in promised})
     found = Outcome(
         name,
         weighted_miss_rate(work.miss_values(ended)),
@@ -102,51 +120,81 @@ def run(name: str, cluster: Cluster, work: Workload, policy: SchedulingPolicy, s
         len(late),
         len(ended),
         time.perf_counter() - begun,
+        len(rejected.rewards),
+        weighted_miss_rate(rejected.miss_values(ended)) if rejected.rewards else float("nan"),
         ended,
     )
     say(f"{name}: wDMR {100 * found.miss_rate:.1f}%, best-effort JCT {found.jct_h:.2f} h, {found.seconds:.0f} s")
     return found
 
 
-def relabel(outcome: Outcome, name: str) -> Outcome:
-    """The same figures under another name."""
-    return replace(outcome, name=name)
+def sweep(
+    asked: argparse.Namespace, title: str, runs: Callable[[int], Iterable[tuple[str, Outcome]]]
+) -> dict[str, list[Outcome]]:
+    """Run all settings with every seed: the outcomes by setting.
+
+    Parameters
+    ----------
+    asked : argparse.Namespace
+    title : str
+    runs : callable
+        Given a seed, the settings' names and outcomes, one after the other.
+    """
+    rows: dict[str, list[Outcome]] = {}
+    for seed in range(asked.seed, asked.seed + asked.seeds):
+        say(f"{title}, seed {seed} ...")
+        for name, found in runs(seed):
+            rows.setdefault(name, []).append(found)
+    return rows
 
 
 def options(text: str | None, schedulers: str = SCHEDULERS) -> argparse.ArgumentParser:
     """The command line that all tables have."""
     command = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.add_argument("--trace", default="chronus_philly", help="a trace file, 'chronus_philly' or 'synthetic'")
-    command.add_argument("--nodes", type=int, default=120, help="nodes of 8 GPUs (default 120)")
+    command.add_argument(
+        "--trace",
+        default="chronus_philly",
+        help="a trace file, 'chronus_philly', 'synthetic' or 'helios' (made up too)",
+    )
+    command.add_argument("--nodes", type=int, help="nodes of 8 GPUs (default: the paper's, 120, and 96 for helios)")
     command.add_argument("--share", type=float, default=1.0, help="take this share of nodes and of jobs (default 1)")
     command.add_argument("--days", type=float, default=14.0, help="days of the trace (default 14)")
     command.add_argument("--own-deadlines", action="store_true", help="the trace's own deadlines, not the paper's")
     command.add_argument("--hostile", type=float, default=None, help="share of synthetic jobs of odd sizes")
     command.add_argument("--schedulers", default=schedulers)
-    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--seed", type=int, default=0, help="the first seed")
+    command.add_argument("--seeds", type=int, default=3, help="so many seeds: means, least and largest (default 3)")
     command.add_argument("--json", help="write the figures here too")
     return command
 
 
+def nodes_of(asked: argparse.Namespace) -> int:
+    """Nodes, as many as asked for."""
+    whole = asked.nodes or (HELIOS.nodes if asked.trace == "helios" else 120)
+    return max(round(whole * asked.share), 1)
+
+
 def cluster_of(asked: argparse.Namespace) -> Cluster:
     """Nodes of 8 GPUs, as many as asked for."""
-    return Cluster.of({"v100": (max(round(asked.nodes * asked.share), 1), 8)})
+    return Cluster.of({"v100": (nodes_of(asked), 8)})
 
 
-def workload_of(asked: argparse.Namespace, mix: str) -> Workload:
-    """The trace's jobs, thinned as asked for."""
+def workload_of(asked: argparse.Namespace, mix: str, seed: int) -> Workload:
+    """The trace's jobs, thinned as asked for; classes, deadlines and thinning are the seed's."""
     if asked.trace == "synthetic":
-        count = round(2200 * asked.days * asked.share * asked.nodes / 120)
-        return synthetic_workload(count, 24.0 * asked.days, mix, 2.4, asked.seed, asked.hostile or 0.05)
+        count = round(2200 * asked.days * nodes_of(asked) / 120)
+        return synthetic_workload(count, 24.0 * asked.days, mix, 2.4, seed, asked.hostile or 0.05)
+    if asked.trace == "helios":
+        return helios_workload(nodes_of(asked), asked.days, mix, seed, asked.hostile or 0.05)
     name = "SLO" if mix == "slo" else "MIX2"
     folder = os.path.join(os.environ.get("COPTER_DATA", "../shared/data"), "traces", "chronus_philly")
     path = os.path.join(folder, f"trace_job_Philly_{name}.csv.gz") if asked.trace == "chronus_philly" else asked.trace
-    work = trace_workload(read_trace(path), mix, asked.own_deadlines, asked.seed)
-    rng = np.random.default_rng(asked.seed)
+    work = trace_workload(read_trace(path), mix, asked.own_deadlines, seed)
+    rng = np.random.default_rng(seed)
     kept = rng.random(len(work.jobs)) < asked.share
     start_s = work.jobs[0].submit_s
     until_s = start_s + 86400.0 * asked.days
-    most = max(round(asked.nodes * asked.share), 1) * 8
+    most = nodes_of(asked) * 8
     jobs = tuple(
         job
         for job, keep in zip(work.jobs, kept.tolist(), strict=True)
@@ -160,24 +208,50 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def show(title: str, outcomes: Sequence[Outcome]) -> None:
-    """Print a table: one line a run."""
-    print(f"\n{title}")
-    head = f"{'':<26}{'wDMR %':>8}{'BE JCT h':>10}{'promised':>10}{'demoted':>9}{'late':>6}{'ended':>8}{'s':>8}"
-    print(head)
-    for o in outcomes:
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean (least to largest) of the seeds' figures; the mean alone of one seed."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    if not len(known):
+        return "-"
+    mean = f"{known.mean():.{digits}f}"
+    return mean if len(known) < 2 else f"{mean} ({known.min():.{digits}f} to {known.max():.{digits}f})"
+
+
+def show(title: str, rows: Mapping[str, Sequence[Outcome]], paper: Sequence[str] = (), rejected: bool = False) -> None:
+    """Print a table: one line a setting, means and ranges over seeds; then what the paper says."""
+    seeds = max(len(found) for found in rows.values())
+    print(f"\n{title}; mean (least to largest) of {seeds} seeds")
+    print(
+        f"{'':<26}{'wDMR %':>24}{'BE JCT h':>24}{'promised':>10}{'demoted':>9}{'late':>6}{'ended':>8}{'s':>8}"
+        + (f"{'rejected':>10}{'their wDMR %':>24}" if rejected else "")
+    )
+    for name, found in rows.items():
+        counts = [
+            np.mean([getattr(o, slot) for o in found]) for slot in ("promised", "broken", "missed_promises", "ended")
+        ]
         print(
-            f"{o.name:<26}{100 * o.miss_rate:>8.1f}{o.jct_h:>10.2f}{o.promised:>10}{o.broken:>9}"
-            f"{o.missed_promises:>6}{o.ended:>8}{o.seconds:>8.1f}"
+            f"{name:<26}{spread([100 * o.miss_rate for o in found]):>24}{spread([o.jct_h for o in found], 2):>24}"
+            f"{counts[0]:>10.0f}{counts[1]:>9.1f}{counts[2]:>6.1f}{counts[3]:>8.0f}"
+            f"{np.mean([o.seconds for o in found]):>8.1f}"
+            + (
+                f"{np.mean([o.rejected for o in found]):>10.0f}"
+                f"{spread([100 * o.rejected_miss_rate for o in found]):>24}"
+                if rejected
+                else ""
+            )
         )
+    for line in paper:
+        print(f"paper: {line}")
+    sys.stdout.flush()
 
 
-def finish(asked: argparse.Namespace, tables: dict[str, Sequence[Outcome]]) -> None:
+def finish(asked: argparse.Namespace, tables: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> None:
     """Write the figures to a file where one is asked for."""
     if asked.json:
+        slots = [slot for slot in Outcome.__slots__ if slot != "jct_s"]
         rows = {
-            name: [{slot: getattr(o, slot) for slot in Outcome.__slots__ if slot != "jct_s"} for o in found]
-            for name, found in tables.items()
+            table: {name: [{slot: getattr(o, slot) for slot in slots} for o in found] for name, found in each.items()}
+            for table, each in tables.items()
         }
         with open(asked.json, "w") as file:
             json.dump(rows, file, indent=1)

@@ -65,12 +65,13 @@ def private_pattern(what: str, rows: PrivateRows | None, n: int) -> Private | No
     lower, upper = bounds_of_rows(what, rows.lower, rows.upper, height)
     if height == 0:
         return None
-    matrix = sp.csr_array(matrix)
-    starts, columns = (np.ascontiguousarray(each, dtype=np.int32) for each in (matrix.indptr, matrix.indices))
+    layout = matrix.format
+    entries = (matrix.col, matrix.row) if layout == "coo" else (matrix.indptr, matrix.indices)
+    major, minor = (np.ascontiguousarray(each, dtype=np.int32) for each in entries)
     data = as_floats(name, matrix.data)
     if not all_finite(data):
         raise InvalidDataError(f"{name} has an entry that is NaN or infinite")
-    start, row, value = from_entries(starts, columns, data, np.arange(height, dtype=np.int32), n, "csr")
+    start, row, value = from_entries(major, minor, data, np.arange(height, dtype=np.int32), n, layout)
     return start, row, value, lower, upper
 
 

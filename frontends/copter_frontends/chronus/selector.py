@@ -18,6 +18,7 @@ from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
 from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
+from copter_frontends.chronus.salvage import salvaged
 from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
@@ -126,7 +127,7 @@ class Selector:
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
-        draft = self._filled(records, options, capacity, first, thorough=not fresh)
+        draft = self._filled(records, options, capacity, first, not fresh, time_limit_s)
         draft, bound, solution = self._improved(records, options, capacity, first, draft, fresh, time_limit_s, solved)
         ended = begun if solution is None else self._ended
         if begins:
@@ -220,16 +221,27 @@ class Selector:
             return total
         return np.asarray(np.minimum(total, np.maximum(total - aside[:, None], promised)))
 
-    def _filled(self, records: list[SloRecord], options: Options, capacity: Ints, first: int, thorough: bool) -> Draft:
+    def _filled(
+        self,
+        records: list[SloRecord],
+        options: Options,
+        capacity: Ints,
+        first: int,
+        thorough: bool,
+        time_limit_s: float,
+    ) -> Draft:
         """The last plan, filled up in the order of arrival; `thorough` moves others out of the way."""
         draft = Draft(options, capacity)
         draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0
-        waiting = np.flatnonzero((draft.row < 0) & (np.diff(options.rows_of()) > 0))
-        for job in waiting[np.argsort(~options.must[waiting], kind="stable")].tolist():
-            rows = draft.ranked(job)
-            if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
-                left -= 1
+        possible = np.diff(options.rows_of()) > 0
+        for must in (True, False):
+            for job in np.flatnonzero((draft.row < 0) & possible & (options.must == must)).tolist():
+                rows = draft.ranked(job)
+                if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
+                    left -= 1
+            if must and draft.broken:  # GPUs have gone, or a job was slower than thought
+                draft = min(draft, salvaged(options, capacity, time_limit_s), key=lambda each: each.broken)
         if thorough:
             improve(draft, left)
         return draft

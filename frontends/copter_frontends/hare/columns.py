@@ -13,7 +13,7 @@ from copter_frontends.hare.standing import Standing
 
 Bools = NDArray[np.bool_]
 
-NEAR = 0.02  # of the job's price: columns that are so little worse than the interval's best are taken too
+NEAR = 0.005  # of the job's price: columns that are so little worse than the interval's best are taken too
 HELD = 1e-9  # share of what a column could hold from which on it counts as used
 FEW = 4000  # columns up to which a program is not priced but given whole
 FASTEST = 3  # types of a job that a start without prices takes

@@ -12,6 +12,7 @@ from copter_frontends.hare.columns import JobColumns
 from copter_frontends.hare.instance import Floats
 from copter_frontends.policy_kit import Edits
 
+ABSOLUTE = 100.0  # times the relative tolerance: GPU seconds are large numbers in the solver's units
 Row = tuple[int, float]  # GPU type, and the right edge of an interval in seconds
 
 
@@ -129,11 +130,11 @@ class EngineModel:
     # Answers ------------------------------------------------------------------------------------------------------
 
     def solve(self, tolerance: float, time_limit_s: float) -> Solution:
-        """Solve the model as it stands."""
+        """Solve the model as it stands; rows hold to the relative tolerance (a repair follows)."""
         settings = self.session.settings
         if settings.tolerance != tolerance:
             self.session.settings = Settings(
-                tolerance=tolerance, absolute_tolerance=tolerance, threads=settings.threads, purify=False
+                tolerance=tolerance, absolute_tolerance=ABSOLUTE * tolerance, threads=settings.threads, purify=False
             )
         return self.session.solve(time_limit_s if np.isfinite(time_limit_s) else None)
 

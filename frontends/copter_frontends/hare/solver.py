@@ -20,10 +20,14 @@ from copter_frontends.hare.repair import repaired
 from copter_frontends.hare.standing import Standing
 from copter_frontends.policy_kit import Edits
 
-STAY_SHARE = 0.2  # gap that the jobs which are not solved for may have together, in units of the tolerance
-FREE_LEAST, FREE_SHARE = 24, 0.06  # jobs solved for, at least: so many, and this share of all
+STAY_SHARE = 0.5  # gap that the jobs which are not solved for may have together, in units of the tolerance
+FREE_LEAST, FREE_SHARE = 24, 0.12  # jobs solved for, at least: so many, and this share of all
 ALMOST_ALL = 0.6  # share of the jobs from which on all are solved for
-ENGINE_TOLERANCES = (1e-8, 1e-2)  # least and largest that the engine is asked for; its own aim is a thousandth of it
+CLOSER = 0.5  # share of the gap that a pass must leave at most; where more is left, as many jobs again are solved for
+FAR = 5e-3  # gap from which on a warm round begins with twice the jobs: what is new needs room that others have
+AIM = 0.1  # of the gap that is left: error that the first pass may leave
+ENGINE_AIM = 1e-3  # of the tolerance that the engine is asked for: how close it comes on its own scaled program
+ENGINE_TOLERANCES = (1e-8, 0.1)  # least and largest that the engine is asked for
 JUNK = 1e-7  # a repair empties columns below this share of what they could hold
 SAMPLE, SAMPLED = (
     4,
@@ -124,6 +128,7 @@ class RelaxationSolver:
         self._kept: _Kept | None = None
         self._gpu_types: tuple[str, ...] = ()
         self._unit_s, self._unit_weight = 1.0, 1.0
+        self.last_price: Floats | None = None  # of the last solve of the engine, whether or not its bound is the best
 
     def solve(self, instance: HareInstance, grid: TimeGrid, deadline_s: float = float("inf")) -> RelaxationSolution:
         """Solve the relaxation of an instance over a grid.
@@ -158,7 +163,7 @@ class RelaxationSolver:
             if standing is None:
                 warm, standing = False, solve.first()
             result = solve.run(standing, warm)
-        self._kept = _Kept(instance.jobs, grid, result)
+        self._kept, self.last_price = _Kept(instance.jobs, grid, result), solve.price
         return self._solution(relaxation, result, solve, time.perf_counter() - started, warm)
 
     def _solution(
@@ -204,6 +209,8 @@ class _Round:
         self.instance, self.grid = instance, grid
         self.names = [job.id for job in instance.jobs]
         self.passes = self.iterations = 0
+        self.slow = 0  # passes that did not bring the gap down to CLOSER of what it was
+        self.price: Floats | None = None  # of the last solve of the engine
 
     # Where it begins ----------------------------------------------------------------------------------------------
 
@@ -228,7 +235,8 @@ class _Round:
         small = replace(instance, gpus=np.maximum(instance.gpus / SAMPLE, 0.0))
         found = part.solve(small, self.grid, self.until - time.perf_counter())
         self.iterations += found.iterations
-        return found.price / self.solver._unit_weight
+        price = found.price / part._unit_weight if part.last_price is None else part.last_price
+        return np.asarray(price * (part._unit_weight / self.solver._unit_weight))
 
     def from_kept(self, kept: _Kept) -> Standing | None:
         """The last point and prices on this grid, brought within the rows; None where there is no room for that."""
@@ -259,7 +267,11 @@ class _Round:
         """Solve, price in columns and jobs, and solve again, until the certified gap is small enough."""
         best, n = standing, len(self.names)
         tolerance = self.solver.tolerance
-        free = self._furthest(standing) if warm else np.arange(n)
+        free = np.arange(n)
+        if warm:
+            free = self._furthest(standing)
+            if standing.gap > FAR:
+                free = self._more(free, standing)
         at, first = standing, not warm and not standing.price.any()
         taken = np.zeros(self.data.shape, dtype=np.bool_)  # columns so far: none is left out again in this round
         while not self._ended(best):
@@ -276,9 +288,12 @@ class _Round:
                     break
                 free = np.arange(n)
                 continue
-            at, best = found, best.better(found)
+            before, at, best = best.gap, found, best.better(found)
+            self.price = at.price
+            closer = best.gap < CLOSER * before
+            self.slow += not closer
             if best.gap > tolerance and len(free) < n:
-                free = self._more(free, replace(at, v=best.v))
+                free = self._furthest(best) if closer else self._more(free, replace(at, v=best.v))
                 free = np.arange(n) if len(free) > ALMOST_ALL * n else free
             elif best.gap > tolerance and n > SAMPLED and self.passes == 1:
                 free = self._furthest(best)  # all have been solved for once: from now on as in a warm round
@@ -298,8 +313,11 @@ class _Round:
         rest = regret.sum() - np.cumsum(regret[order])
         allowed = STAY_SHARE * self.solver.tolerance * abs(at.value if at.feasible else at.bound)
         count = int(np.searchsorted(-rest, -allowed)) + 1
-        least = max(FREE_LEAST, int(FREE_SHARE * len(order)))
-        return np.sort(order[: max(count, least)])
+        return np.sort(order[: max(count, self._least())])
+
+    def _least(self) -> int:
+        """Jobs that are solved for at least."""
+        return max(FREE_LEAST, int(FREE_SHARE * len(self.names)))
 
     def _more(self, free: Ints, at: Standing) -> Ints:
         """As many jobs again: those that would gain most at the prices."""
@@ -346,11 +364,11 @@ class _Round:
         return at
 
     def _engine_tolerance(self, best: Standing, free: Ints) -> float:
-        """What the engine is asked for: an answer a small part of the tolerance off, smaller with every pass."""
+        """What the engine is asked for: an aim that is a small part of the gap off, smaller after every slow pass."""
         data = self.data
         late = np.maximum(data.excess + data.mean_busy_s(best.v), 0.0)[free]
         asked = max(self.solver.tolerance, 0.1 * min(best.gap, 1.0)) * abs(best.value if best.feasible else best.bound)
-        share = 0.1 ** min(self.passes, 4) * asked / (1.0 + float(data.weight[free] @ late))
+        share = AIM * 0.1 ** min(self.slow, 8) * asked / ENGINE_AIM / (1.0 + float(data.weight[free] @ late))
         return float(10.0 ** np.floor(np.log10(np.clip(share, *ENGINE_TOLERANCES))))
 
 

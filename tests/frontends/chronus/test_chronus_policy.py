@@ -247,3 +247,14 @@ def test_without_failures_every_promise_is_kept(seed: int, first_lease: str) -> 
     assert {Standing.GUARANTEED, Standing.UNGUARANTEED} <= {n.standing for n in policy.notices}
     for job_id, step in promised.items():
         assert jct_s[job_id] <= work.rewards[job_id].steps[step][0] + 1e-3
+
+
+def test_time_that_goes_backwards_breaks_no_promise() -> None:
+    policy = policy_of(2)
+    add(policy, job_of("first", 1.0), 4.0)
+    add(policy, job_of("second", 1.0), 4.0)
+    policy.plan(2400.0)
+    promised = {name: record.promised for name, record in policy.book.records.items()}
+    policy.plan(0.0)
+    assert {name: record.promised for name, record in policy.book.records.items()} == promised
+    assert not [notice for notice in policy.notices if notice.standing is Standing.DEMOTED]

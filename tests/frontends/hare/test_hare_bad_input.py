@@ -194,3 +194,10 @@ def test_policies_refuse_weights_that_are_none(name: str, weight: float) -> None
 def test_a_type_that_no_job_was_profiled_on_is_said() -> None:
     with pytest.raises(UnknownGpuTypeError, match=r"no application has a model of GPU type 'tpu'"):
         HarePolicy(Cluster.of({"tpu": (1, 4)})).add_job(Job("j", "cifar10"))
+
+
+def test_a_synchronisation_longer_than_the_intervals_is_planned_within_the_bound() -> None:
+    jobs = [HareJob(f"job-{n}", 3, 2, {"g": 1.0}, {"g": 500.0}) for n in range(3)]
+    found = HareScheduler().schedule(HareInstance.of(jobs, {"g": 2}))
+    assert found.relaxation.bound <= found.schedule.objective * (1 + 1e-9)
+    assert (found.schedule.completion_s >= 3 * 501.0 - 1e-6).all()

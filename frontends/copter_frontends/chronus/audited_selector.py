@@ -1,0 +1,63 @@
+"""A Selector that proves, whenever promises are broken, how many had to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from copter_frontends.chronus.job_book import Standing
+from copter_frontends.chronus.options import Ints
+from copter_frontends.chronus.salvage import most_kept
+from copter_frontends.chronus.selector import Cycle, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Promises that one cycle broke.
+
+    Attributes
+    ----------
+    time_s : float
+    promised, demoted : int
+        Jobs with a promise before the cycle, and those that lost it.
+    forced : int
+        At least so many any plan must break, proven by the linear program, or by the integer one.
+    """
+
+    time_s: float
+    promised: int
+    demoted: int
+    forced: int
+
+
+class AuditedSelector(Selector):
+    """As :class:`.Selector`; for every cycle that demotes jobs it notes how many no plan could have kept.
+
+    Attributes
+    ----------
+    audit : list of Broken
+    """
+
+    time_limit_s = 20.0  # of an integer program
+
+    def __init__(self, *args: Any, **knobs: Any) -> None:
+        super().__init__(*args, **knobs)
+        self.audit: list[Broken] = []
+
+    def cycle(self, now_s: float, first: int, gpus: Ints, fixed: Ints, *args: Any, **knobs: Any) -> Cycle:
+        """As :meth:`.Selector.cycle`."""
+        begins = bool(knobs.get("begins", args[2] if len(args) > 2 else True))
+        aside = knobs.get("aside", args[6] if len(args) > 6 else None)
+        records = [record for record in self.book.planned(first, begins) if record.promised >= 0]
+        horizon = self.book.most_leases(first)
+        capacity = self._capacity(gpus, aside, self.book.promised_gpus(len(gpus), first, horizon))
+        capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
+        options, told = self.book.options(records, first, horizon, begins), len(self.notices)
+        found = super().cycle(now_s, first, gpus, fixed, *args, **knobs)
+        demoted = sum(notice.standing is Standing.DEMOTED for notice in self.notices[told:])
+        if demoted:
+            forced = len(records) - most_kept(options, capacity, len(records) - demoted, self.time_limit_s)
+            self.audit.append(Broken(now_s, len(records), demoted, forced))
+        return found
