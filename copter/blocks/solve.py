@@ -54,7 +54,11 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
     vertex : bool
         Whether x shall be a vertex of the optimal face.
     """
-    if program.n_rows > MOST_ROWS or program.n_columns == 0:
+    if program.n_columns == 0:
+        return None
+    n_rows = program.n_rows
+    program, kept = program.without_loose_rows()
+    if program.n_rows > MOST_ROWS:
         return None
     scaled, scale, factor = program.equilibrated()
     tolerance = min(settings.tolerance, settings.absolute_tolerance)
@@ -79,7 +83,9 @@ def solve_blocks(program: BlockProgram, settings: Settings, watch: Watch, vertex
                 x = corner if within(method, corner, prices, ENOUGH * tolerance) else x
     n, m = program.n_columns, program.n_rows
     prices *= scale / factor
-    return BlockAnswer(snapped(scaled, x[:n]), prices[:m], iterations, prices[m:])
+    coupling = np.zeros(n_rows)
+    coupling[kept] = prices[:m]
+    return BlockAnswer(snapped(scaled, x[:n]), coupling, iterations, prices[m:])
 
 
 def on_the_face(method: BlockMethod, face: Face, prices: Floats, tolerance: float) -> Floats | None:
