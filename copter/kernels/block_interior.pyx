@@ -29,11 +29,12 @@ cdef class BlockInterior(Elimination):
         Bounds of the columns and of the rows' activities; equal ones hold a variable fixed.
     """
 
-    cdef readonly object x, z, v, y, dx, dz, dv, dy, weight, target_lower, target_upper, primal, right
+    cdef readonly object x, z, v, y, dx, dz, dv, dy, weight, target_lower, target_upper, primal, right, left
     cdef readonly int size, n_all_rows
     cdef const double[::1] cost, lower, upper
     cdef double[::1] x_, z_, v_, y_, dx_, dz_, dv_, dy_, weight_, low_, high_, primal_, right_, wrong_, private_weight
-    cdef double[::1] of_columns
+    cdef double[::1] of_columns, scaled_, left_
+    cdef bint plain
     cdef double[:, ::1] activity, sums_
     cdef public double proximal
 
@@ -55,6 +56,9 @@ cdef class BlockInterior(Elimination):
         self.dy = self.dy_ = np.zeros(rows)
         self.primal = self.primal_ = np.zeros(rows)
         self.right = self.right_ = np.zeros(rows)
+        self.left, self.scaled_ = np.zeros(rows), np.zeros(rows)
+        self.left_ = self.left
+        self.plain = bool((np.asarray(self.value) == 1.0).all())
         self.wrong_, self.of_columns = np.zeros(self.size), np.zeros(n)
         self.activity = np.zeros((self.n_pieces, max(self.n_rows, 1)))
         self.sums_ = np.zeros((self.n_pieces, SUMS))
@@ -161,18 +165,136 @@ cdef class BlockInterior(Elimination):
             value += self.high_[j] / (self.upper[j] - self.x_[j])
         return value
 
-    def right_side(self):
-        """Fill `right` = primal + A theta h - theta_s h_s of the normal equations."""
-        cdef int n = self.n_pieces, i, j
-        for j in prange(self.n_columns, nogil=True, num_threads=n, schedule="static"):
-            self.of_columns[j] = self.weight_[j] * self.known(j) if self.weight_[j] != 0.0 else 0.0
-        self.product(self.of_columns, self.right_)
-        with nogil:
-            for i in range(self.n_all_rows):
-                j = self.n_columns + i
-                self.right_[i] += self.primal_[i]
-                if self.weight_[j] != 0.0:
-                    self.right_[i] -= self.weight_[j] * self.known(j)
+    def reduced_right(self):
+        """Fill `right`, primal + A theta h - theta_s h_s: private rows as they are, coupling rows reduced by them (K2).
+
+        One pass over the entries.
+        """
+        cdef int piece, n = self.n_pieces, i
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.reduced_right_piece(piece)
+        for i in range(self.n_rows):
+            self.right_[i] = self.row_right(i)
+            for piece in range(n):
+                self.right_[i] += self.activity[piece, i]
+
+    cdef inline double row_right(self, int i) noexcept nogil:
+        """What a row's own slack gives to its right side."""
+        cdef int j = self.n_columns + i
+        if self.weight_[j] == 0.0:
+            return self.primal_[i]
+        return self.primal_[i] - self.weight_[j] * self.known(j)
+
+    cdef void reduced_right_piece(self, int piece) noexcept nogil:
+        cdef int g, j, e, base, first, last, p
+        cdef double weight
+        cdef double* activity = &self.activity[piece, 0]
+        memset(activity, 0, self.n_rows * sizeof(double))
+        for g in range(self.cuts[piece], self.last_block(piece)):
+            first, last = self.column_start[g], self.last_column(g)
+            base, p = self.n_rows, 0
+            if g < self.n_blocks:
+                base += self.private_start[g]
+                p = self.private_start[g + 1] - self.private_start[g]
+            for e in range(base, base + p):
+                self.right_[e] = self.row_right(e)
+            for j in range(first, last):
+                weight = self.weight_[j] * self.known(j) if self.weight_[j] != 0.0 else 0.0
+                self.of_columns[j] = weight
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    self.right_[base + self.own_row[e]] += self.own_value[e] * weight
+            if p:
+                self.solve_private(g, p, &self.right_[base], &self.scaled_[base])
+            for j in range(first, last):
+                weight = 0.0
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    weight = weight + self.own_value[e] * self.scaled_[base + self.own_row[e]]
+                weight = self.of_columns[j] - self.weight_[j] * weight
+                if weight != 0.0:
+                    self.add_column(j, weight, activity)
+
+    def reduced_direction(self):
+        """Fill dy of the private rows, dx, dz, dv from dy of the coupling rows and `right`; `left`, what the rows lack.
+
+        One pass over the entries. The longest primal and dual steps, at most 1, that stay inside.
+        """
+        cdef int piece, n = self.n_pieces, i, j
+        for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
+            self.reduced_direction_piece(piece)
+        for i in range(self.n_rows):
+            j = self.n_columns + i
+            self.direction_one(j, -self.dy_[i], &self.sums_[0, 0])
+            self.left_[i] = self.primal_[i] + self.dx_[j]
+            for piece in range(n):
+                self.left_[i] -= self.activity[piece, i]
+        return self.lengths()
+
+    cdef void reduced_direction_piece(self, int piece) noexcept nogil:
+        cdef int g, j, e, base, first, last, p
+        cdef double usage
+        cdef double* activity = &self.activity[piece, 0]
+        cdef double* sums = &self.sums_[piece, 0]
+        memset(activity, 0, self.n_rows * sizeof(double))
+        sums[4] = sums[5] = 0.0
+        for g in range(self.cuts[piece], self.last_block(piece)):
+            first, last = self.column_start[g], self.last_column(g)
+            base, p = self.n_rows, 0
+            if g < self.n_blocks:
+                base += self.private_start[g]
+                p = self.private_start[g + 1] - self.private_start[g]
+            for e in range(base, base + p):
+                self.dy_[e] = self.right_[e]
+            for j in range(first, last):
+                usage = self.used(j, self.dy_)
+                self.of_columns[j] = usage
+                usage = usage * self.weight_[j]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    self.dy_[base + self.own_row[e]] -= usage * self.own_value[e]
+            if p:
+                self.solve_private(g, p, &self.dy_[base], &self.dy_[base])
+            for e in range(base, base + p):
+                self.direction_one(self.n_columns + e, -self.dy_[e], sums)
+                self.left_[e] = self.primal_[e] + self.dx_[self.n_columns + e]
+            for j in range(first, last):
+                usage = self.of_columns[j]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    usage = usage + self.own_value[e] * self.dy_[base + self.own_row[e]]
+                self.direction_one(j, usage, sums)
+                usage = self.dx_[j]
+                for e in range(self.own_start[j], self.own_start[j + 1]):
+                    self.left_[base + self.own_row[e]] -= self.own_value[e] * usage
+                if usage != 0.0:
+                    self.add_column(j, usage, activity)
+
+    cdef inline int last_block(self, int piece) noexcept nogil:
+        """Past the last block of a piece; the columns of no block are one more in the last piece."""
+        return self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
+
+    cdef inline int last_column(self, int g) noexcept nogil:
+        """Past the last column of a block, or of no block."""
+        return self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+
+    cdef inline void add_column(self, int j, double weight, double* activity) noexcept nogil:
+        """activity += weight a_j."""
+        cdef int e
+        if self.plain:
+            for e in range(self.start[j], self.start[j + 1]):
+                activity[self.row[e]] += weight
+        else:
+            for e in range(self.start[j], self.start[j + 1]):
+                activity[self.row[e]] += self.value[e] * weight
+
+    cdef inline double used(self, int j, const double[::1] y) noexcept nogil:
+        """a_j'y over the coupling rows."""
+        cdef int e
+        cdef double usage = 0.0
+        if self.plain:
+            for e in range(self.start[j], self.start[j + 1]):
+                usage = usage + y[self.row[e]]
+        else:
+            for e in range(self.start[j], self.start[j + 1]):
+                usage = usage + self.value[e] * y[self.row[e]]
+        return usage
 
     def direction(self):
         """Fill dx, dz, dv from dy; the longest primal and dual steps, at most 1, that stay inside."""
@@ -180,6 +302,10 @@ cdef class BlockInterior(Elimination):
         self.usage(self.dy_, self.of_columns)
         for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
             self.direction_piece(piece)
+        return self.lengths()
+
+    cdef lengths(self):
+        """The longest primal and dual steps, at most 1, by the pieces' steepest ratios."""
         steepest = np.asarray(self.sums_).max(axis=0)
         return min(1.0, 1.0 / max(steepest[4], 1e-300)), min(1.0, 1.0 / max(steepest[5], 1e-300))
 
@@ -272,17 +398,13 @@ cdef class BlockInterior(Elimination):
             self.usage_piece(piece, y, out)
 
     cdef void usage_piece(self, int piece, const double[::1] y, double[::1] out) noexcept nogil:
-        cdef int g, j, e, base, first, last, end
+        cdef int g, j, e, base, first, last
         cdef double usage
-        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
-        for g in range(self.cuts[piece], end):
-            first = self.column_start[g]
-            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+        for g in range(self.cuts[piece], self.last_block(piece)):
+            first, last = self.column_start[g], self.last_column(g)
             base = self.n_rows + (self.private_start[g] if g < self.n_blocks else 0)
             for j in range(first, last):
-                usage = 0.0
-                for e in range(self.start[j], self.start[j + 1]):
-                    usage = usage + self.value[e] * y[self.row[e]]
+                usage = self.used(j, y)
                 for e in range(self.own_start[j], self.own_start[j + 1]):
                     usage = usage + self.own_value[e] * y[base + self.own_row[e]]
                 out[j] = usage
@@ -300,21 +422,18 @@ cdef class BlockInterior(Elimination):
             out[i] = total
 
     cdef void product_piece(self, int piece, const double[::1] x, double[::1] out) noexcept nogil:
-        cdef int g, j, e, base, first, last, end
+        cdef int g, j, e, base, first, last
         cdef double* activity = &self.activity[piece, 0]
         memset(activity, 0, self.n_rows * sizeof(double))
-        end = self.n_blocks + 1 if piece == self.n_pieces - 1 else self.cuts[piece + 1]
-        for g in range(self.cuts[piece], end):
-            first = self.column_start[g]
-            last = self.n_columns if g == self.n_blocks else self.column_start[g + 1]
+        for g in range(self.cuts[piece], self.last_block(piece)):
+            first, last = self.column_start[g], self.last_column(g)
             base = self.n_rows
             if g < self.n_blocks:
                 base += self.private_start[g]
                 for e in range(base, self.n_rows + self.private_start[g + 1]):
                     out[e] = 0.0
             for j in range(first, last):
-                for e in range(self.start[j], self.start[j + 1]):
-                    activity[self.row[e]] += self.value[e] * x[j]
+                self.add_column(j, x[j], activity)
                 for e in range(self.own_start[j], self.own_start[j + 1]):
                     out[base + self.own_row[e]] += self.own_value[e] * x[j]
 
