@@ -89,7 +89,8 @@ class BlockProgram:
         """
         n, m = self.n_columns, self.n_rows
         least, most = reach_of_rows(*self.arrays, self.lower, self.upper)
-        margin = ROUNDING * (np.abs(np.nan_to_num(least)) + np.abs(np.nan_to_num(most)))
+        size = np.where(np.isfinite(least), np.abs(least), 0.0) + np.where(np.isfinite(most), np.abs(most), 0.0)
+        margin = ROUNDING * size
         binds = (least - margin < self.lower[n : n + m]) | (most + margin > self.upper[n : n + m])
         kept = np.flatnonzero(binds).astype(np.int32)
         if len(kept) == m:
