@@ -25,6 +25,7 @@ from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, pla
 from copter_frontends.traffic.shim import exact_sums, feasible_flows
 
 SHARE = "largest utilisation"  # id of the request that is z
+MOST_COLUMNS = 20_000_000  # of a model that interior points solve; its blocks need little memory beside it
 AFTER = 3.0  # times the shim took for the kept flows that a deadline leaves for it, before and after the solve
 OPTIMAL = 1e-6  # relative gap up to which a plan is called optimal
 
@@ -69,7 +70,7 @@ class TrafficFormulation:
         self.edit_s = 0.0
         self.stranded, self.reach = is_stranded(paths, self.capacity), reach_of(paths, self.nominal)
         self.model = Model(sense="max" if objective == "total" else "min")
-        self.session = Session(self.model, settings or Settings(purify=False))
+        self.session = Session(self.model, settings or Settings(purify=False, interior_columns=MOST_COLUMNS))
         self._build()
 
     # Building -----------------------------------------------------------------------------------------------------
@@ -85,9 +86,25 @@ class TrafficFormulation:
                 self.model.add_resources(arc, 0.0 if self.serves_all else count)
             if self.serves_all:
                 self.model.add_request(SHARE, [1.0], self._share_usage(), resources=self._arcs(), limit=np.inf)
-            for at in np.flatnonzero(np.diff(self.paths.first)).tolist():
-                self._add(at)
+            self._add_all()
         self.requests: list[int] = np.flatnonzero(np.diff(self.paths.first)).tolist()
+
+    def _add_all(self) -> None:
+        """Add the requests of all pairs that have paths."""
+        paths, sizes = self.paths, np.diff(self.paths.first)
+        served = np.flatnonzero(sizes)
+        wanted = self._wanted(served)
+        shape = (paths.network.n_arcs, paths.n_paths)
+        usage = sp.csc_array((np.ones(len(paths.arc)), paths.arc, paths.start), shape=shape)
+        self.model.add_own_requests(
+            served.tolist(),
+            sizes[served],
+            np.zeros(paths.n_paths) if self.serves_all else np.ones(paths.n_paths),
+            usage,
+            resources=self._arcs(),
+            limit=wanted,
+            at_least=wanted if self.serves_all else -np.inf,
+        )
 
     def _add(self, at: int) -> None:
         """Add the request of a pair."""
