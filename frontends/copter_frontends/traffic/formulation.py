@@ -22,7 +22,7 @@ from copter_frontends.traffic.flow_kernels import dead_paths
 from copter_frontends.traffic.network import Floats, Ints, summed
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, plan_of, score
-from copter_frontends.traffic.shim import exact_sums, feasible_flows
+from copter_frontends.traffic.shim import exact_sums, feasible_flows, prepare
 
 SHARE = "largest utilisation"  # id of the request that is z
 MOST_COLUMNS = 20_000_000  # of a model that interior points solve; its blocks need little memory beside it
@@ -69,6 +69,7 @@ class TrafficFormulation:
         self.last_price: Floats = np.zeros(0)
         self.edit_s = 0.0
         self.stranded, self.reach = is_stranded(paths, self.capacity), reach_of(paths, self.nominal)
+        prepare(paths)
         self.model = Model(sense="max" if objective == "total" else "min")
         self.session = Session(self.model, settings or Settings(purify=False, interior_columns=MOST_COLUMNS))
         self._build()
@@ -200,7 +201,9 @@ class TrafficFormulation:
         kept = self.nominal, self.down, self.capacity, self.stranded, self.reach
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         self.nominal, self.down, self.capacity = nominal, down, capacity
-        self.stranded, self.reach = is_stranded(self.paths, capacity), reach_of(self.paths, nominal)
+        self.stranded = is_stranded(self.paths, capacity)
+        if (nominal != kept[0]).any():
+            self.reach = reach_of(self.paths, nominal)
         limited = np.flatnonzero(self._wanted(np.arange(self.paths.n_pairs)) != wanted)
         try:
             with self.model.batch():
@@ -270,13 +273,14 @@ class TrafficFormulation:
         """Flows for the network as it now is: feasible exactly, with a certified bound, by the deadline.
 
         The last flows, cut to what is now possible and filled up, are there within milliseconds; the session's solve
-        has the rest of the time, and the better of the two is the plan.
+        has the rest of the time, and the better of the two is the plan. The edits since the last plan are part of the
+        deadline: it runs from them to the flows.
         """
         started = time.perf_counter()
         kept = self._kept_flows()
         kept_s = time.perf_counter() - started
         flows, price, solve_s, iterations = kept, np.zeros(0), 0.0, 0
-        solution = self._solve(None if deadline_s is None else deadline_s - AFTER * kept_s)
+        solution = self._solve(None if deadline_s is None else deadline_s - self.edit_s - AFTER * kept_s)
         shim_started = time.perf_counter()
         bound = self._loose_bound()
         if solution is None and len(self.last_price):
