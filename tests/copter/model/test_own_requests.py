@@ -79,9 +79,14 @@ def test_they_are_edited_and_removed_like_others() -> None:
 def test_a_failed_batch_takes_them_back() -> None:
     model = new_model()
     before, version = model.to_linear_program(), model.version
-    with pytest.raises(DuplicateHandleError), model.batch():
-        added(model)
-        model.add_request(0, [1.0], {"a": [1.0]})
+
+    def edits() -> None:
+        with model.batch():
+            added(model)
+            model.add_request(0, [1.0], {"a": [1.0]})
+
+    with pytest.raises(DuplicateHandleError):
+        edits()
     assert model.version == version
     assert model.to_linear_program().shape == before.shape
     np.testing.assert_array_equal(model.ledger.matrix.row_scale[:5], 1.0)
