@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.program import BlockProgram
+from copter.kernels.block_interior import BlockInterior
 from copter.numerics.sums import inner
 
-if TYPE_CHECKING:
-    from copter.blocks.interior import BlockMethod
-
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 LEAST_START = 1.0  # least distance of Mehrotra's starting point from every bound
 INSIDE = 0.1  # distance of a row's activity from its bounds, as a share of its size
@@ -20,7 +20,23 @@ MOST_FREE = 0.01  # share of the columns that may have neither a limit nor two b
 SMALL = 1e-30
 
 
-def start(method: BlockMethod) -> None:
+class Method(Protocol):
+    """What a start needs of the interior-point method."""
+
+    program: BlockProgram
+    state: BlockInterior
+    bounded_below: Mask
+    bounded_above: Mask
+    fixed: Mask
+
+    def factorise(self) -> None:
+        """Factorise at the state's weights."""
+
+    def solve(self, right: Floats, y: Floats) -> None:
+        """Solve by the factor."""
+
+
+def start(method: Method) -> None:
     """Set the state of a method to its starting point."""
     share = shares(method)
     if share is None:
@@ -29,7 +45,7 @@ def start(method: BlockMethod) -> None:
         share_start(method, share)
 
 
-def shares(method: BlockMethod) -> Floats | None:
+def shares(method: Method) -> Floats | None:
     """A value for every column: its part of the block's limit, alike for all; None where too few have limits.
 
     (Of programs with one private row a block at most, whose columns have lower bounds.)
@@ -54,7 +70,7 @@ def shares(method: BlockMethod) -> Floats | None:
     return program.lower[:n] + np.where(known, room, np.where(room > 0.0, LEAST_START, np.median(room[known])))
 
 
-def share_start(method: BlockMethod, x: Floats) -> None:
+def share_start(method: Method, x: Floats) -> None:
     """Columns at their shares; activities of rows as near to them as bounds allow; one product for all multipliers."""
     state, program, n = method.state, method.program, method.program.n_columns
     below, above = method.bounded_below, method.bounded_above
@@ -79,7 +95,7 @@ def share_start(method: BlockMethod, x: Floats) -> None:
     state.y[:] = (state.z - state.v)[n:]
 
 
-def least_squares_start(method: BlockMethod) -> None:
+def least_squares_start(method: Method) -> None:
     """Mehrotra's start: the least-squares primal and dual, moved inside (equation I6)."""
     state, program, n = method.state, method.program, method.program.n_columns
     below, above = method.bounded_below, method.bounded_above
@@ -103,7 +119,7 @@ def least_squares_start(method: BlockMethod) -> None:
     place(method, x, cost - np.concatenate((usage, -y)), y)
 
 
-def place(method: BlockMethod, x: Floats, reduced: Floats, y: Floats) -> None:
+def place(method: Method, x: Floats, reduced: Floats, y: Floats) -> None:
     """Move a primal and dual point inside its bounds."""
     state, program = method.state, method.program
     below, above = method.bounded_below, method.bounded_above
