@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.blocks.program import BlockProgram
+from copter.blocks.start import start
 from copter.kernels.block_interior import BlockInterior
 from copter.kernels.tiled_cholesky import dense_cholesky, dense_solve
-from copter.numerics.sums import inner, norm
+from copter.numerics.sums import norm
 from copter.runtime.watch import Stopped
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,6 @@ STALL = 8  # iterations without progress end the method
 PROGRESS = 0.9  # an iteration makes progress if it brings one of its figures below this share of the least so far
 CORRECTIONS = 2  # of centrality, after Mehrotra's
 CLOSED = 1e-10  # residual of the rows left by a step, relative to the right sides, that is not solved for again
-LEAST_START = 1.0  # least distance of the starting point from every bound
 SLOPE = 1e-12  # added to the diagonal of every row, relative to the mean diagonal of the start
 SMALL = 1e-30
 
@@ -80,10 +80,10 @@ class BlockMethod:
     def run(self, goal: float, max_iterations: int, stop: Callable[[int, Figures], bool]) -> tuple[Figures, bool]:
         """Iterate to the goal, the limit or a stall: (figures of the point, whether it was stopped).
 
-        From Mehrotra's start, or from where the method is.
+        From a start of its own (:mod:`copter.blocks.start`), or from where the method is.
         """
         if not self.begun:
-            self.start()
+            start(self)
             self.begun = True
         figures = self.measure()
         least, since = self.progress_of(figures), 0
@@ -184,59 +184,3 @@ class BlockMethod:
             state.right[m:] += own
             ahead, behind, left = state.direction()
         return ahead, behind
-
-    # The start ----------------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Mehrotra's start: the least-squares primal and dual, moved inside (equation I6)."""
-        state, program, n = self.state, self.program, self.program.n_columns
-        below, above = self.bounded_below, self.bounded_above
-        lower, upper = np.where(below, program.lower, 0.0), np.where(above, program.upper, 0.0)
-        boxed = below & above
-        middle = np.where(boxed, 0.5 * (lower + upper), np.where(below, lower, upper))
-        middle[self.fixed] = program.lower[self.fixed]
-        weight = np.where(self.fixed, 0.0, np.where(boxed, 0.5, 1.0))
-        state.set_weight(weight)
-        self.factorise()
-        left, usage = np.empty(state.n_all_rows), np.empty(n)
-        state.product(middle, left)
-        y = np.empty(state.n_all_rows)
-        self.go_on()
-        self.solve(middle[n:] - left, y)
-        state.usage(y, usage)
-        x = middle + weight * np.concatenate((usage, -y))
-        cost = np.concatenate((program.cost, np.zeros(state.n_all_rows)))
-        state.product(weight * cost, left)
-        self.go_on()
-        self.solve(left, y)
-        state.usage(y, usage)
-        reduced = cost - np.concatenate((usage, -y))
-        self.go_on()
-        self.place(x, reduced, y)
-
-    def place(self, x: Floats, reduced: Floats, y: Floats) -> None:
-        """Move a primal and dual point inside its bounds."""
-        state, program = self.state, self.program
-        below, above = self.bounded_below, self.bounded_above
-        lower, upper = np.where(below, program.lower, 0.0), np.where(above, program.upper, 0.0)
-        least = min(float((x - lower)[below].min(initial=0.0)), float((upper - x)[above].min(initial=0.0)))
-        up = max(-1.5 * least, 0.0)
-        z, v = np.where(below, np.maximum(reduced, 0.0), 0.0), np.where(above, np.maximum(-reduced, 0.0), 0.0)
-        one_sided = below ^ above
-        wrong = np.where(one_sided, np.where(below, -reduced, reduced), 0.0)
-        out = max(1.5 * float(wrong.max(initial=0.0)), 0.0)
-        gap_low, gap_high = np.where(below, x - lower + up, 0.0), np.where(above, upper - x + up, 0.0)
-        z, v = np.where(below, z + out, 0.0), np.where(above, v + out, 0.0)
-        product = inner(gap_low, z) + inner(gap_high, v)
-        up += 0.5 * product / max(float(z.sum() + v.sum()), SMALL)
-        out += 0.5 * product / max(float(gap_low.sum() + gap_high.sum()), SMALL)
-        up, out = max(up, LEAST_START), max(out, LEAST_START)
-        boxed = below & above
-        margin = np.minimum(up, 0.25 * (upper - lower))
-        inside = np.where(boxed, np.clip(x, lower + margin, upper - margin), x)
-        inside = np.where(below & ~above, np.maximum(x, lower + up), inside)
-        inside = np.where(above & ~below, np.minimum(x, upper - up), inside)
-        state.x[:] = np.where(self.fixed, program.lower, inside)
-        state.z[:] = np.where(below, z + out, 0.0)
-        state.v[:] = np.where(above, v + out, 0.0)
-        state.y[:] = y

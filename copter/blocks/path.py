@@ -14,6 +14,7 @@ from copter.kernels.block_centre import Centre
 
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
+Ints = NDArray[np.int32]
 
 LEVELS = (3e-3, 1e-2, 3e-2)  # relative gaps at which prices are kept, the first to be tried first
 NEAR = 0.25  # Newton decrement from which a start is near enough, in square roots of the number of pairs
@@ -94,9 +95,12 @@ class Recorder:
         The program's scales (:meth:`BlockProgram.equilibrated`).
     path : PricePath
         Milestones that this run does not pass stay.
+    kept : ndarray (program's rows,) int32
+        Which of the path's rows the program has; prices of the others are zero.
     """
 
-    def __init__(self, method: BlockMethod, scale: Floats, factor: float, path: PricePath) -> None:
+    def __init__(self, method: BlockMethod, scale: Floats, factor: float, path: PricePath, kept: Ints) -> None:
+        self.kept = kept
         self.method, self.scale, self.factor, self.path = method, scale[: method.program.n_rows], factor, path
         self.left = set(LEVELS)
 
@@ -104,15 +108,17 @@ class Recorder:
         """Keep the prices if the point is the first within a level."""
         for level in [each for each in self.left if max(figures.gap, figures.dual) < each]:
             self.left.remove(level)
-            prices = self.method.state.y[: self.method.program.n_rows] * self.scale / self.factor
+            prices = np.zeros(len(self.path.row_generation))
+            prices[self.kept] = self.method.state.y[: self.method.program.n_rows] * self.scale / self.factor
             self.path.passed[level] = Milestone(figures.mu / self.factor, prices)
 
 
-def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: float) -> bool:
+def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: float, kept: Ints) -> bool:
     """Whether the method could be put onto the path, near enough to its centre to go on from there.
 
     Every block is put at its own centre for the kept prices, whatever its limits, costs and coefficients are by now.
-    Blocks of more than one private row are not: their centres would take a method of their own.
+    Of the path's rows the program has those that are `kept`. Blocks of more than one private row are not put there: their
+    centres would take a method of their own.
     """
     program, state = method.program, method.state
     m = program.n_rows
@@ -126,7 +132,7 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
         here = path.passed[level]
         mu = here.mu * factor
         state.y[m:] = 0.0
-        state.y[:m] = fitted(program, here.prices * factor / scale[:m], mu)
+        state.y[:m] = fitted(program, here.prices[kept] * factor / scale[:m], mu)
         centre.put(mu, state.y, reduced, state.x, state.z, state.v, state.n_pieces)
         if not (np.isfinite(state.x).all() and np.isfinite(state.y).all()):
             continue

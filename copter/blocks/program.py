@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.kernels.loose_rows import kept_entries, reach_of_rows
 from copter.matrix import BlockMatrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+
+ROUNDING = 1e-9  # of a row's reach, by which it must stay within its bounds to be loose
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,34 @@ class BlockProgram:
             and np.array_equal(self.own_row, other.own_row)
             and np.array_equal(self.own_value, other.own_value)
         )
+
+    def without_loose_rows(self) -> tuple[BlockProgram, Ints]:
+        """The program without the coupling rows that cannot bind: (program, rows that stay) (K14).
+
+        Every solution of it is one of this program, with prices of zero for the rows that are gone.
+        """
+        n, m = self.n_columns, self.n_rows
+        least, most = reach_of_rows(*self.arrays, self.lower, self.upper)
+        size = np.where(np.isfinite(least), np.abs(least), 0.0) + np.where(np.isfinite(most), np.abs(most), 0.0)
+        margin = ROUNDING * size
+        binds = (least - margin < self.lower[n : n + m]) | (most + margin > self.upper[n : n + m])
+        kept = np.flatnonzero(binds).astype(np.int32)
+        if len(kept) == m:
+            return self, kept
+        place = np.full(m, -1, dtype=np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        start, row, value = kept_entries(place, self.start, self.row, self.value)
+        stays = np.concatenate((np.arange(n), n + kept, np.arange(n + m, len(self.lower))))
+        lean = replace(
+            self,
+            n_rows=len(kept),
+            start=start,
+            row=row,
+            value=value,
+            lower=self.lower[stays],
+            upper=self.upper[stays],
+        )
+        return lean, kept
 
     def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
         """The program with rows and costs of size one: (program, scale of all rows, scale of the costs).

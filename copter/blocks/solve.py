@@ -16,6 +16,7 @@ from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 GOAL = 1e-3  # of the tolerance, on the scaled program
 LEAST_GOAL = 1e-10
@@ -73,9 +74,13 @@ def solve_blocks(
         Judges an answer that is within the tolerances as far as the method can tell. Without it the method goes on to
         a thousandth of them.
     """
-    if program.n_rows > MOST_ROWS or program.n_columns == 0 or watch():
+    if program.n_columns == 0 or watch():
         return None
-    run = _Run(program, settings, watch, vertex, path)
+    n_rows = program.n_rows
+    program, kept = program.without_loose_rows()
+    if program.n_rows > MOST_ROWS:
+        return None
+    run = _Run(program, settings, watch, vertex, path, kept, n_rows)
     try:
         with np.errstate(all="ignore"):
             if path is not None and path.passed:
@@ -91,8 +96,16 @@ class _Run:
     """Solves of one program, from the path or cold."""
 
     def __init__(
-        self, program: BlockProgram, settings: Settings, watch: Watch, vertex: bool, path: PricePath | None
+        self,
+        program: BlockProgram,
+        settings: Settings,
+        watch: Watch,
+        vertex: bool,
+        path: PricePath | None,
+        kept: Ints,
+        n_rows: int,
     ) -> None:
+        self.kept, self.n_rows = kept, n_rows  # rows that the program has, of so many
         self.program, self.settings, self.watch, self.vertex, self.path = program, settings, watch, vertex, path
         self.scaled, self.scale, self.factor = program.equilibrated()
         self.tolerance = min(settings.tolerance, settings.absolute_tolerance)
@@ -102,7 +115,7 @@ class _Run:
     def solve(self, warm: bool, accept: Accept | None) -> BlockAnswer | None:
         """The answer from the path, or from Mehrotra's start; None where there is none."""
         method = BlockMethod(self.scaled, self.settings.n_threads, self.watch)
-        if warm and not (self.path is not None and started_from(method, self.path, self.scale, self.factor)):
+        if warm and not (self.path is not None and started_from(method, self.path, self.scale, self.factor, self.kept)):
             return None
         stop, early = self.stop(method, warm), max(ENOUGH * self.tolerance, self.goal)
         if accept is not None and not self.vertex:
@@ -129,7 +142,9 @@ class _Run:
             x = self.corner(method, face, prices, x)
         n, m = self.program.n_columns, self.program.n_rows
         prices *= self.scale / self.factor
-        return BlockAnswer(snapped(self.scaled, x[:n]), prices[:m], self.iterations, prices[m:])
+        coupling = np.zeros(self.n_rows)
+        coupling[self.kept] = prices[:m]
+        return BlockAnswer(snapped(self.scaled, x[:n]), coupling, self.iterations, prices[m:])
 
     def corner(self, method: BlockMethod, face: Face, prices: Floats, x: Floats) -> Floats:
         """A vertex of the face, or the point where that does not succeed."""
@@ -143,7 +158,7 @@ class _Run:
 
     def stop(self, method: BlockMethod, warm: bool) -> Stop:
         """Asks the watch and keeps the path; a warm run also stops where the rows do not close soon."""
-        recorder = None if self.path is None else Recorder(method, self.scale, self.factor, self.path)
+        recorder = None if self.path is None else Recorder(method, self.scale, self.factor, self.path, self.kept)
         first: list[float] = []
 
         def must_stop(iteration: int, figures: Figures) -> bool:

@@ -29,13 +29,14 @@ cdef class BlockInterior(Elimination):
         Bounds of the columns and of the rows' activities; equal ones hold a variable fixed.
     """
 
-    cdef readonly object x, z, v, y, dx, dz, dv, dy, weight, target_lower, target_upper, primal, right
+    cdef readonly object x, z, v, y, dx, dz, dv, dy, weight, target_lower, target_upper, primal, right, left
     cdef readonly int size, n_all_rows
     cdef const double[::1] cost, lower, upper
     cdef double[::1] x_, z_, v_, y_, dx_, dz_, dv_, dy_, weight_, low_, high_, primal_, right_, wrong_, private_weight
     cdef double[::1] of_columns, known_, scaled_, coupling_, left_
+    cdef bint plain  # all entries in coupling rows are one
     cdef double[:, ::1] activity, sums_
-    cdef readonly object coupling, left
+    cdef readonly object coupling
     cdef public double proximal
 
     def __init__(self, *layout, cost, lower, upper):
@@ -56,6 +57,7 @@ cdef class BlockInterior(Elimination):
         self.dy = self.dy_ = np.zeros(rows)
         self.primal = self.primal_ = np.zeros(rows)
         self.right = self.right_ = np.zeros(rows)
+        self.plain = bool((np.asarray(self.value) == 1.0).all())
         self.wrong_, self.of_columns = np.zeros(self.size), np.zeros(n)
         self.known_, self.scaled_ = np.zeros(self.size), np.zeros(max(self.n_private, 1))
         self.coupling = self.coupling_ = np.zeros(self.n_rows)
@@ -97,11 +99,8 @@ cdef class BlockInterior(Elimination):
                 self.private_weight[i] = self.weight_[n + m + i]
                 self.primal_[m + i] = self.x_[n + m + i]
             for j in range(first, last):
-                x, usage = self.x_[j], 0.0
-                for e in range(self.start[j], self.start[j + 1]):
-                    at = self.row[e]
-                    usage = usage + self.value[e] * y[at]
-                    activity[at] += self.value[e] * x
+                x, usage = self.x_[j], self.used(j, self.y_)
+                self.add_column(j, x, activity)
                 for e in range(self.own_start[j], self.own_start[j + 1]):
                     at = m + base + self.own_row[e]
                     usage = usage + self.own_value[e] * y[at]
@@ -247,8 +246,30 @@ cdef class BlockInterior(Elimination):
                 for e in range(self.own_start[j], self.own_start[j + 1]):
                     amount = amount + self.own_value[e] * scaled[base + self.own_row[e]]
                 amount = self.of_columns[j] - self.weight_[j] * amount
-                for e in range(self.start[j], self.start[j + 1]):
-                    activity[self.row[e]] += self.value[e] * amount
+                if amount != 0.0:
+                    self.add_column(j, amount, activity)
+
+    cdef inline void add_column(self, int j, double weight, double* activity) noexcept nogil:
+        """activity += weight a_j."""
+        cdef int e
+        if self.plain:
+            for e in range(self.start[j], self.start[j + 1]):
+                activity[self.row[e]] += weight
+        else:
+            for e in range(self.start[j], self.start[j + 1]):
+                activity[self.row[e]] += self.value[e] * weight
+
+    cdef inline double used(self, int j, const double[::1] y) noexcept nogil:
+        """a_j'y over the coupling rows."""
+        cdef int e
+        cdef double usage = 0.0
+        if self.plain:
+            for e in range(self.start[j], self.start[j + 1]):
+                usage = usage + y[self.row[e]]
+        else:
+            for e in range(self.start[j], self.start[j + 1]):
+                usage = usage + self.value[e] * y[self.row[e]]
+        return usage
 
     def direction(self):
         """From the coupling rows' dy: the other dy, dx, dz, dv; the longest steps; what of the rows is left, squared.
@@ -284,9 +305,7 @@ cdef class BlockInterior(Elimination):
             for i in range(base, end):
                 own[i] = self.right_[m + i]
             for j in range(first, last):
-                usage = 0.0
-                for e in range(self.start[j], self.start[j + 1]):
-                    usage = usage + self.value[e] * dy[self.row[e]]
+                usage = self.used(j, self.dy_)
                 self.of_columns[j] = usage
                 usage = usage * self.weight_[j]
                 for e in range(self.own_start[j], self.own_start[j + 1]):
@@ -302,8 +321,8 @@ cdef class BlockInterior(Elimination):
                     usage = usage + self.own_value[e] * own[base + self.own_row[e]]
                 self.direction_one(j, usage, sums)
                 step = self.dx_[j]
-                for e in range(self.start[j], self.start[j + 1]):
-                    activity[self.row[e]] += self.value[e] * step
+                if step != 0.0:
+                    self.add_column(j, step, activity)
                 for e in range(self.own_start[j], self.own_start[j + 1]):
                     left[base + self.own_row[e]] -= self.own_value[e] * step
             for i in range(base, end):
@@ -400,9 +419,7 @@ cdef class BlockInterior(Elimination):
             self.bounds_of(g, &first, &last, &base)
             base += self.n_rows
             for j in range(first, last):
-                usage = 0.0
-                for e in range(self.start[j], self.start[j + 1]):
-                    usage = usage + self.value[e] * y[self.row[e]]
+                usage = self.used(j, y)
                 for e in range(self.own_start[j], self.own_start[j + 1]):
                     usage = usage + self.own_value[e] * y[base + self.own_row[e]]
                 out[j] = usage
@@ -429,8 +446,7 @@ cdef class BlockInterior(Elimination):
             for e in range(base, self.n_rows + self.private_end(g)):
                 out[e] = 0.0
             for j in range(first, last):
-                for e in range(self.start[j], self.start[j + 1]):
-                    activity[self.row[e]] += self.value[e] * x[j]
+                self.add_column(j, x[j], activity)
                 for e in range(self.own_start[j], self.own_start[j + 1]):
                     out[base + self.own_row[e]] += self.own_value[e] * x[j]
 

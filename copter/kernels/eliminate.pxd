@@ -11,11 +11,13 @@ cdef class Elimination:
     cdef readonly object reduced
     cdef const int[::1] cuts
     cdef double[:, :, ::1] sums, panel, square
-    cdef double[:, ::1] dense, wide
+    cdef double[:, ::1] dense, wide, paired
+    cdef int[:, ::1] paired_column
     cdef double[::1] factor, theta, slack
     cdef void piece(self, int piece, int first, int last, bint ends) noexcept nogil
     cdef void outer(self, int j, double* total, double weight) noexcept nogil
     cdef int one_row(self, int piece, int g, double delta, double* total, int filled) noexcept nogil
+    cdef void disjoint(self, int piece, int g, double delta, double* total) noexcept nogil
     cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,
                     double* total) noexcept nogil
     cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil

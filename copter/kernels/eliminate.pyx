@@ -18,6 +18,7 @@ from copter.kernels.tiled_cholesky cimport TILE
 cdef enum:
     PANEL = 48  # dense rank-one terms that are gathered before they are added at once
     SPARSE = 6  # a block's matrices are worth going through by entries if no more than one in so many is not zero
+    PAIRED = 16  # columns of a block whose entries are paired directly, if no two of them share a coupling row
 
 cdef double LEAST_PIVOT = 1e-300
 cdef double CHUNK = 2e7  # multiplications between two looks at the clock, of every thread
@@ -64,6 +65,8 @@ cdef class Elimination:
         self.reduced = np.asarray(self.sums)[0]
         self.panel = np.zeros((n_pieces, PANEL, m))
         self.dense = np.zeros((n_pieces, r))
+        self.paired = np.zeros((n_pieces, (PAIRED + 1) * r))
+        self.paired_column = np.zeros((n_pieces, r), dtype=np.int32)
         if self.most_private <= 1:
             r = p = 1
         self.square, self.wide = np.zeros((n_pieces, r, r)), np.zeros((n_pieces, r * p))
@@ -156,6 +159,9 @@ cdef class Elimination:
         cdef double* z = &self.dense[piece, 0]
         cdef const int* touched = &self.touched_view[0] + self.touched_start_view[g]
         r = self.touched_start_view[g + 1] - self.touched_start_view[g]
+        if last - first <= PAIRED and r == self.start[last] - self.start[first]:
+            self.disjoint(piece, g, delta, total)
+            return filled
         for j in range(first, last):
             if self.own_start[j + 1] > self.own_start[j]:
                 b = self.own_value[self.own_start[j]]
@@ -213,6 +219,48 @@ cdef class Elimination:
             for e in range(i + 1):
                 total[<size_t>touched[i] * m + touched[e]] -= weight * z[e]
         return filled
+
+    cdef void disjoint(self, int piece, int g, double delta, double* total) noexcept nogil:
+        """A block with one private row, no two columns of which share a coupling row: every pair of entries once (K2).
+
+        Nothing is subtracted: a column has the weight of all the others and of the slack, two have a negative one.
+        """
+        cdef int first = self.column_start[g], count = self.column_start[g + 1] - first, c, d, e, i, k, m = self.n_rows
+        cdef int r = self.touched_start_view[g + 1] - self.touched_start_view[g]
+        cdef const int* touched = &self.touched_view[0] + self.touched_start_view[g]
+        cdef double* value = &self.paired[piece, 0]
+        cdef double* weights
+        cdef double* row
+        cdef int* column = &self.paired_column[piece, 0]
+        cdef double[PAIRED] own, share
+        cdef double divisor = delta, others, scaled
+        for c in range(count):
+            own[c] = 0.0
+            if self.own_start[first + c + 1] > self.own_start[first + c]:
+                own[c] = self.own_value[self.own_start[first + c]]
+            divisor += self.theta[first + c] * own[c] * own[c]
+            for e in range(self.start[first + c], self.start[first + c + 1]):
+                value[self.local_view[e]] = self.value[e]
+                column[self.local_view[e]] = c
+        self.factor[self.factor_start_view[g]] = divisor if divisor > LEAST_PIVOT else 1.0
+        if divisor <= LEAST_PIVOT:
+            return
+        for c in range(count):
+            others = delta
+            for d in range(count):
+                if d != c:
+                    others += self.theta[first + d] * own[d] * own[d]
+                    share[d] = -self.theta[first + c] * own[c] * (self.theta[first + d] * own[d] / divisor)
+            share[c] = self.theta[first + c] * (others / divisor)
+            weights = value + (c + 1) * r
+            for i in range(r):
+                weights[i] = share[column[i]] * value[i]
+        for i in range(r):
+            row = total + <size_t>touched[i] * m
+            weights = value + (column[i] + 1) * r
+            scaled = value[i]
+            for k in range(i + 1):
+                row[touched[k]] += scaled * weights[k]
 
     cdef void cross(self, int j, const double* z, int r, const int* touched, double weight,
                     double* total) noexcept nogil:

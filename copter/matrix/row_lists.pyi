@@ -17,7 +17,10 @@ class RowLists:
     n_rows: int
     templates: dict[Template, None]
     template_of_serial: dict[int, Template]
-    row_templates: list[dict[Template, None]]
+    row_templates: list[dict[Template, None]] | None
+    def list_template(self, template: Template) -> None: ...
+    def unlist_template(self, template: Template, rows: NDArray[np.int32]) -> None: ...
+    def lists(self) -> list[dict[Template, None]]: ...
     free_rows: list[int]
     next_serial: int
     next_row: int

@@ -10,7 +10,9 @@ from copter.matrix.template cimport Template
 cdef class RowLists:
     """Rows in row slots and the templates over them; every edit costs time in proportion to the templates it touches.
 
-    Every edit can be taken back exactly, last one first: see the `retract` and `restore` methods.
+    Every edit can be taken back exactly, last one first: see the `retract` and `restore` methods. The lists of the rows
+    are made when the first row is dropped, and kept from then on: most models never drop one, and a million requests
+    with patterns of their own have tens of millions of entries in them.
     """
 
     def __init__(self):
@@ -20,7 +22,7 @@ cdef class RowLists:
         self.row_scale = np.zeros(0)
         self.row_generation = np.zeros(0, dtype=np.int64)
         self.row_serial = np.zeros(0, dtype=np.int64)
-        self.row_templates = []
+        self.row_templates = None
         self.templates = {}
         self.template_of_serial = {}
 
@@ -40,7 +42,8 @@ cdef class RowLists:
                 self.row_generation = np.concatenate((self.row_generation, np.zeros(room - slot, dtype=np.int64)))
                 self.row_serial = np.concatenate((self.row_serial, np.zeros(room - slot, dtype=np.int64)))
             self.n_rows += 1
-            self.row_templates.append({})
+            if self.row_templates is not None:
+                self.row_templates.append({})
         self.row_lower[slot], self.row_upper[slot], self.row_scale[slot] = lower, upper, 1.0
         self.row_serial[slot] = self.next_row
         self.next_row += 1
@@ -54,7 +57,8 @@ cdef class RowLists:
             self.free_rows.append(slot)
         else:
             self.n_rows -= 1
-            self.row_templates.pop()
+            if self.row_templates is not None:
+                self.row_templates.pop()
 
     def set_row_bounds(self, int slot, double lower, double upper):
         """Change the bounds of a row."""
@@ -67,7 +71,7 @@ cdef class RowLists:
     def drop_row(self, int slot):
         """Take a row out, with its entries in the templates on its list; return what :meth:`restore_row` needs."""
         before = self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot]
-        touched = [(template, template.contents()) for template in self.row_templates[slot]]
+        touched = [(template, template.contents()) for template in self.lists()[slot]]
         for template, _ in touched:
             template.drop_row(slot)
         self.row_templates[slot] = {}
@@ -83,7 +87,8 @@ cdef class RowLists:
         self.row_lower[slot], self.row_upper[slot], self.row_scale[slot], self.row_serial[slot] = before
         for template, contents in touched:
             template.replace(*contents)
-            self.row_templates[slot][template] = None
+            if self.row_templates is not None:
+                self.row_templates[slot][template] = None
 
     # Templates ----------------------------------------------------------------------------------------------------
 
@@ -103,9 +108,28 @@ cdef class RowLists:
         """List a template, and in the lists of the rows that it uses."""
         self.templates[template] = None
         self.template_of_serial[template.serial] = template
-        for slot in template.rows.tolist():
-            self.row_templates[slot][template] = None
+        self.list_template(template)
         self.raise_scales(template)
+
+    def list_template(self, Template template):
+        """Put a template into the lists of the rows that it uses, if there are lists."""
+        if self.row_templates is not None:
+            for slot in template.rows.tolist():
+                self.row_templates[slot][template] = None
+
+    def unlist_template(self, Template template, rows):
+        """Take a template out of the lists of rows that it has used."""
+        if self.row_templates is not None:
+            for slot in rows.tolist():
+                del self.row_templates[slot][template]
+
+    def lists(self):
+        """The templates that use each row, a list of dicts by row slot: made now if nobody has asked for them yet."""
+        if self.row_templates is None:
+            self.row_templates = [{} for _ in range(self.n_rows)]
+            for template in self.templates:
+                self.list_template(template)
+        return self.row_templates
 
     cdef void raise_scales(self, Template template) except *:
         """A row's scale is the largest coefficient that it has had."""
@@ -119,8 +143,7 @@ cdef class RowLists:
 
     def drop_template(self, Template template):
         """Forget a pattern that no slab uses."""
-        for slot in template.rows.tolist():
-            del self.row_templates[slot][template]
+        self.unlist_template(template, template.rows)
         del self.templates[template]
         del self.template_of_serial[template.serial]
 
@@ -137,8 +160,7 @@ cdef class RowLists:
             raise ValueError(f"the template is in use, with {template.n_private} private rows")
         self.require_rows(row)
         template.replace(column_start, row, coefficient, private)
-        for slot in rows.tolist():
-            del self.row_templates[slot][template]
+        self.unlist_template(template, rows)
         self.hang_template(template)
         return before
 
@@ -161,4 +183,4 @@ cdef class RowLists:
         self.row_generation, self.row_serial = generation, serial
         self.free_rows = [int(slot) for slot in free_rows]
         self.n_rows = <int>len(lower)
-        self.row_templates = [{} for _ in range(self.n_rows)]
+        self.row_templates = None

@@ -345,6 +345,33 @@ class Ledger:
             self._hang(request, first + at, template, cost, *rest)
         self.version = first + max(len(requests) - 1, 0)
 
+    def _op_add_own(
+        self,
+        requests: list[Hashable],
+        first: Ints,
+        start: Ints,
+        row: Ints,
+        coefficient: Floats,
+        cost: Costs,
+        limits: Floats,
+        leasts: Floats,
+        rounding: Floats,
+    ) -> None:
+        """Add requests with a pattern of their own each: columns first[k] .. first[k + 1] - 1 of one CSC matrix."""
+        matrix, version = self.matrix, self.version
+        self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
+        columns, entries = first.tolist(), start[first].tolist()
+        numbers = zip(limits.tolist(), leasts.tolist(), rounding.tolist(), strict=True)
+        for at, (request, (limit, least, rounded)) in enumerate(zip(requests, numbers, strict=True)):
+            a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
+            template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, None)
+            serial = matrix.next_serial
+            matrix.enlist(template)
+            self._undo.append((self._retract_template, (template, serial)))
+            rest = (limit, 0.0, np.inf, self.sign, 0.0, False, rounded, least)
+            self._hang(request, version + at, template, cost[a:b], *rest)
+        self.version = version + max(len(requests) - 1, 0)
+
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:
         """A new slab under an id; `rest` is what :meth:`BlockMatrix.add_slab` takes from the limit on."""
         if request in self.slot_of:

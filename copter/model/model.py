@@ -33,7 +33,7 @@ from copter.model.cost_edits import CostEdits
 from copter.model.private_rows import PrivateRows, bounds_of_rows, private_pattern
 from copter.model.resource_edits import ResourceEdits
 from copter.model.row_edits import RowEdits
-from copter.model.usage import Usage
+from copter.model.usage import Usage, pattern_of
 from copter.problem.linear_program import LinearProgram, as_floats, checked_vector
 
 Floats = NDArray[np.float64]
@@ -229,6 +229,62 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         bounds = private_table(ids, template.private, row_lower, row_upper)
         self.ledger.apply(
             "add_many", ids, template, [cost for cost, _ in stored], low, high, each, least.tolist(), bounds
+        )
+
+    def add_own_requests(
+        self,
+        requests: Sequence[Hashable],
+        sizes: ArrayLike,
+        cost: ArrayLike,
+        usage: Usage,
+        *,
+        resources: Sequence[Hashable] | None = None,
+        limit: ArrayLike = 1.0,
+        at_least: ArrayLike = -np.inf,
+    ) -> None:
+        """Add many requests, each with a pattern of its own, from one matrix: all or none.
+
+        Columns are at least zero, without upper bounds of their own; their objective coefficients are their costs.
+
+        Parameters
+        ----------
+        requests : sequence of ids (k,)
+        sizes : array_like of int (k,)
+            How many columns each has, one at least.
+        cost : array_like (n,)
+            Of all columns, request after request; copied.
+        usage, resources
+            As for :meth:`add_template`, with the columns of all requests, n in all.
+        limit, at_least : float or array_like (k,)
+
+        Raises
+        ------
+        DuplicateHandleError, DimensionError, InvalidDataError, UnknownHandleError
+        """
+        ids = listed("requests", requests)
+        for request in ids:
+            self._require_new(request)
+        different(ids)
+        counts = np.asarray(sizes)
+        if counts.shape != (len(ids),) or not np.issubdtype(counts.dtype, np.integer):
+            raise DimensionError(
+                f"sizes has shape {counts.shape}, must be ({len(ids)},): a whole number for each request"
+            )
+        for at in np.flatnonzero(counts < 1)[:1].tolist():
+            raise DimensionError(f"request {ids[at]!r}: a request needs at least one column, sizes has {counts[at]}")
+        if not ids:
+            return
+        start, row, coefficient = pattern_of(usage, resources, self.ledger.row)
+        n, first = len(start) - 1, np.concatenate(([0], np.cumsum(counts)))
+        if first[-1] != n:
+            raise DimensionError(f"usage has {n} columns, sizes sum to {first[-1]}")
+        costs, _ = stored_cost("of the columns", checked_cost("of the columns", cost, n), self.cost_dtype)
+        require_finite_costs("of the columns", costs, self.ledger.sign, 0.0)
+        given = np.broadcast_to(np.asarray(cost, dtype=np.float64), (n,))
+        rounding = np.maximum.reduceat(np.abs(given - costs), first[:-1])
+        limits, leasts = checked_sums(ids, limit, at_least)
+        self.ledger.apply(
+            "add_own", ids, first.astype(np.int32), start, row, coefficient, costs, limits, leasts, rounding
         )
 
     def remove_request(self, request: Hashable) -> None:

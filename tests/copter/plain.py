@@ -352,7 +352,7 @@ def innards(model: Model) -> tuple[Any, ...]:
         tuple(age.tobytes() for age in ages), matrix.row_scale[live].tobytes(), matrix.n_slots, matrix.n_columns,
         list(matrix.free_slots), list(matrix.free_rows), sorted(matrix.fixed_slots), matrix.next_serial,
         matrix.next_row, [(t.serial, t.shared, t.users, private_bits(t)) for t in matrix.templates],
-        [sorted(t.serial for t in users) for users in matrix.row_templates],
+        [sorted(t.serial for t in users) for users in matrix.lists()],
     )  # fmt: skip
 
 

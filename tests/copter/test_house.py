@@ -26,7 +26,7 @@ PAGES = {
     "P": ("presolve.md", 17, "presolve/*.py"),
     "I": ("interior.md", 15, "interior/*.py*"),
     "M": ("integer.md", 15, "integer/*.py*"),
-    "K": ("blocks.md", 13, "blocks/*.py*"),
+    "K": ("blocks.md", 14, "blocks/*.py*"),
 }
 
 
@@ -34,7 +34,7 @@ PAGES = {
 FRONTEND_PAGES = {
     "C": ("chronus.md", 22, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "deadlines")),
     "TE": ("traffic.md", 18, ("traffic",)),
-    "SH": ("shards.md", 11, ("shards",)),
+    "SH": ("shards.md", 12, ("shards",)),
 }
 
 

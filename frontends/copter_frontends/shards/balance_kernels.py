@@ -67,24 +67,32 @@ def push(first, shard_of, server, by_first, by, live, part, load, source, limit,
 
 
 @numba.njit(cache=True)
-def rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most):  # type: ignore[no-untyped-def]
-    """Bring all servers into the band by moving load between live copies, in place; whether that succeeded."""
+def rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most, whole):  # type: ignore[no-untyped-def]
+    """Bring all servers into the band by moving load between live copies, in place; whether that succeeded.
+
+    `whole`: go on with the other servers where one cannot be brought into the band.
+    """
     n = len(load)
     entry, exit_, queue = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     over, short = np.concatenate((upper, upper)), np.concatenate((lower, lower))
+    done = True
     for s in range(n):
         tries = 0
         while load[s] > upper[s] + 1e-11:
             tries += 1
             moved = push(first, shard_of, server, by_first, by, live, part, load, s, over, True, entry, exit_, queue)
             if moved <= 0.0 or tries > most:
-                return False
+                done = False
+                break
         while load[s] < lower[s] - 1e-11:
             tries += 1
             moved = push(first, shard_of, server, by_first, by, live, part, load, s, short, False, entry, exit_, queue)
             if moved <= 0.0 or tries > most:
-                return False
-    return True
+                done = False
+                break
+        if not done and not whole:
+            return False
+    return done
 
 
 @numba.njit(cache=True)
@@ -112,7 +120,7 @@ def do_without(first, shard_of, server, by_first, by, live, part, load, lower, u
         part[target] += amount
         load[server[copy]] -= amount
         load[server[target]] += amount
-        if rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most):
+        if rebalance(first, shard_of, server, by_first, by, live, part, load, lower, upper, most, False):
             gone += 1
         else:
             live[copy] = True

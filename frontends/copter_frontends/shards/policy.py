@@ -15,6 +15,8 @@ from copter_frontends.shards.formulation import ShardFormulation, Shares
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.shim import moved_between, repair
 
+MOST_SERVERS = 1000  # of a program: its working basis is dense, and a solve of 2,048 servers takes minutes
+
 
 class ShardBase:
     """What all schemes share: the cluster, whose copies are those of the last plan.
@@ -113,11 +115,14 @@ class CopterShards(ShardBase):
         cluster = self.cluster
         needed = copies_bound(cluster, load)
         standing = self.standing(load)
-        found = repair(cluster, load, *standing, reduce=False, idle=self.keep_idle)
+        alone = cluster.n_servers > MOST_SERVERS  # no program: new copies are made and done without by the shim alone
+        found = repair(cluster, load, *standing, reduce=alone, idle=self.keep_idle)
         seconds = {"edit": time.perf_counter() - started, "solve": 0.0, "shim": 0.0}
         kept = plan_of(cluster, checked, *found, bound=needed, status="kept_previous", seconds=seconds)
         if kept.in_band and kept.cost <= needed:
             return self.adopt(replace(kept, status="optimal"))
+        if alone and kept.in_band:
+            return self.adopt(replace(kept, status="feasible"))
         return self.adopt(self._solved(checked, load, standing, kept, started, deadline_s))
 
     def _solved(

@@ -8,15 +8,19 @@ servers are in the band, and new copies that the others can make up for are take
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter_frontends.shards.balance_kernels import do_without, rebalance
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
 from copter_frontends.shards.errors import ShardError
+from copter_frontends.shards.new_copies import NewCopies
 
 INSIDE = 1e-7  # of the band's width that stays free, so that sums in another order are in it too
-MOST_PUSHES = 200
+MOST_PUSHES = 5000  # of one server: a shard of 18 mean loads goes to others in bits of a twentieth
+MOST_ROUNDS = 8  # of new copies
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +82,7 @@ def repair(
     copies = Copies.of(shard, server, share * load[shard])
     copies = with_replicas(cluster, copies)
     copies = memory_repaired(cluster, load, copies)
-    copies = balanced(cluster, copies, reduce)
+    copies = balanced(cluster, copies, reduce, grow=True)
     copies = without_idle(cluster, copies)
     if idle:
         copies = with_idle(cluster, copies)
@@ -192,24 +196,40 @@ def _move(
 # Balance --------------------------------------------------------------------------------------------------------------
 
 
-def balanced(cluster: ShardCluster, copies: Copies, reduce: bool) -> Copies:
-    """All servers in the band as far as load can be moved between copies, with as few new copies as can be found."""
+def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = False) -> Copies:
+    """All servers in the band as far as load can be moved between copies, with as few new copies as can be found.
+
+    `grow`: where the copies that there are do not bring all servers into the band, others are made.
+    """
     if not copies.part.sum() > 0.0:
         return copies
     mean = float(copies.part.sum()) / int(cluster.is_up.sum())
     width = cluster.band * mean * (1.0 - INSIDE)
     lower = np.where(cluster.is_up, mean - width, 0.0)
     upper = np.where(cluster.is_up, mean + width, 0.0)
-    first, by_first, by = by_shard(cluster, copies)
-    load = copies.server_load(cluster.n_servers)
-    arrays = (first, copies.shard, copies.server, by_first, by, copies.live, copies.part, load, lower, upper)
-    if rebalance(*arrays, MOST_PUSHES) and reduce:
+    for left in range(MOST_ROUNDS if grow else 0, -1, -1):
+        arrays = shim_arrays(cluster, copies, lower, upper)
+        done = rebalance(*arrays, MOST_PUSHES, True)
+        if done or not left:
+            break
+        count = len(copies.shard)
+        copies = Copies.of(*NewCopies(cluster, copies.shard, copies.server, copies.part, lower, upper).make())
+        if len(copies.shard) == count:  # no copy helps: memory is full, or no load can be shared out
+            break
+    if done and reduce:
         new = np.flatnonzero(~cluster.holds[copies.shard, copies.server])
         gain = copies.part[new] / cluster.new_copy[copies.shard[new]]
         do_without(*arrays, new[np.argsort(gain, kind="stable")], cluster.replicas, MOST_PUSHES)
         copies = copies.kept()
     np.maximum(copies.part, 0.0, out=copies.part)
     return copies
+
+
+def shim_arrays(cluster: ShardCluster, copies: Copies, lower: Floats, upper: Floats) -> tuple[NDArray[Any], ...]:
+    """What the kernels take."""
+    first, by_first, by = by_shard(cluster, copies)
+    load = copies.server_load(cluster.n_servers)
+    return first, copies.shard, copies.server, by_first, by, copies.live, copies.part, load, lower, upper
 
 
 def moved_between(

@@ -10,17 +10,47 @@ import numpy as np
 
 
 @numba.njit(cache=True)
-def compensated(index, weight, of, n):  # type: ignore[no-untyped-def]
-    """Sums of ``weight[of[entry]]`` by ``index[entry]``, (n,), each correct to two roundings."""
-    total, rest = np.zeros(n), np.zeros(n)
-    for entry in range(len(index)):
-        at, value = index[entry], weight[of[entry]]
-        if value == 0.0:
-            continue
-        grown = total[at] + value
-        rest[at] += (total[at] - grown) + value if abs(total[at]) >= abs(value) else (value - grown) + total[at]
-        total[at] = grown
-    return total + rest
+def add_up(total, rest, at, value):  # type: ignore[no-untyped-def]
+    """One more term of a compensated sum, in place."""
+    before = total[at]
+    grown = before + value
+    if abs(before) >= abs(value):
+        rest[at] += (before - grown) + value
+    else:
+        rest[at] += (value - grown) + before
+    total[at] = grown
+
+
+@numba.njit(cache=True)
+def compensated(first, start, arc, flow, n_arcs):  # type: ignore[no-untyped-def]
+    """(flow of every pair, load of every arc), each correct to two roundings."""
+    pairs = len(first) - 1
+    served, served_rest, load, load_rest = np.zeros(pairs), np.zeros(pairs), np.zeros(n_arcs), np.zeros(n_arcs)
+    for pair in range(pairs):
+        for path in range(first[pair], first[pair + 1]):
+            if flow[path] == 0.0:
+                continue
+            add_up(served, served_rest, pair, flow[path])
+            for entry in range(start[path], start[path + 1]):
+                add_up(load, load_rest, arc[entry], flow[path])
+    return served + served_rest, load + load_rest
+
+
+@numba.njit(cache=True)
+def stranded_pairs(first, start, arc, capacity):  # type: ignore[no-untyped-def]
+    """Whether each pair has no path all of whose links have capacity."""
+    found = np.ones(len(first) - 1, np.bool_)
+    for pair in range(len(first) - 1):
+        for path in range(first[pair], first[pair + 1]):
+            alive = True
+            for entry in range(start[path], start[path + 1]):
+                if capacity[arc[entry]] <= 0.0:
+                    alive = False
+                    break
+            if alive:
+                found[pair] = False
+                break
+    return found
 
 
 @numba.njit(cache=True)

@@ -22,9 +22,10 @@ from copter_frontends.traffic.flow_kernels import dead_paths
 from copter_frontends.traffic.network import Floats, Ints, summed
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.plan import OBJECTIVES, FlowPlan, is_stranded, plan_of, score
-from copter_frontends.traffic.shim import exact_sums, feasible_flows
+from copter_frontends.traffic.shim import exact_sums, feasible_flows, prepare
 
 SHARE = "largest utilisation"  # id of the request that is z
+MOST_COLUMNS = 20_000_000  # of a model that interior points solve; its blocks need little memory beside it
 AFTER = 3.0  # times the shim took for the kept flows that a deadline leaves for it, before and after the solve
 OPTIMAL = 1e-6  # relative gap up to which a plan is called optimal
 
@@ -68,8 +69,9 @@ class TrafficFormulation:
         self.last_price: Floats = np.zeros(0)
         self.edit_s = 0.0
         self.stranded, self.reach = is_stranded(paths, self.capacity), reach_of(paths, self.nominal)
+        prepare(paths)
         self.model = Model(sense="max" if objective == "total" else "min")
-        self.session = Session(self.model, settings or Settings(purify=False))
+        self.session = Session(self.model, settings or Settings(purify=False, interior_columns=MOST_COLUMNS))
         self._build()
 
     # Building -----------------------------------------------------------------------------------------------------
@@ -85,9 +87,25 @@ class TrafficFormulation:
                 self.model.add_resources(arc, 0.0 if self.serves_all else count)
             if self.serves_all:
                 self.model.add_request(SHARE, [1.0], self._share_usage(), resources=self._arcs(), limit=np.inf)
-            for at in np.flatnonzero(np.diff(self.paths.first)).tolist():
-                self._add(at)
+            self._add_all()
         self.requests: list[int] = np.flatnonzero(np.diff(self.paths.first)).tolist()
+
+    def _add_all(self) -> None:
+        """Add the requests of all pairs that have paths."""
+        paths, sizes = self.paths, np.diff(self.paths.first)
+        served = np.flatnonzero(sizes)
+        wanted = self._wanted(served)
+        shape = (paths.network.n_arcs, paths.n_paths)
+        usage = sp.csc_array((np.ones(len(paths.arc)), paths.arc, paths.start), shape=shape)
+        self.model.add_own_requests(
+            served.tolist(),
+            sizes[served],
+            np.zeros(paths.n_paths) if self.serves_all else np.ones(paths.n_paths),
+            usage,
+            resources=self._arcs(),
+            limit=wanted,
+            at_least=wanted if self.serves_all else -np.inf,
+        )
 
     def _add(self, at: int) -> None:
         """Add the request of a pair."""
@@ -183,7 +201,9 @@ class TrafficFormulation:
         kept = self.nominal, self.down, self.capacity, self.stranded, self.reach
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         self.nominal, self.down, self.capacity = nominal, down, capacity
-        self.stranded, self.reach = is_stranded(self.paths, capacity), reach_of(self.paths, nominal)
+        self.stranded = is_stranded(self.paths, capacity)
+        if (nominal != kept[0]).any():
+            self.reach = reach_of(self.paths, nominal)
         limited = np.flatnonzero(self._wanted(np.arange(self.paths.n_pairs)) != wanted)
         try:
             with self.model.batch():
@@ -253,13 +273,14 @@ class TrafficFormulation:
         """Flows for the network as it now is: feasible exactly, with a certified bound, by the deadline.
 
         The last flows, cut to what is now possible and filled up, are there within milliseconds; the session's solve
-        has the rest of the time, and the better of the two is the plan.
+        has the rest of the time, and the better of the two is the plan. The edits since the last plan are part of the
+        deadline: it runs from them to the flows.
         """
         started = time.perf_counter()
         kept = self._kept_flows()
         kept_s = time.perf_counter() - started
         flows, price, solve_s, iterations = kept, np.zeros(0), 0.0, 0
-        solution = self._solve(None if deadline_s is None else deadline_s - AFTER * kept_s)
+        solution = self._solve(None if deadline_s is None else deadline_s - self.edit_s - AFTER * kept_s)
         shim_started = time.perf_counter()
         bound = self._loose_bound()
         if solution is None and len(self.last_price):

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from copter_frontends.traffic.flow_kernels import stranded_pairs
 from copter_frontends.traffic.network import Floats, Ints
 from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.shim import exact_sums
@@ -85,7 +86,11 @@ class TrafficScheme(Protocol):
 
 def score(paths: Paths, flows: Floats, demands: Floats, capacity: Floats, objective: str) -> float:
     """The objective of some flows; pairs that are stranded do not count for a common share."""
-    served, load = exact_sums(paths, flows)
+    return score_of(*exact_sums(paths, flows), paths, demands, capacity, objective)
+
+
+def score_of(served: Floats, load: Floats, paths: Paths, demands: Floats, capacity: Floats, objective: str) -> float:
+    """The objective of what pairs are served and arcs carry."""
     if objective == "total":
         return float(served.sum())
     if objective == "concurrent":
@@ -100,8 +105,7 @@ def is_stranded(paths: Paths, capacity: Floats) -> NDArray[np.bool_]:
     """Whether every pair has no path over links that have capacity, (pairs,)."""
     if not paths.n_paths:
         return np.ones(paths.n_pairs, dtype=np.bool_)
-    alive = np.minimum.reduceat(capacity[paths.arc], paths.start[:-1]) > 0.0
-    return np.asarray(np.bincount(paths.pair_of, alive, paths.n_pairs) == 0, dtype=np.bool_)
+    return np.asarray(stranded_pairs(paths.first, paths.start, paths.arc, capacity), dtype=np.bool_)
 
 
 def plan_of(
@@ -122,7 +126,7 @@ def plan_of(
         flows,
         served,
         load,
-        score(paths, flows, demands, capacity, objective),
+        score_of(served, load, paths, demands, capacity, objective),
         bound,
         status,
         np.zeros(0) if prices is None else prices,

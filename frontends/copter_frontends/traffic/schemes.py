@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from copter import Settings
 from copter_frontends.traffic.errors import DemandError
-from copter_frontends.traffic.formulation import TrafficFormulation
+from copter_frontends.traffic.formulation import MOST_COLUMNS, TrafficFormulation
 from copter_frontends.traffic.greedy import Greedy
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
@@ -48,7 +48,9 @@ def make_scheme(
     DemandError
     """
     if name == "copter":
-        return TrafficFormulation(paths, demands, objective, Settings(purify=False, threads=threads))
+        return TrafficFormulation(
+            paths, demands, objective, Settings(purify=False, threads=threads, interior_columns=MOST_COLUMNS)
+        )
     if objective != "total":
         raise DemandError(f"{name} maximises the total flow only; {objective} is copter's")
     if name.startswith(NEEDS_HIGHS):

@@ -46,31 +46,46 @@ def feasible_flows(
     least = LEAST * min(float(demands.max(initial=0.0)), float(capacity.max(initial=0.0)))
     found[found <= least] = 0.0
     found[dead_paths(paths.start, paths.arc, capacity)] = 0.0
-    fit(paths, found, demands, capacity)
+    served, load = fit(paths, found, demands, capacity)
     if refill and paths.n_paths:
-        served, load = exact_sums(paths, found)
         want, room = demands * KEEP - served, capacity * KEEP - load
         if order is None:
-            order = np.argsort(-want, kind="stable")
-        fill(order[want[order] > least], paths.first, paths.start, paths.arc, found, want, room, least)
+            order = np.flatnonzero(want > least)
+            order = order[np.argsort(-want[order], kind="stable")]
+        else:
+            order = order[want[order] > least]
+        fill(order, paths.first, paths.start, paths.arc, found, want, room, least)
         fit(paths, found, demands, capacity)
     return found
 
 
-def fit(paths: Paths, flows: Floats, demands: Floats, capacity: Floats) -> None:
-    """Scale flows down, in place, until none is over; one pass, a second where the first one's roundings were."""
+def prepare(paths: Paths) -> None:
+    """Have all kernels compiled for these paths, so that no deadline meets a compiler."""
+    flows, pairs, arcs = np.zeros(paths.n_paths), np.zeros(paths.n_pairs), np.zeros(paths.network.n_arcs)
+    feasible_flows(paths, flows, pairs, arcs)
+    scale_to_fit(paths.first, paths.start, paths.arc, flows, pairs, pairs, arcs, arcs, KEEP * KEEP)
+    nobody = np.zeros(0, dtype=np.int64)
+    fill(nobody, paths.first, paths.start, paths.arc, flows, pairs, arcs, LEAST)
+
+
+def fit(paths: Paths, flows: Floats, demands: Floats, capacity: Floats) -> tuple[Floats, Floats]:
+    """Scale flows down, in place, until none is over: one pass, a second where the first one's roundings were.
+
+    Returns (flow of every pair, load of every arc) as they then are.
+    """
     for _ in range(MOST_SCALINGS):
         served, load = exact_sums(paths, flows)
         if (served <= demands * KEEP).all() and (load <= capacity * KEEP).all():
-            return
+            return served, load
         scale_to_fit(paths.first, paths.start, paths.arc, flows, served, demands, load, capacity, KEEP * KEEP)
     served, load = exact_sums(paths, flows)
     over = load[paths.arc] > capacity[paths.arc] * KEEP
     flows[np.unique(paths.path_of_entry[over])] = 0.0  # denormal figures, which no product brings down
     flows[(served > demands * KEEP)[paths.pair_of]] = 0.0
+    return exact_sums(paths, flows)
 
 
 def exact_sums(paths: Paths, flows: Floats) -> tuple[Floats, Floats]:
     """(flow of every pair, load of every arc), each correct to two roundings."""
-    served = compensated(paths.pair_of, flows, np.arange(paths.n_paths), paths.n_pairs)
-    return served, compensated(paths.arc, flows, paths.path_of_entry, paths.network.n_arcs)
+    found = compensated(paths.first, paths.start, paths.arc, flows, paths.network.n_arcs)
+    return np.asarray(found[0]), np.asarray(found[1])

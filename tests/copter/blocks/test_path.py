@@ -128,8 +128,10 @@ def test_a_start_that_is_far_off_is_refused() -> None:
     scaled, scale, factor = found.equilibrated()
     path = PricePath(np.zeros(80, dtype=np.int64))
     path.passed[LEVELS[0]] = Milestone(1e-9, np.full(80, -50.0))
-    assert not started_from(BlockMethod(scaled), path, scale, factor)
-    assert not started_from(BlockMethod(scaled), PricePath(path.row_generation), scale, factor)
+    assert not started_from(BlockMethod(scaled), path, scale, factor, np.arange(80, dtype=np.int32))
+    assert not started_from(
+        BlockMethod(scaled), PricePath(path.row_generation), scale, factor, np.arange(80, dtype=np.int32)
+    )
 
 
 def test_prices_of_replaced_and_new_rows_are_forgotten() -> None:

@@ -307,3 +307,39 @@ def test_loads_of_zero_move_nothing() -> None:
     plan = policy.plan(one)
     judge(before, plan, one)
     assert plan.movements == 3
+
+
+# Without a program ----------------------------------------------------------------------------------------------------
+
+
+def test_the_first_round_is_in_the_band_at_any_deadline() -> None:
+    """Copies are made without the program, too: no deadline is so short that the standing copies are the plan."""
+    loads = next(iter(load_rounds(256, 1)))
+    policy = CopterShards(ShardCluster.round_robin(256, 32))
+    before = policy.cluster
+    plan = policy.plan(loads, deadline_s=1e-6)
+    judge(before, plan, loads)
+
+
+def test_new_copies_alone_reach_the_bound() -> None:
+    """From one copy each, as many new ones as servers are certain to need: the plan is optimal without a program."""
+    loads = next(iter(load_rounds(1024, 1)))
+    cluster = ShardCluster.round_robin(1024, 128)
+    load = loads / (loads.sum() / 128)
+    shard, server = np.nonzero(cluster.holds)
+    shard, server, share = repair(cluster, load, shard, server, np.ones(len(shard)), reduce=False)
+    new = ~cluster.holds[shard, server]
+    assert new.sum() == copies_bound(cluster, load)
+    served = np.bincount(server, share * load[shard], 128)
+    assert np.abs(served - 1.0).max() <= cluster.band
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_many_servers_have_no_program(monkeypatch: pytest.MonkeyPatch, replicas: int) -> None:
+    """Beyond so many servers every round is the shim's alone, and still in the band."""
+    monkeypatch.setattr("copter_frontends.shards.policy.MOST_SERVERS", 16)
+    monkeypatch.setattr(ShardFormulation, "solve", None)
+    policy = CopterShards(ShardCluster.round_robin(256, 32, memory=24.0, replicas=replicas))
+    for loads in load_rounds(256, 12):
+        before = policy.cluster
+        judge(before, policy.plan(loads), loads)

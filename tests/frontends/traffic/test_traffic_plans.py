@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,8 +27,9 @@ from copter_frontends.traffic import (
     simulate_traffic,
 )
 from copter_frontends.traffic.errors import UnknownPairError
+from copter_frontends.traffic.plan import is_stranded
 from copter_frontends.traffic.published import instance
-from copter_frontends.traffic.shim import KEEP
+from copter_frontends.traffic.shim import KEEP, exact_sums
 
 SCHEMES = ("copter", "lp-all", "lp-top", "pinning", "pop-4", "greedy")
 
@@ -245,6 +248,49 @@ def test_plans_are_feasible_at_every_deadline(deadline_s: float) -> None:
         form.set_demands(form.demands * rng.uniform(0.5, 1.5, len(demands)))
         cut = int(rng.integers(paths.network.n_arcs))
         form.fail_link(int(paths.network.source[cut]), int(paths.network.target[cut]))
+
+
+def test_edits_are_part_of_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What edits took is not there for the solve: the last flows, made feasible, are the plan."""
+    paths, demands = drawn_case(12, 7)
+    form = TrafficFormulation(paths, 2.0 * demands)
+    form.plan()
+    form.fail_link(int(paths.network.source[0]), int(paths.network.target[0]))
+    form.edit_s = 2.0
+    monkeypatch.setattr(form.session, "solve", None)
+    plan = form.plan(1.0)
+    judge_exactly(paths, plan.flows, form.demands, form.capacity)
+    assert plan.status in ("kept_previous", "optimal")
+    assert plan.seconds["edit"] == 2.0
+    assert plan.objective <= plan.bound * (1.0 + 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000))
+def test_sums_of_pairs_and_arcs_are_exact_to_two_roundings(seed: int) -> None:
+    paths, _ = drawn_case(8, seed % 5)
+    rng = np.random.default_rng(seed)
+    flows = 10.0 ** rng.uniform(-12.0, 12.0, paths.n_paths) * (rng.random(paths.n_paths) < 0.7)
+    served, load = exact_sums(paths, flows)
+    pairs, arcs = [Fraction(0)] * paths.n_pairs, [Fraction(0)] * paths.network.n_arcs
+    for path, flow in enumerate(flows.tolist()):
+        pairs[paths.pair_of[path]] += Fraction(flow)
+        for arc in paths.arcs_of(path).tolist():
+            arcs[arc] += Fraction(flow)
+    for found, exact in zip((*served.tolist(), *load.tolist()), (*pairs, *arcs), strict=True):
+        assert abs(Fraction(found) - exact) <= abs(exact) * Fraction(2) ** -52
+
+
+def test_a_pair_is_stranded_when_all_its_paths_are_cut() -> None:
+    paths, _ = drawn_case(10, 3)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        capacity = np.where(rng.random(paths.network.n_arcs) < 0.3, 0.0, 1.0)
+        alive = [
+            any((capacity[paths.arcs_of(p)] > 0.0).all() for p in range(paths.first[at], paths.first[at + 1]))
+            for at in range(paths.n_pairs)
+        ]
+        np.testing.assert_array_equal(is_stranded(paths, capacity), ~np.array(alive))
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------

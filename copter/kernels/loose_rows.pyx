@@ -1,0 +1,103 @@
+"""Coupling rows of a block program that cannot bind, whatever its blocks do (docs/blocks.md, K14)."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fmax, fmin
+
+
+def reach_of_rows(int n_rows, const int[::1] column_start, const int[::1] private_start, const int[::1] start,
+                  const int[::1] row, const double[::1] value, const int[::1] own_start, const int[::1] own_row,
+                  const double[::1] own_value, const double[::1] lower, const double[::1] upper):
+    """Least and largest activity of every coupling row that the blocks' bounds and first private rows allow.
+
+    Parameters
+    ----------
+    n_rows, column_start, private_start, start, row, value, own_start, own_row, own_value
+        As for :class:`.Elimination`.
+    lower, upper : ndarray (columns + rows,)
+        Of the columns, the coupling rows, the private rows.
+
+    Returns
+    -------
+    least, most : ndarray (rows,)
+        May be infinite.
+    """
+    cdef int g, j, e, n = <int>start.shape[0] - 1, n_blocks = <int>column_start.shape[0] - 1, count = 0, i
+    cdef double limit, a
+    least, most = np.zeros(n_rows), np.zeros(n_rows)
+    cdef double[::1] low = least, high = most
+    cdef double[::1] block_low = np.zeros(n_rows), block_high = np.zeros(n_rows)
+    cdef double[::1] summed_low = np.zeros(n_rows), summed_high = np.zeros(n_rows)
+    cdef int[::1] mark = np.full(n_rows, -1, dtype=np.int32), touched = np.zeros(max(n_rows, 1), dtype=np.int32)
+    with nogil:
+        for g in range(n_blocks):
+            limit = limit_of(g, n, n_rows, column_start, private_start, own_start, own_row, own_value, lower, upper)
+            count = 0
+            for j in range(column_start[g], column_start[g + 1]):
+                for e in range(start[j], start[j + 1]):
+                    i, a = row[e], value[e]
+                    if mark[i] != g:
+                        mark[i] = g
+                        touched[count] = i
+                        count += 1
+                        block_low[i] = block_high[i] = summed_low[i] = summed_high[i] = 0.0
+                    block_low[i] += least_product(a, lower[j], upper[j])
+                    block_high[i] -= least_product(-a, lower[j], upper[j])
+                    if limit < INFINITY:
+                        summed_low[i] = fmin(summed_low[i], limit * a / own_value[own_start[j]])
+                        summed_high[i] = fmax(summed_high[i], limit * a / own_value[own_start[j]])
+            for e in range(count):
+                i = touched[e]
+                if limit < INFINITY:
+                    block_low[i] = fmax(block_low[i], summed_low[i])
+                    block_high[i] = fmin(block_high[i], summed_high[i])
+                low[i] += block_low[i]
+                high[i] += block_high[i]
+        for j in range(column_start[n_blocks], n):
+            for e in range(start[j], start[j + 1]):
+                low[row[e]] += least_product(value[e], lower[j], upper[j])
+                high[row[e]] -= least_product(-value[e], lower[j], upper[j])
+    return least, most
+
+
+cdef double limit_of(int g, int n, int n_rows, const int[::1] column_start, const int[::1] private_start,
+                     const int[::1] own_start, const int[::1] own_row, const double[::1] own_value,
+                     const double[::1] lower, const double[::1] upper) noexcept nogil:
+    """Upper bound of a block's first private row if all its columns are in it and none can be negative, or infinity."""
+    cdef int j
+    if private_start[g + 1] == private_start[g]:
+        return INFINITY
+    for j in range(column_start[g], column_start[g + 1]):
+        if lower[j] < 0.0 or own_start[j + 1] == own_start[j] or own_row[own_start[j]] != 0:
+            return INFINITY
+        if own_value[own_start[j]] <= 0.0:
+            return INFINITY
+    return fmax(upper[n + n_rows + private_start[g]], 0.0)
+
+
+cdef inline double least_product(double a, double lower, double upper) noexcept nogil:
+    """Least a x for a value between two bounds."""
+    if a == 0.0:
+        return 0.0
+    return a * lower if a > 0.0 else a * upper
+
+
+def kept_entries(const int[::1] place, const int[::1] start, const int[::1] row, const double[::1] value):
+    """(start, row, value) of the entries in rows that have a place (not -1), by their places."""
+    cdef int j, n = <int>start.shape[0] - 1
+    cdef Py_ssize_t e, count = 0
+    for e in range(row.shape[0]):
+        count += place[row[e]] >= 0
+    starts, rows, values = np.zeros(n + 1, dtype=np.int32), np.empty(count, dtype=np.int32), np.empty(count)
+    cdef int[::1] start_view = starts, row_view = rows
+    cdef double[::1] value_view = values
+    count = 0
+    with nogil:
+        for j in range(n):
+            for e in range(start[j], start[j + 1]):
+                if place[row[e]] >= 0:
+                    row_view[count] = place[row[e]]
+                    value_view[count] = value[e]
+                    count += 1
+            start_view[j + 1] = <int>count
+    return starts, rows, values

@@ -1,0 +1,132 @@
+"""Many requests, each with a pattern of its own, in one edit: as if they had been added one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from copter import Model, Session
+from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError, UnknownHandleError
+
+
+def columns(seed: int = 0) -> tuple[np.ndarray, np.ndarray, sp.csc_array, np.ndarray, np.ndarray]:
+    """(sizes, costs, usage, limits, leasts) of six requests over five resources."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 5, 6)
+    n = int(sizes.sum())
+    usage = sp.random_array((5, n), density=0.5, rng=rng, format="csc")
+    return sizes, rng.normal(size=n), usage, rng.uniform(1.0, 2.0, 6), np.where(rng.random(6) < 0.5, 0.25, -np.inf)
+
+
+def new_model(dtype: type = np.float64) -> Model:
+    model = Model(cost_dtype=dtype)
+    for resource in "abcde":
+        model.add_resources(resource, 3.0)
+    return model
+
+
+def added(model: Model, seed: int = 0) -> None:
+    sizes, costs, usage, limits, leasts = columns(seed)
+    model.add_own_requests(range(6), sizes, costs, usage, resources=list("abcde"), limit=limits, at_least=leasts)
+
+
+def one_by_one(dtype: type = np.float64, seed: int = 0) -> Model:
+    model = new_model(dtype)
+    sizes, costs, usage, limits, leasts = columns(seed)
+    first = np.concatenate(([0], np.cumsum(sizes)))
+    for k in range(6):
+        own = slice(first[k], first[k + 1])
+        kept = {"limit": limits[k], "at_least": leasts[k]}
+        model.add_request(k, costs[own], usage[:, own], resources=list("abcde"), **kept)
+    return model
+
+
+def require_same(one: Model, other: Model) -> None:
+    a, b = one.to_linear_program(), other.to_linear_program()
+    assert (a.A != b.A).nnz == 0
+    for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(4))
+def test_they_are_what_single_edits_make(seed: int, dtype: type) -> None:
+    model = new_model(dtype)
+    added(model, seed)
+    single = one_by_one(dtype, seed)
+    require_same(model, single)
+    assert model.version == single.version
+    model.ledger.check_consistent()
+    assert model.ledger.matrix.rounding_bound() == single.ledger.matrix.rounding_bound()
+    np.testing.assert_array_equal(model.ledger.matrix.row_scale, single.ledger.matrix.row_scale)
+
+
+def test_they_are_edited_and_removed_like_others() -> None:
+    model, single = new_model(), one_by_one()
+    added(model)
+    for each in (model, single):
+        each.update_limits([2, 4], [1.5, 1.75])
+        each.remove_request(3)
+        each.drop_resource("c")
+        each.add_request("late", [1.0], {"a": [1.0]})
+    require_same(model, single)
+    model.ledger.check_consistent()
+
+
+def test_a_failed_batch_takes_them_back() -> None:
+    model = new_model()
+    before, version = model.to_linear_program(), model.version
+
+    def edits() -> None:
+        with model.batch():
+            added(model)
+            model.add_request(0, [1.0], {"a": [1.0]})
+
+    with pytest.raises(DuplicateHandleError):
+        edits()
+    assert model.version == version
+    assert model.to_linear_program().shape == before.shape
+    np.testing.assert_array_equal(model.ledger.matrix.row_scale[:5], 1.0)
+    model.ledger.check_consistent()
+    added(model)
+    require_same(model, one_by_one())
+
+
+def test_the_journal_has_them(tmp_path: Path) -> None:
+    session = Session(new_model())
+    session.save(tmp_path / "start")
+    session.journal(tmp_path / "journal")
+    session.save(tmp_path / "begun")
+    added(session.model)
+    session.journal(None)
+    require_same(Session.load(tmp_path / "begun").model, one_by_one())
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"sizes": [1, 1]}, DimensionError, "sizes has shape"),
+        ({"sizes": np.array([1.0] * 6)}, DimensionError, "whole number"),
+        ({"sizes": [0, 1, 1, 1, 1, 1]}, DimensionError, "request 0: a request needs at least one column"),
+        ({"sizes": [1, 1, 1, 1, 1, 1]}, DimensionError, "sizes sum to 6"),
+        ({"cost": [1.0]}, DimensionError, "cost has shape"),
+        ({"limit": -1.0}, InvalidDataError, "limit"),
+        ({"at_least": 9.0}, InvalidDataError, "request 0"),
+        ({"resources": list("abcdx")}, UnknownHandleError, "unknown resource 'x'"),
+        ({"requests": [0, 1, 2, 3, 4, 4]}, DuplicateHandleError, "different ids"),
+    ],
+)
+def test_what_is_wrong_is_named_and_changes_nothing(change: dict, error: type[Exception], message: str) -> None:
+    model = new_model()
+    sizes, costs, usage, limits, _ = columns()
+    given = {"requests": list(range(6)), "sizes": sizes, "cost": costs, "usage": usage}
+    given |= {"resources": list("abcde"), "limit": limits} | change
+    positional = [given.pop(name) for name in ("requests", "sizes", "cost", "usage")]
+    with pytest.raises(error, match=message):
+        model.add_own_requests(*positional, **given)
+    assert not model.ledger.slot_of
+    added(model)
+    require_same(model, one_by_one())
