@@ -117,7 +117,7 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
     """Whether the method could be put onto the path, near enough to its centre to go on from there.
 
     Every block is put at its own centre for the kept prices, whatever its limits, costs and coefficients are by now.
-    Of the path's rows the program has those that are `kept`. Blocks of more than one private row are not put there: their
+    Of the rows of the path the program has those `kept`. Blocks of more than one private row are not put there: their
     centres would take a method of their own.
     """
     program, state = method.program, method.state

@@ -144,7 +144,7 @@ cdef class Centre:
 
     cdef double balance(self, int first, int last, int slack) noexcept nogil:
         """The private row's price at which its columns and its slack agree, from a price of zero."""
-        cdef int j, e, step
+        cdef int j, e, _step
         cdef double low = -INFINITY, high = INFINITY, at, left, rate, size, price = 0.0, reach = 1.0, moved
         if self.lower[slack] == -INFINITY and self.upper[slack] == INFINITY:
             return 0.0
@@ -166,7 +166,7 @@ cdef class Centre:
             price = 0.5 * (low + high)
             if low == -INFINITY or high == INFINITY:
                 price = low + reach if low > -INFINITY else high - reach
-        for step in range(STEPS):
+        for _step in range(STEPS):
             self.imbalance(first, last, slack, price, &left, &rate, &size)
             if fabs(left) <= CLOSED * size:
                 break

@@ -154,7 +154,7 @@ def test_the_tables_run_on_made_up_jobs(table: str) -> None:
     for title, rows in printed.items():
         assert rows, title
         for name, cells in rows.items():
-            missed_percent, _, promised, demoted, late, ended, _ = cells[-7:]
+            missed_percent, *_, promised, demoted, late, ended, _ = cells  # the best-effort JCT may be missing
             assert 0 <= missed_percent <= 100, (title, name)
             assert promised >= demoted >= 0, (title, name)
             assert 0 <= late <= ended, (title, name)
