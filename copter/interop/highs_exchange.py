@@ -44,7 +44,8 @@ def from_highs(highs: Any) -> HighsState:
     Raises
     ------
     InvalidDataError
-        For a quadratic objective, semi-continuous columns, or data that no linear program can have.
+        For a quadratic objective, semi-continuous columns below zero or without an upper bound, or data that no linear
+        program can have.
     CopterError
         If highspy is not installed.
     """
@@ -55,22 +56,25 @@ def from_highs(highs: Any) -> HighsState:
     if getattr(model.hessian_, "dim_", 0):
         raise InvalidDataError("the model has a quadratic objective, which cannot be part of a linear program")
     kinds = list(found.integrality_)
-    odd = {highspy.HighsVarType.kSemiContinuous, highspy.HighsVarType.kSemiInteger}
-    if odd & set(kinds):
-        raise InvalidDataError("the model has semi-continuous columns, which cannot be part of a linear program")
+    kind = highspy.HighsVarType
+    lower, upper = np.array(found.col_lower_), np.array(found.col_upper_)
+    some = np.array([each in (kind.kSemiContinuous, kind.kSemiInteger) for each in kinds] or np.zeros(len(lower), bool))
+    if (some & ((lower < 0.0) | np.isinf(upper))).any():
+        raise InvalidDataError("the model has semi-continuous columns below zero or without an upper bound")
     lp = LinearProgram(
         np.array(found.col_cost_),
         matrix_of(highspy, found),
         np.array(found.row_lower_),
         np.array(found.row_upper_),
-        np.array(found.col_lower_),
-        np.array(found.col_upper_),
-        [kind == highspy.HighsVarType.kInteger for kind in kinds] if kinds else None,
+        np.where(some, 0.0, lower),
+        upper,
+        [each in (kind.kInteger, kind.kSemiInteger) for each in kinds] if kinds else None,
         "max" if found.sense_ == highspy.ObjSense.kMaximize else "min",
         found.offset_,
         names_of(found.row_names_),
         names_of(found.col_names_),
         found.model_name_,
+        semicontinuous=np.where(some, lower, 0.0),
     )
     point, basis = highs.getSolution(), highs.getBasis()
     return HighsState(

@@ -33,6 +33,6 @@ def read_lp(path: PathLike) -> LinearProgram:
     Warns
     -----
     UserWarning
-        Where semi-continuous columns had to be relaxed.
+        Where semi-continuous columns had to be relaxed: below zero, or without an upper bound.
     """
     return LpReader(read_words(path)).program()

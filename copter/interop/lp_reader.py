@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import inf, isinf
 from typing import Literal, cast
 
@@ -10,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter.errors import InvalidDataError
+from copter.interop.file_bounds import INFINITE, least_values
 from copter.interop.lp_tokens import LpText, Token
 from copter.problem.linear_program import LinearProgram
 
-INFINITE = 1e20  # sizes from here on mean no bound, as most readers have it
 INFINITY = ("inf", "infinity")
 END = Token("end", "", 0)
 Row = tuple[str, float, float]  # name, lower, upper
@@ -40,7 +39,7 @@ class LpReader:
         lower, upper = np.zeros(n), np.full(n, inf)
         for column, (low, high) in bounds.items():
             lower[column], upper[column] = low, high
-        self._relax(semi, lower, upper)
+        least = least_values(semi, lower, upper, str(self.text.path))
         integer = np.zeros(n)
         integer[list(whole)] = 1.0
         c = np.zeros(n)
@@ -64,6 +63,7 @@ class LpReader:
                 [each[0] for each in rows],
                 list(self.col_of),
                 self.text.name,
+                semicontinuous=least,
             )
         except InvalidDataError as error:
             raise self.text.error(0, str(error)) from None
@@ -169,17 +169,6 @@ class LpReader:
             low, high = bounds.get(column, (0.0, inf))
             bounds[column] = (max(low, 0.0), min(high, 1.0))
         return {*found["general"], *found["binary"]}, found["semi"]
-
-    def _relax(self, semi: list[int], lower: np.ndarray, upper: np.ndarray) -> None:
-        """Widen the bounds of semi-continuous columns to take zero in; a warning where that lets other values in."""
-        gap = [column for column in semi if lower[column] > 0.0 or upper[column] < 0.0]
-        lower[gap], upper[gap] = np.minimum(lower[gap], 0.0), np.maximum(upper[gap], 0.0)
-        if gap:
-            warnings.warn(
-                f"{self.text.path}: {len(gap)} semi-continuous columns are relaxed: they are zero or within bounds "
-                "that leave zero out, and are read as all that lies between; a faithful program needs binary columns",
-                stacklevel=4,
-            )
 
     # Words --------------------------------------------------------------------------------------------------------
 

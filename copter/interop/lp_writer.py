@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter.errors import InvalidDataError
-from copter.interop.lp_reader import INFINITE, INFINITY
+from copter.interop.file_bounds import require_finite_sizes
+from copter.interop.lp_reader import INFINITY
 from copter.problem.linear_program import LinearProgram
 from copter.storage.files import PathLike, write_atomically
 
@@ -56,14 +57,7 @@ def write_lp(lp: LinearProgram, path: PathLike) -> None:
                 raise InvalidDataError(
                     f"the name of {what} {name[:100]!r} cannot stand in an LP file: rename it, or write MPS"
                 )
-    for what, bounds in (("row", (lp.row_lower, lp.row_upper)), ("column", (lp.col_lower, lp.col_upper))):
-        for bound in bounds:
-            huge = np.flatnonzero(np.isfinite(bound) & (np.abs(bound) >= INFINITE))
-            if len(huge):
-                raise InvalidDataError(
-                    f"{what} {huge[0]} has a bound of {bound[huge[0]]:g}: readers of LP files take sizes from 1e20 on "
-                    "as infinite; make it infinite or scale the program"
-                )
+    require_finite_sizes(lp, "LP")
     if m and not n:
         raise InvalidDataError("rows without a column cannot stand in an LP file: write MPS")
     data = "\n".join(lines_of(lp, rows, columns)).encode() + b"\n"
@@ -90,6 +84,10 @@ def lines_of(lp: LinearProgram, rows: tuple[str, ...], columns: tuple[str, ...])
     if whole:
         yield "General"
         yield from wrapped("", [columns[j] for j in whole])
+    some = np.flatnonzero(lp.semicontinuous).tolist()
+    if some:
+        yield "Semi-Continuous"
+        yield from wrapped("", [columns[j] for j in some])
     yield "End"
 
 
@@ -120,6 +118,8 @@ def bound_lines(lp: LinearProgram, columns: tuple[str, ...]) -> Iterator[str]:
     special = (lp.col_lower != 0.0) | np.signbit(lp.col_lower) | np.isfinite(lp.col_upper)
     for j in np.flatnonzero(special).tolist():
         lower, upper, name = float(lp.col_lower[j]), float(lp.col_upper[j]), columns[j]
+        if lp.semicontinuous[j]:
+            lower = float(lp.semicontinuous[j])
         if lower == upper:
             yield f" {name} = {lower!r}"
         elif np.isinf(lower) and np.isinf(upper):

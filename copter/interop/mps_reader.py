@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
+from copter.interop.file_bounds import INFINITE, least_values
 from copter.interop.mps_fields import (
     FieldError,
     Layout,
@@ -29,7 +30,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 
-INFINITE = 1e20  # sizes from here on mean no bound, as most readers have it
 OBJECTIVE, DROPPED, UNKNOWN = -1, -2, -3  # places of rows that are not constraints
 MARKER = "'MARKER'"
 
@@ -268,29 +268,15 @@ class ProgramReader:
         return lower, upper, self._least_values(semicontinuous, lower, upper)
 
     def _least_values(self, semicontinuous: list[int], lower: Floats, upper: Floats) -> Floats:
-        """Least values of semi-continuous columns, whose bounds take zero in.
-
-        A warning where that lets other values in: below zero, or without an upper bound.
-        """
-        least = np.zeros(len(lower))
-        gap = [j for j in semicontinuous if lower[j] > 0.0 or upper[j] < 0.0]
-        kept = [j for j in gap if 0.0 < lower[j] <= upper[j] < np.inf]
-        least[kept] = lower[kept]
-        crossed = next((j for j in gap if lower[j] > upper[j]), None)
+        """Least values of semi-continuous columns, whose bounds take zero in; an error where they cross."""
+        crossed = next((j for j in semicontinuous if lower[j] > upper[j]), None)
         if crossed is not None:
             name = list(self.col_of)[crossed]
             raise self.text.error(
                 self.text.sections["BOUNDS"].line_number,
                 f"semi-continuous column {name!r}: lower bound {lower[crossed]} is above upper bound {upper[crossed]}",
             )
-        lower[gap], upper[gap] = np.minimum(lower[gap], 0.0), np.maximum(upper[gap], 0.0)
-        if len(gap) > len(kept):
-            warnings.warn(
-                f"{self.text.path}: {len(gap) - len(kept)} semi-continuous columns are relaxed: they are below zero, "
-                "or without an upper bound, and are read as all that lies between zero and their range",
-                stacklevel=5,
-            )
-        return least
+        return least_values(semicontinuous, lower, upper, str(self.text.path))
 
     # Helpers ------------------------------------------------------------------------------------------------------
 

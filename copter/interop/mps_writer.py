@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
-from copter.interop.mps_reader import INFINITE
+from copter.interop.file_bounds import require_finite_sizes
 from copter.problem.linear_program import LinearProgram
 from copter.storage.files import PathLike, write_atomically
 
@@ -44,14 +44,7 @@ def write_mps(lp: LinearProgram, path: PathLike) -> None:
     What :func:`copter.read_mps` reads back is the same program, bit for bit. The one exception is a row with two
     finite bounds of which neither is the other one plus or minus a double: there one moves by a rounding.
     """
-    for name, values in (("row", (lp.row_lower, lp.row_upper)), ("column", (lp.col_lower, lp.col_upper))):
-        for bound in values:
-            huge = np.flatnonzero(np.isfinite(bound) & (np.abs(bound) >= INFINITE))
-            if len(huge):
-                raise InvalidDataError(
-                    f"{name} {huge[0]} has a bound of {bound[huge[0]]:g}: MPS readers take sizes from 1e20 on as "
-                    "infinite; make it infinite or scale the program"
-                )
+    require_finite_sizes(lp, "MPS")
     data = "\n".join(lines_of(lp)).encode() + b"\n"
     if os.fspath(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)

@@ -75,5 +75,16 @@ def test_bad_input() -> None:
         to_highs(program(), copter.solve(LinearProgram([1.0], [[1.0]])))
     highs = to_highs(program())
     highs.changeColsIntegrality(1, np.array([2]), np.array([2], dtype=np.uint8))
+    highs.changeColBounds(2, 1.0, np.inf)
     with pytest.raises(InvalidDataError, match="semi-continuous"):
         from_highs(highs)
+
+
+def test_semicontinuous_columns_go_there_and_back() -> None:
+    lp = LinearProgram(
+        [1.0, -2.0], [[1.0, 1.0]], col_upper=[9.0, 4.0], integrality=[True, False], semicontinuous=[2.5, 1.0]
+    )
+    again = from_highs(to_highs(lp)).lp
+    assert again.semicontinuous.tolist() == [2.5, 1.0]
+    assert again.integrality.tolist() == [True, False]
+    assert again.col_lower.tolist() == [0.0, 0.0]

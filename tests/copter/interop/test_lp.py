@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import InvalidDataError, LinearProgram, read_lp, write_lp
+from copter import InvalidDataError, LinearProgram, read_lp, solve_integer, write_lp
 from copter.interop.lp import LpError
 from copter.interop.lp_tokens import LONGEST_LINE
 
@@ -166,11 +167,36 @@ def test_hostile_files_get_short_answers(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 600
 
 
-def test_semicontinuous_columns_are_relaxed(tmp_path: Path) -> None:
-    path = written(tmp_path, "min\n x\nst\nbounds\n 2 <= x <= 8\nsemi-continuous\n x\nend\n")
+def test_semicontinuous_columns_are_zero_or_within_their_bounds(tmp_path: Path) -> None:
+    lp = read_lp(written(tmp_path, "min\n x + y\nst\n c: x + y >= 1\nbounds\n 2 <= x <= 8\nsemi-continuous\n x\nend\n"))
+    assert (lp.col_lower[0], lp.col_upper[0]) == (0.0, 8.0)
+    assert lp.semicontinuous.tolist() == [2.0, 0.0]
+    found = solve_integer(lp)
+    assert found.x is not None
+    assert found.x.tolist() == [0.0, 1.0]
+
+
+def test_semicontinuous_columns_without_an_upper_bound_are_relaxed(tmp_path: Path) -> None:
+    path = written(tmp_path, "min\n x\nst\nbounds\n x >= 2\nsemi-continuous\n x\nend\n")
     with pytest.warns(UserWarning, match="relaxed"):
         lp = read_lp(path)
-    assert (lp.col_lower[0], lp.col_upper[0]) == (0.0, 8.0)
+    assert (lp.col_lower[0], lp.semicontinuous[0]) == (0.0, 0.0)
+
+
+def test_semicontinuous_columns_go_to_a_file_and_back(tmp_path: Path) -> None:
+    lp = LinearProgram(
+        [1.0, -2.0], [[1.0, 1.0]], col_upper=[9.0, 4.0], integrality=[True, False], semicontinuous=[2.5, 0.0]
+    )
+    write_lp(lp, tmp_path / "semi.lp")
+    again = read_lp(tmp_path / "semi.lp")
+    assert again.semicontinuous.tolist() == [2.5, 0.0]
+    assert again.integrality.tolist() == [True, False]
+    assert again.col_upper.tolist() == [9.0, 4.0]
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(tmp_path / "semi.lp"))
+    kinds = [kind.name for kind in highs.getLp().integrality_]
+    assert kinds == ["kSemiInteger", "kContinuous"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""Bounds as files of linear programs have them: sizes that mean none, and columns that are zero or within theirs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import InvalidDataError
+from copter.problem.linear_program import LinearProgram
+
+Floats = NDArray[np.float64]
+
+INFINITE = 1e20  # sizes from here on mean no bound, as most readers have it
+
+
+def require_finite_sizes(lp: LinearProgram, kind: str) -> None:
+    """InvalidDataError for a finite bound that readers of this kind of file would take as infinite."""
+    for what, bounds in (("row", (lp.row_lower, lp.row_upper)), ("column", (lp.col_lower, lp.col_upper))):
+        for bound in bounds:
+            huge = np.flatnonzero(np.isfinite(bound) & (np.abs(bound) >= INFINITE))
+            if len(huge):
+                raise InvalidDataError(
+                    f"{what} {huge[0]} has a bound of {bound[huge[0]]:g}: {kind} readers take sizes from 1e20 on as "
+                    "infinite; make it infinite or scale the program"
+                )
+
+
+def least_values(semicontinuous: Sequence[int], lower: Floats, upper: Floats, path: str) -> Floats:
+    """Least values of semi-continuous columns, whose bounds are widened to take zero in.
+
+    A warning where that lets other values in: below zero, or without an upper bound.
+    """
+    least = np.zeros(len(lower))
+    gap = [j for j in semicontinuous if lower[j] > 0.0 or upper[j] < 0.0]
+    kept = [j for j in gap if 0.0 < lower[j] <= upper[j] < np.inf]
+    least[kept] = lower[kept]
+    lower[gap], upper[gap] = np.minimum(lower[gap], 0.0), np.maximum(upper[gap], 0.0)
+    if len(gap) > len(kept):
+        warnings.warn(
+            f"{path}: {len(gap) - len(kept)} semi-continuous columns are relaxed: they are below zero, or without an "
+            "upper bound, and are read as all that lies between zero and their range",
+            stacklevel=6,
+        )
+    return least
