@@ -24,6 +24,8 @@ COLD_ITERATIONS = 20  # of an interior-point method
 PASSES = 20.0  # multiplications with every entry, in one of them
 PRODUCTS = 1.5  # ... with every entry, for each of its block's that is in another row, to eliminate the block
 CALLS = 500_000.0  # what it takes besides, whatever the size
+FEW_ROWS = 64  # up to which the proximal method would solve the program instead ...
+PROXIMAL_PASSES = 200.0  # ... in so many passes over its entries
 TILED = 0.1  # what a multiplication takes in the factorisation, in those of a pivot
 MOST_COLD = (2.0, 1.25)  # cold solves that pivots may cost, from prices or from a basis, halved by every failure
 AGAIN = 3  # times that a basis is inverted afresh in a round
@@ -221,7 +223,9 @@ def refactorised(kept: Kept) -> bool:
 
 
 def cold_work(program: BlockProgram) -> float:
-    """What a cold solve by the interior-point method takes, in multiplications of a pivot."""
+    """What a solve by the next method takes, in multiplications of a pivot: interior points, or the proximal method."""
+    if program.n_rows <= FEW_ROWS:
+        return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)
     products = float((entries * np.minimum(entries, program.n_rows)).sum())
     once = CALLS + TILED * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
