@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import os
 import re
 from collections.abc import Iterator
 
@@ -12,9 +10,10 @@ import scipy.sparse as sp
 
 from copter.errors import InvalidDataError
 from copter.interop.file_bounds import require_finite_sizes
+from copter.interop.lines import write_lines
 from copter.interop.lp_reader import INFINITY
 from copter.problem.linear_program import LinearProgram
-from copter.storage.files import PathLike, write_atomically
+from copter.storage.files import PathLike
 
 NAME = re.compile(r"""[A-Za-z!"#$%&(),;?@_'`{}~|][^\s+\-*^<>=:\\/]{0,254}""")
 RESERVED = {
@@ -60,10 +59,7 @@ def write_lp(lp: LinearProgram, path: PathLike) -> None:
     require_finite_sizes(lp, "LP")
     if m and not n:
         raise InvalidDataError("rows without a column cannot stand in an LP file: write MPS")
-    data = "\n".join(lines_of(lp, rows, columns)).encode() + b"\n"
-    if os.fspath(path).endswith(".gz"):
-        data = gzip.compress(data, mtime=0)
-    write_atomically(path, [data])
+    write_lines(path, lines_of(lp, rows, columns))
 
 
 def lines_of(lp: LinearProgram, rows: tuple[str, ...], columns: tuple[str, ...]) -> Iterator[str]:

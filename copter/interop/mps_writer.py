@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,8 +10,9 @@ from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
 from copter.interop.file_bounds import require_finite_sizes
+from copter.interop.lines import write_lines
 from copter.problem.linear_program import LinearProgram
-from copter.storage.files import PathLike, write_atomically
+from copter.storage.files import PathLike
 
 Floats = NDArray[np.float64]
 Line = Callable[..., str]
@@ -45,10 +44,7 @@ def write_mps(lp: LinearProgram, path: PathLike) -> None:
     finite bounds of which neither is the other one plus or minus a double: there one moves by a rounding.
     """
     require_finite_sizes(lp, "MPS")
-    data = "\n".join(lines_of(lp)).encode() + b"\n"
-    if os.fspath(path).endswith(".gz"):
-        data = gzip.compress(data, mtime=0)
-    write_atomically(path, [data])
+    write_lines(path, lines_of(lp))
 
 
 def lines_of(lp: LinearProgram) -> Iterator[str]:

@@ -80,15 +80,20 @@ BOUNDS
  FR BND       Z
 ENDATA
 """
-    rng = np.random.default_rng(0)
-    lp = LinearProgram(
-        rng.normal(size=5), rng.normal(size=(3, 5)), row_upper=rng.normal(size=3), col_lower=[-np.inf, 0, 1, -3, 0],
-        col_upper=[np.inf, 1, 1, 4, 9], integrality=[False, True, False, True, False], offset=1.5,
-    )  # fmt: skip
+    lp = a_program()
     with tempfile.TemporaryDirectory() as folder:
         write_mps(lp, Path(folder, "a.mps"))
         write_mps(lp, Path(folder, "a.mps.gz"))
         return [by_hand, Path(folder, "a.mps").read_bytes(), Path(folder, "a.mps.gz").read_bytes()]
+
+
+def a_program() -> LinearProgram:
+    """Bounds of every kind, whole columns, a constant."""
+    rng = np.random.default_rng(0)
+    return LinearProgram(
+        rng.normal(size=5), rng.normal(size=(3, 5)), row_upper=rng.normal(size=3), col_lower=[-np.inf, 0, 1, -3, 0],
+        col_upper=[np.inf, 1, 1, 4, 9], integrality=[False, True, False, True, False], offset=1.5,
+    )  # fmt: skip
 
 
 def lp_files() -> list[bytes]:
@@ -114,11 +119,7 @@ Semi-continuous
  z
 End
 """
-    rng = np.random.default_rng(0)
-    lp = LinearProgram(
-        rng.normal(size=5), rng.normal(size=(3, 5)), row_upper=rng.normal(size=3), col_lower=[-np.inf, 0, 1, -3, 0],
-        col_upper=[np.inf, 1, 1, 4, 9], integrality=[False, True, False, True, False], offset=1.5,
-    )  # fmt: skip
+    lp = a_program()
     with tempfile.TemporaryDirectory() as folder:
         write_lp(lp, Path(folder, "a.lp"))
         write_lp(lp, Path(folder, "a.lp.gz"))
