@@ -30,9 +30,9 @@ class Program:
     lp : LinearProgram or None
         None where bounds are crossed, which SciPy answers with a status, not an error.
     n : int
-        Variables that the caller knows of; `lp` may have more behind them, for semi-continuous ones.
+        Variables.
     n_ub, n_rows : int
-        The caller's rows that are inequalities, and all of them; `lp` may have more behind them.
+        Rows that are inequalities, and all of them.
     lower, upper : ndarray (n,)
         Bounds as the caller gave them.
     whole : ndarray (n,) of bool
@@ -201,7 +201,7 @@ def program(
     kinds: NDArray[np.uint8],
     n_ub: int,
 ) -> Program:
-    """The program, with a switch of zero or one behind the variables for every semi-continuous one."""
+    """The program; one without a LinearProgram where bounds cross."""
     n, whole = len(cost), (kinds % SEMI == 1)
     plain = Program(None, n, n_ub, len(low), lower, upper, whole)
     crossed = (lower > upper).any() or (low > high).any()
@@ -209,42 +209,17 @@ def program(
         return plain
     if np.isneginf(high).any():
         return plain
-    semi = np.flatnonzero(kinds >= SEMI)
+    least = least_values(kinds, lower, upper)
+    lower = np.where(least > 0.0, 0.0, lower)
     try:
-        if not len(semi):
-            return replace(plain, lp=LinearProgram(cost, rows, low, high, lower, upper, whole))
-        return replace(plain, lp=with_switches(cost, rows, low, high, lower, upper, whole, semi))
+        return replace(plain, lp=LinearProgram(cost, rows, low, high, lower, upper, whole, semicontinuous=least))
     except CopterError as error:
         raise NotTaken from error
 
 
-def with_switches(
-    cost: Floats,
-    rows: Any,
-    low: Floats,
-    high: Floats,
-    lower: Floats,
-    upper: Floats,
-    whole: NDArray[np.bool_],
-    semi: NDArray[np.intp],
-) -> LinearProgram:
-    """lower z <= x <= upper z with z whole, for each semi-continuous x; ValueError where x has no finite bounds."""
-    n, k = len(cost), len(semi)
-    if not np.isfinite(upper[semi]).all() or not np.isfinite(lower[semi]).all():
-        raise ValueError("a semi-continuous variable needs finite bounds (integrality 2 and 3)")
-    pick = sp.csc_array((np.ones(k), (np.arange(k), semi)), shape=(k, n))
-    empty = sp.csc_array((rows.shape[0], k))
-    every = sp.block_array(
-        [[rows, empty], [pick, -sp.diags_array(lower[semi])], [pick, -sp.diags_array(upper[semi])]], format="csc"
-    )
-    wide_lower, wide_upper = lower.copy(), upper.copy()
-    wide_lower[semi], wide_upper[semi] = np.minimum(lower[semi], 0.0), np.maximum(upper[semi], 0.0)
-    return LinearProgram(
-        np.append(cost, np.zeros(k)),
-        every,
-        np.concatenate((low, np.zeros(k), np.full(k, -np.inf))),
-        np.concatenate((high, np.full(k, np.inf), np.zeros(k))),
-        np.append(wide_lower, np.zeros(k)),
-        np.append(wide_upper, np.ones(k)),
-        np.append(whole, np.ones(k, dtype=np.bool_)),
-    )
+def least_values(kinds: NDArray[np.uint8], lower: Floats, upper: Floats) -> Floats:
+    """What semi-continuous variables are at least where they are not zero; zero for all whose bounds hold zero."""
+    gap = (kinds >= SEMI) & ((lower > 0.0) | (upper < 0.0))
+    if (gap & ((upper < 0.0) | np.isinf(upper))).any():
+        raise ValueError("a semi-continuous variable needs finite bounds from zero on (integrality 2 and 3)")
+    return np.where(gap, lower, 0.0)

@@ -257,7 +257,7 @@ def found(program: Program, solution: IntegerSolution | Answer | None, status: S
             bound = objective
         gap = (objective - bound) / objective if objective else 0.0
         fields = {
-            "x": x[: program.n],
+            "x": x,
             "fun": objective,
             "mip_node_count": getattr(solution, "relaxations", 0),
             "mip_dual_bound": bound,
@@ -272,9 +272,8 @@ def as_linprog(program: Program, found: OptimizeResult) -> LinprogResult:
     result = filled(program, None, Status.OPTIMAL)
     result.update(found)
     if found.x is not None and program.lp is not None:
-        wide, x, split = program.lp, found.x, program.n_ub
-        rows = wide.A[:, : program.n] @ x
-        left = (wide.row_upper - rows)[: program.n_rows]
+        lp, x, split = program.lp, found.x, program.n_ub
+        left = lp.row_upper - lp.A @ x
         result.update(slack=left[:split], con=left[split:], nit=0)
         for name, residual in (("ineqlin", result.slack), ("eqlin", result.con)):
             result[name]["residual"] = residual

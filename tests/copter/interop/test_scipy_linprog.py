@@ -120,6 +120,9 @@ def test_semicontinuous_variables() -> None:
     np.testing.assert_allclose(result.x, [0, 0, 1.5, 1], atol=1e-8)
     with pytest.raises(ValueError, match="finite bounds"):
         linprog([1.0], bounds=(1, None), integrality=[2])
+    with pytest.raises(ValueError, match="finite bounds"):
+        linprog([1.0], bounds=(-3, -1), integrality=[2])
+    assert linprog([1.0], bounds=(-3, 1), integrality=[2]).x == pytest.approx([-3.0])  # zero is within its bounds
 
 
 @pytest.mark.parametrize(
