@@ -34,11 +34,11 @@ from copter.settings import Settings
 from copter.solving.solve import solve
 
 if TYPE_CHECKING:
+    from copter.formats.lp import read_lp, write_lp
+    from copter.formats.mps import read_mps, write_mps
     from copter.integer.solution import IntegerSolution, IntegerStatus
     from copter.integer.solve import solve_integer
     from copter.interop.certify import Certificate, certify_with_highs
-    from copter.interop.lp import read_lp, write_lp
-    from copter.interop.mps import read_mps, write_mps
 
 __version__ = "0.1.0"
 
@@ -48,11 +48,11 @@ _LAZY = {
     "IntegerSolution": "copter.integer.solution",
     "IntegerStatus": "copter.integer.solution",
     "certify_with_highs": "copter.interop.certify",
-    "read_lp": "copter.interop.lp",
-    "read_mps": "copter.interop.mps",
+    "read_lp": "copter.formats.lp",
+    "read_mps": "copter.formats.mps",
     "solve_integer": "copter.integer.solve",
-    "write_lp": "copter.interop.lp",
-    "write_mps": "copter.interop.mps",
+    "write_lp": "copter.formats.lp",
+    "write_mps": "copter.formats.mps",
 }
 
 __all__ = [

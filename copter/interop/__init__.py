@@ -1,1 +1,1 @@
-"""Other solvers and formats; each needs its own optional package."""
+"""Doors to other tools; each needs its own optional package."""

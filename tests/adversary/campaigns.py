@@ -116,11 +116,16 @@ def kills(seed: int, folder: Path) -> str | None:
     return None
 
 
+CONTROL = np.random.default_rng(0).random(10_000)
+CONTROL_SORTS = 25  # about 6 ms, as long as a solve with a deadline of 1 ms
+
+
 class Deadlines:
     """Solves under churn at 10,000 GPUs, cold every tenth time: plans hold, and the solve is not late.
 
     What counts is the processor time of the calling thread, which other work on the machine stretches least; the wall
-    clock's is kept too.
+    clock's is kept too. After each solve fixed work of about a short solve's length is timed (the control): a machine
+    that stalls it stalls solves as often.
     """
 
     def __init__(self, gpus: int = 10_000) -> None:
@@ -128,6 +133,7 @@ class Deadlines:
         self.rounds: SiaRounds | None = None
         self.session: Session | None = None
         self.late: dict[int, list[tuple[float, float]]] = {deadline: [] for deadline in DEADLINES_MS}
+        self.control: list[float] = []
 
     def __call__(self, seed: int, folder: Path) -> str | None:
         at, which = divmod(seed, len(DEADLINES_MS))
@@ -141,6 +147,7 @@ class Deadlines:
         plan = self.session.solve_integer(deadline_s=deadline_s)
         wall, processor = time.perf_counter() - started - deadline_s, time.thread_time() - began - deadline_s
         self.late[DEADLINES_MS[which]].append((processor, wall))
+        self.control.append(control_s())
         require_feasible(self.rounds.model, plan)
         self.rounds.take(self.rounds.plan_columns(plan))
         self.rounds.prepare()
@@ -166,7 +173,22 @@ class Deadlines:
                     f"| {deadline} ms | {len(late)} | {held} | {in_time} | {processor.max():+.1f} ms "
                     f"| {np.quantile(wall, 0.99):+.1f}, {wall.max():+.1f} ms |"
                 )
+        control = 1e3 * np.array(self.control)
+        slow = (control > np.median(control) + 1e3 * LATE_S).sum()
+        lines += [
+            "",
+            f"Control: of {len(control)} turns of fixed work of {np.median(control):.1f} ms, {slow} took over "
+            f"{1e3 * LATE_S:g} ms longer (processor time; the longest {control.max():.1f} ms).",
+        ]
         return lines
+
+
+def control_s() -> float:
+    """Processor time of a fixed piece of work, in seconds."""
+    began = time.thread_time()
+    for _ in range(CONTROL_SORTS):
+        np.argsort(CONTROL)
+    return time.thread_time() - began
 
 
 def allowed_s(deadline_s: float) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adversary.campaigns import CAMPAIGNS, Deadlines, allowed_s, run
+from tests.adversary.campaigns import CAMPAIGNS, Deadlines, allowed_s, control_s, run
 from tests.adversary.fuzz import loop
 from tests.adversary.mutations import FORMATS, mutated, seeds, verdict
 
@@ -58,8 +58,11 @@ def test_a_fault_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_how_late_deadlines_were_is_told() -> None:
     trial = Deadlines(200)
     trial.late[1] += [(-0.0005, 0.003), (0.012, 0.020)]
+    trial.control += [0.005, 0.005, 0.005, 0.025]
     lines = trial.notes()
-    assert len(lines) == 3
-    assert lines[-1] == "| 1 ms | 2 | 1 | 1 | +12.0 ms | +19.8, +20.0 ms |"
+    assert len(lines) == 5
+    assert lines[2] == "| 1 ms | 2 | 1 | 1 | +12.0 ms | +19.8, +20.0 ms |"
+    assert lines[-1].startswith("Control: of 4 turns of fixed work of 5.0 ms, 1 took over 10 ms longer")
+    assert 0.0 < control_s()
     assert allowed_s(0.001) == 0.010
     assert allowed_s(0.5) == 0.05

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from copter.interop.text_lines import LineError, with_lines
+from copter.formats.text_lines import LineError, with_lines
 from copter.storage.files import PathLike
 
 LONGEST_LINE = 16_000_000  # bytes; some writers put a whole row on one line

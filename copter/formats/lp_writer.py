@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from copter.errors import InvalidDataError
-from copter.interop.file_bounds import require_finite_sizes
-from copter.interop.lines import write_lines
-from copter.interop.lp_reader import INFINITY
+from copter.formats.file_bounds import require_finite_sizes
+from copter.formats.lines import write_lines
+from copter.formats.lp_reader import INFINITY
 from copter.problem.linear_program import LinearProgram
 from copter.storage.files import PathLike
 

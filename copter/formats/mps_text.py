@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from copter.interop.mps_fields import MpsError
-from copter.interop.text_lines import with_lines
+from copter.formats.mps_fields import MpsError
+from copter.formats.text_lines import with_lines
 from copter.storage.files import PathLike
 
 LONGEST_LINE = 65_536  # bytes

@@ -1,0 +1,1 @@
+"""Files of linear programs: MPS and LP, read and written."""
