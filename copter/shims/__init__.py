@@ -4,13 +4,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from copter.shims.checked import require_feasible
+from copter.shims.chosen import plan_of
 from copter.shims.plan import IDLE, IntegerPlan, Shim
 from copter.shims.rounding import RoundingShim
 
 if TYPE_CHECKING:
     from copter.shims.restricted import RestrictedShim, shim_by_name
 
-__all__ = ["IDLE", "IntegerPlan", "RestrictedShim", "RoundingShim", "Shim", "require_feasible", "shim_by_name"]
+__all__ = [
+    "IDLE",
+    "IntegerPlan",
+    "RestrictedShim",
+    "RoundingShim",
+    "Shim",
+    "plan_of",
+    "require_feasible",
+    "shim_by_name",
+]
 
 # Imported when they are first asked for: they bring the integer search with them, which a session need not have.
 _LAZY = ("RestrictedShim", "shim_by_name")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from math import fsum, isfinite
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter.integer.solution import IntegerStatus
 from copter.model.model import Model
@@ -18,34 +20,51 @@ PROVEN = 1e-6  # relative gap within which a plan is as good as its certified bo
 
 
 def planned(model: Model, draft: Draft, solution: Solution, fractional: int, kept_previous: bool) -> IntegerPlan:
-    """The plan of a feasible draft, with its gap. A bound that its objective beats is not certified."""
-    sign, bound = model.ledger.sign, solution.bound
-    objective = fsum([model.offset, *(sign * draft.terms()).tolist()])
-    gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
-    certified = solution.bound_is_certified and sign * objective >= sign * bound
+    """The plan of a feasible draft."""
     shares = draft.shares
+    worth = worth_of(model, draft.terms(), solution)
     return IntegerPlan(
-        objective=objective,
-        bound=bound,
-        gap=gap,
+        objective=worth.objective,
+        bound=worth.bound,
+        gap=worth.gap,
         fractional_requests=fractional,
         kept_previous=kept_previous,
         column_of_slot=draft.column,
         generation=draft.matrix.generation[: draft.matrix.n_slots].copy(),
         slot_of=dict(model.ledger.slot_of),
-        status=IntegerStatus.OPTIMAL if certified and gap <= PROVEN else IntegerStatus.FEASIBLE,
-        bound_is_certified=certified,
+        status=worth.status,
+        bound_is_certified=worth.certified,
         share_key=no_keys() if shares is None else shares.key,
         share=no_shares() if shares is None else draft.share,
-        continuous=continuous_requests(model, draft),
+        continuous=frozenset() if shares is None else continuous_requests(model, draft.whole),
     )
 
 
-def continuous_requests(model: Model, draft: Draft) -> frozenset[Hashable]:
+class Worth(NamedTuple):
+    """What a feasible plan is worth beside the LP's bound."""
+
+    objective: float
+    bound: float
+    gap: float
+    certified: bool
+
+    @property
+    def status(self) -> IntegerStatus:
+        """OPTIMAL where the bound proves it."""
+        return IntegerStatus.OPTIMAL if self.certified and self.gap <= PROVEN else IntegerStatus.FEASIBLE
+
+
+def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution) -> Worth:
+    """Objective and gap of a plan from its terms (as minimised). A bound that the objective beats is not certified."""
+    sign, bound = model.ledger.sign, solution.bound
+    objective = fsum([model.offset, *(sign * terms).tolist()])
+    gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
+    return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound)
+
+
+def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Hashable]:
     """Ids of the requests that are not integer."""
-    if draft.shares is None:
-        return frozenset()
-    return frozenset(request for request, slot in model.ledger.slot_of.items() if not draft.whole[slot])
+    return frozenset(request for request, slot in model.ledger.slot_of.items() if not whole[slot])
 
 
 def no_plan(model: Model, draft: Draft) -> IntegerPlan:
@@ -75,5 +94,5 @@ def no_plan(model: Model, draft: Draft) -> IntegerPlan:
         status=IntegerStatus.NONE_FOUND if relievable else IntegerStatus.PRIMAL_INFEASIBLE,
         conflict=tuple(request for request, slot in model.ledger.slot_of.items() if slot in guilty),
         short=tuple(name for name, row in model.ledger.row_of.items() if row in set(rows.tolist())),
-        continuous=continuous_requests(model, draft),
+        continuous=frozenset() if draft.shares is None else continuous_requests(model, draft.whole),
     )

@@ -1,0 +1,54 @@
+"""Configuration of the documentation site: `make docs` builds it with warnings as errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "frontends")]
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+project = "copter"
+author = "the authors of copter"
+release = version = installed_version("copter-lp")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+root_doc = "index"
+exclude_patterns = ["_build", "gallery"]
+nitpicky = False
+
+myst_enable_extensions = ["dollarmath", "amsmath", "fieldlist"]
+myst_heading_anchors = 4
+
+autodoc_typehints = "none"  # numpydoc's sections say them
+autodoc_member_order = "groupwise"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# Every example runs at each build; one that fails ends it.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "only_warn_on_example_error": False,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1e9,
+    "image_scrapers": (),
+}
+
+html_theme = "furo"
+html_title = "copter"
+html_copy_source = False
