@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,13 @@ class Explanation:
     def given(self) -> tuple[Option, ...]:
         """The columns that are not zero."""
         return tuple(option for option in self.options if option.value != 0.0)
+
+    def as_text(self, most: int = 10) -> str:
+        """Lines for a reader, with at most so many columns side by side."""
+        return "\n".join(lines_of(self, most))
+
+    def __str__(self) -> str:
+        return self.as_text()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; resources by their str()."""
@@ -250,3 +257,53 @@ def turns(loss: Floats, slope: Floats, n: int) -> tuple[Turn | None, Turn | None
         column = int(falling[first])
         found.append(Turn(float(side * steps[first]), None if column == n else column))
     return found[0], found[1]
+
+
+def lines_of(explanation: Explanation, most: int) -> Iterator[str]:
+    """What it says, with at most so many columns side by side."""
+    given = explanation.given
+    got = "; ".join(told(option.value, option.usage) for option in given) or "nothing"
+    yield f"{explanation.request}: {got}"
+    yield f"  its part of the objective {explanation.objective:.6g}, dual of its limit {explanation.limit_dual:.6g}"
+    yield "  prices: " + (
+        ", ".join(f"{name} {price + 0.0:.6g}" for name, price in explanation.prices.items()) or "none"
+    )
+    yield f"  {'option':>6} {'given':>7} {'worth':>10} {'charge':>10} {'loss':>10}  uses"
+    for option in explanation.options[:most]:
+        yield (
+            f"  {option.column:>6} {option.value:>7.3g} {option.cost:>10.4g} {option.charge:>10.4g} "
+            f"{option.loss:>10.4g}  {uses(option.usage)}"
+        )
+    left = len(explanation.options) - most
+    if left > 0:
+        yield f"  ... and {left} more, with losses of {explanation.options[most].loss:.4g} and up"
+    yield from turning_points(explanation)
+    for name, effect in explanation.capacity.items():
+        rates = ", ".join(f"option {column} {rate:+.3g}" for column, rate in effect.rates.items()) or "no change"
+        yield f"  for each unit of {name} from {effect.low:.6g} to {effect.high:.6g}: {rates}"
+
+
+def turning_points(explanation: Explanation) -> Iterator[str]:
+    """At which weight or price another column becomes the best."""
+    for word, turn in (("above", explanation.weight_up), ("below", explanation.weight_down)):
+        if turn is not None:
+            yield f"  with a weight {word} {turn.at:.4g} times its own: {goes_to(turn.column)}"
+    for name, (low, high) in explanation.price_turns.items():
+        for word, turn in (("below", low), ("above", high)):
+            if turn is not None:
+                yield f"  with a price of {name} {word} {turn.at:.4g}: {goes_to(turn.column)}"
+
+
+def goes_to(column: int | None) -> str:
+    """What a turn leads to."""
+    return "nothing" if column is None else f"option {column}"
+
+
+def uses(usage: Mapping[Hashable, float]) -> str:
+    """A usage in words."""
+    return ", ".join(f"{units:g} {name}" for name, units in usage.items()) or "nothing"
+
+
+def told(value: float, usage: Mapping[Hashable, float]) -> str:
+    """A share of an option in words."""
+    return uses(usage) if value == 1.0 else f"{value:.3g} of ({uses(usage)})"

@@ -19,7 +19,7 @@ def explain(run: str, job: str, most: int, as_json: bool) -> int:
     what they would lose, and the weight, price or capacity at which its best option becomes another one.
     """
     # Imported late, as in simulate.py.
-    from copter_frontends.cli.explaining import explanation_of, print_explanation
+    from copter_frontends.cli.explaining import explanation_of
     from copter_frontends.simulator import SimulationError
 
     try:
@@ -29,5 +29,5 @@ def explain(run: str, job: str, most: int, as_json: bool) -> int:
     if as_json:
         print_json(explanation.as_dict())
     else:
-        print_explanation(explanation, most)
+        click.echo(explanation.as_text(most))
     return 0

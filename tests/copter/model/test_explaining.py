@@ -123,3 +123,17 @@ def test_nothing_is_an_answer_too() -> None:
     plain = told.as_dict()
     assert plain["request"] == "poor"
     assert plain["prices"] == {"gpu": pytest.approx(solution.price("gpu"))}
+
+
+def test_an_explanation_is_printed_as_lines() -> None:
+    model = Model("max")
+    model.add_resources("gpu", 3)
+    model.add_request("a", [1.0, 3.0], {"gpu": [1, 2]})
+    model.add_request("b", [1.0, 4.0, 0.5], {"gpu": [1, 2, 3]})
+    explanation = Session(model).solve().explain("b")
+    lines = str(explanation).splitlines()
+    assert lines[0] == "b: 2 gpu"
+    assert lines[2] == "  prices: gpu 1.5"
+    assert lines[3].split() == ["option", "given", "worth", "charge", "loss", "uses"]
+    assert lines[4].split()[:3] == ["1", "1", "4"]
+    assert "... and 2 more, with losses of" in explanation.as_text(1)
