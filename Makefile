@@ -48,11 +48,13 @@ bench-suite: $(VENV)/.benchmark
 lp-sets: $(VENV)/.benchmark
 	$(PY) benchmarks/lp_sets.py
 
-docs:
-	@echo "The documentation is Markdown in docs/: start at docs/README.md"
+# The documentation site: every example runs, a warning or a link that leads nowhere ends the build.
+docs: $(VENV)/.docs
+	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build
+	@echo "The site is docs/_build/index.html"
 
 clean:
-	rm -rf $(VENV) build demo-report
+	rm -rf $(VENV) build demo-report docs/_build docs/examples
 	find copter -name '*.so' -delete
 
 # The toolchain is looked at first, so that what is missing is said in one line.
@@ -72,7 +74,7 @@ $(VENV)/.made:
 	@touch $@
 
 # One editable install an extra; the extensions are built in place and rebuilt when a source changes.
-$(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark: $(VENV)/.%: $(VENV)/.made $(SOURCES)
+$(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark $(VENV)/.docs: $(VENV)/.%: $(VENV)/.made $(SOURCES)
 	$(PIP) --no-build-isolation --editable '.[$*]'
 	@touch $@
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "frontends")]
 os.environ.setdefault("MPLBACKEND", "Agg")
+logging.getLogger("copter").setLevel(logging.WARNING)  # Sphinx listens to all loggers
 
 project = "copter"
 author = "the authors of copter"
@@ -18,6 +21,7 @@ release = version = installed_version("copter-lp")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "numpydoc",
@@ -52,3 +56,16 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = "copter"
 html_copy_source = False
+
+
+def escape_bars(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Absolute values in docstrings are no substitutions of reStructuredText."""
+    for at, line in enumerate(lines):
+        parts = line.split("``")
+        parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+        lines[at] = "``".join(parts)
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", escape_bars)

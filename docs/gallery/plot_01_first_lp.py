@@ -9,6 +9,9 @@ A :class:`copter.LinearProgram` is plain data: costs, a sparse matrix, bounds of
 point is.
 """
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -37,6 +40,7 @@ assert solution.gap < 1e-6
 # A file of linear programs does as well (MPS, or CPLEX's LP format), here or on the command line: ``copter
 # solve FILE``.
 
-copter.write_mps(program, "products.mps")
-again = copter.solve(copter.read_mps("products.mps"))
+path = Path(tempfile.mkdtemp()) / "products.mps"
+copter.write_mps(program, path)
+again = copter.solve(copter.read_mps(path))
 assert abs(again.objective - solution.objective) < 1e-9

@@ -7,6 +7,9 @@ job. Between rounds jobs come and go: the :class:`copter.Model` is edited in pla
 :class:`copter.Session` goes on from where it stood.
 """
 
+import tempfile
+from pathlib import Path
+
 import copter
 
 model = copter.Model(sense="max")
@@ -43,6 +46,7 @@ print(session.last_solution.explain(5))
 # %%
 # A session can be saved, with all that it knows, and loaded by another process.
 
-session.save("session.copter")
-restored = copter.Session.load("session.copter")
+path = Path(tempfile.mkdtemp()) / "session.copter"
+session.save(path)
+restored = copter.Session.load(path)
 assert restored.solve_integer().objective == plan.objective
