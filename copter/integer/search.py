@@ -50,6 +50,11 @@ TOLD_S = 0.02  # between two calls of the callback, where nothing has changed
 PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started as well
 
 
+def is_small(integers: int, entries: int) -> bool:
+    """Whether a program goes straight to branch and bound (M13)."""
+    return 0 < integers <= SMALL_INTEGERS and entries <= SMALL_ENTRIES
+
+
 class IntegerSearch:
     """One search; it is reproducible for a seed, unless a deadline cuts it short."""
 
@@ -129,8 +134,7 @@ class IntegerSearch:
         if not problem.feasible:
             self.bound_by = "rows"
             return True
-        small = 0 < len(problem.integers) <= SMALL_INTEGERS and self.lp.A.nnz <= SMALL_ENTRIES
-        if not small or self.settings.hand_over_s <= 0.0 or self._tell():
+        if not is_small(len(problem.integers), self.lp.A.nnz) or self.settings.hand_over_s <= 0.0 or self._tell():
             return self.clock.expired
         if self._runs_away():
             return True

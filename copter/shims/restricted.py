@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import InvalidDataError
+from copter.integer.search import is_small
 from copter.integer.solve import solve_integer
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
@@ -63,9 +64,10 @@ class RestrictedShim:
         left = self.time_limit_s - (time.perf_counter() - started)
         if len(slots) == 0 or left <= 0.0:
             return planned(model, best, solution, fractional, kept)
-        alone = Settings(hand_over_s=0.0)  # a round's plan is wanted sooner than another process can help
         lp = restricted_program(best, slots, columns)
-        result = solve_integer(lp, self.search, None if np.isinf(left) else left, alone, seed=self.seed)
+        # A large round's plan is wanted sooner than another process can help; a small one is solved in this one.
+        settings = None if is_small(len(slots), lp.A.nnz) else Settings(hand_over_s=0.0)
+        result = solve_integer(lp, self.search, None if np.isinf(left) else left, settings, seed=self.seed)
         points = [(best.column.copy(), best.share)]
         if result.x is not None:
             column = np.where(best.forced, best.column, IDLE).astype(np.int32)
