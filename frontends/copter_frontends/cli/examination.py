@@ -14,15 +14,12 @@ from pathlib import Path
 import numpy as np
 
 import copter
+from copter.kernels import price
+from copter.processor import LEVELS, processor_level
 from copter.settings import available_threads
 
 LEAST = {"numpy": (2, 0), "scipy": (1, 13)}
 OPTIONAL = ("highspy", "numba", "pyarrow", "matplotlib", "cvxpy", "linopy", "pyomo")
-LEVELS = {  # flags of /proc/cpuinfo that a level of x86-64 adds
-    "x86-64-v2": ("ssse3", "sse4_1", "sse4_2", "popcnt"),
-    "x86-64-v3": ("avx2", "fma", "bmi2"),
-    "x86-64-v4": ("avx512f", "avx512bw", "avx512dq", "avx512vl"),
-}
 REQUESTS, COLUMNS, RESOURCES = 2000, 24, 12  # of the reference solve
 SLOW_S = 2.0
 
@@ -112,20 +109,16 @@ def of_openmp() -> Finding:
 
 
 def of_instructions() -> Finding:
-    """The level of the processor; extensions are built for the machine that builds them."""
-    info = Path("/proc/cpuinfo")
-    if platform.machine() not in ("x86_64", "AMD64") or not info.exists():
+    """The processor's level, and for which one the extensions were built."""
+    level = processor_level()
+    if level is None and platform.machine() not in ("x86_64", "AMD64"):
         return Finding("instruction set", platform.machine() or sys.platform)
-    flags = next((set(line.split()) for line in info.read_text().splitlines() if line.startswith("flags")), set())
-    level = "x86-64"
-    for name, needed in LEVELS.items():
-        if not flags.issuperset(needed):
-            break
-        level = name
-    advice = "" if level != "x86-64" else "a processor without SSE4.2: solves take several times as long"
-    return Finding(
-        "instruction set", f"processor {level}; extensions built for the machine they were built on", True, advice
+    build = Path(price.__file__ or "").parent.parent.name
+    built = (
+        f"the wheel's build for {build}" if build in LEVELS else "one build, for the processor that built it or below"
     )
+    advice = "" if level else "a processor without SSE4.2: solves take several times as long"
+    return Finding("instruction set", f"processor {level or 'x86-64'}; {built}", True, advice)
 
 
 def of_solve() -> Finding:

@@ -1,0 +1,61 @@
+"""Which build of the compiled modules this processor takes.
+
+A wheel holds each of them for several levels of x86-64 (the psABI's: v2 has SSE4.2, v3 AVX2, v4 AVX-512): the lowest in
+its package, the others under ``copter/levels/``. What is built from source is for the level of the building machine.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+
+LEVELS: dict[str, frozenset[str]] = {  # flags of /proc/cpuinfo that a level adds to the one before
+    "x86-64-v2": frozenset({"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}),
+    "x86-64-v3": frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}),
+    "x86-64-v4": frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+}
+ROOM = Path(__file__).parent / "levels"
+ASKED = "COPTER_LEVEL"  # environment: a lower level than the processor's
+
+
+def level_of(flags: Iterable[str]) -> str | None:
+    """The highest level whose flags are all there; None below the first."""
+    known, found = frozenset(flags), None
+    for level, needed in LEVELS.items():
+        if not needed <= known:
+            break
+        found = level
+    return found
+
+
+def processor_level(path: str = "/proc/cpuinfo") -> str | None:
+    """The level of this machine's processor; None where it is not x86-64 or cannot be told."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return None
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            flags = next((line for line in lines if line.startswith("flags")), "")
+    except OSError:
+        return None
+    return level_of(flags.partition(":")[2].split())
+
+
+def chosen_level() -> str | None:
+    """The processor's level, or the lower one that COPTER_LEVEL asks for."""
+    own, asked = processor_level(), os.environ.get(ASKED)
+    order = list(LEVELS)
+    if asked in LEVELS and own is not None and order.index(asked) < order.index(own):
+        return asked
+    return own
+
+
+def with_levels(package: str, path: Iterable[str], room: Path = ROOM) -> list[str]:
+    """Where a package's modules are looked for: builds for the processor's level first, then for those below it."""
+    known, chosen = list(path), chosen_level()
+    if chosen is None:
+        return known
+    below = list(LEVELS)[: list(LEVELS).index(chosen) + 1]
+    found = [room / level / package.rpartition(".")[2] for level in reversed(below)]
+    return [str(folder) for folder in found if folder.is_dir()] + known
