@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import shims
-from copter.errors import SnapshotError
+from copter.errors import InvalidDataError, SnapshotError
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
@@ -56,6 +56,11 @@ class Session:
     sync : {"always", "batch", "never"}
         When the journal waits for the disk.
 
+    Raises
+    ------
+    InvalidDataError
+        If `model` is no Model.
+
     Notes
     -----
     Use a session and its model from one thread at a time; a second thread gets an EditNotAllowedError. Sessions of
@@ -66,6 +71,10 @@ class Session:
     def __init__(
         self, model: Model, settings: Settings | None = None, journal: PathLike | None = None, sync: str = "batch"
     ) -> None:
+        if not isinstance(model, Model):
+            raise InvalidDataError(
+                f"model is a {type(model).__name__}, must be a Model; copter.solve(lp) solves a LinearProgram once"
+            )
         self.model = model
         self.settings = settings or Settings()
         self._iterate = Iterate(self.settings.sigma)

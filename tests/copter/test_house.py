@@ -169,3 +169,15 @@ def test_stub_names_what_the_extension_has(stub: Path) -> None:
             members = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
             members |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
             assert members - {"__init__"} == {member for member in vars(getattr(module, name)) if member[0] != "_"}
+
+
+def test_a_checkout_without_a_build_says_what_to_do(tmp_path: Path) -> None:
+    for path in (ROOT / "copter").rglob("*.py"):
+        target = tmp_path / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", "import copter"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "ImportError: copter's compiled modules are not built here" in done.stderr
+    assert "make test" in done.stderr

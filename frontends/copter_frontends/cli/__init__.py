@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-import click
+try:
+    import click
+except ModuleNotFoundError:
+    raise SystemExit("copter: the command line needs the package click: pip install 'copter-lp[frontends]'") from None
 
 # Before SciPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -13,6 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from copter_frontends.cli.compare import compare
 from copter_frontends.cli.doctor import doctor
 from copter_frontends.cli.explain import explain
+from copter_frontends.cli.habits import config_option, quiet_option
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.resume import resume
 from copter_frontends.cli.simulate import simulate
@@ -25,6 +29,10 @@ def cli() -> None:
     """Continual optimization for round-based GPU-cluster schedulers."""
 
 
+for command in (simulate, compare, *simulate.problems.values(), *compare.problems.values()):
+    command.params += [config_option(), quiet_option()]
+for command in (resume, solve):
+    command.params.append(quiet_option())
 cli.add_command(compare)
 cli.add_command(doctor)
 cli.add_command(explain)
@@ -48,6 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         complain("interrupted")
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        complain(f"this needs the package {error.name}, which is not there: pip install 'copter-lp[demo]'")
         sys.exit(1)
     except Exception as error:
         if os.environ.get("COPTER_DEBUG") == "1":

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import complain, print_json
 from copter_frontends.cli.problems import WithProblems, problem_commands
@@ -68,7 +69,8 @@ def _run(policies: tuple[str, ...], **options: Any) -> int:
     if asked[0].as_json:
         print_json({"policies": summaries})
         return code
-    print_side_by_side(summaries, Console())
+    if not is_quiet():
+        print_side_by_side(summaries, Console())
     return code
 
 

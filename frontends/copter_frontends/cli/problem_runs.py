@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from copter import CopterError
+from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json
 from copter_frontends.report.table import seconds
 from copter_frontends.shards import ShardCluster, load_rounds, simulate_shards
@@ -120,5 +121,5 @@ def _show(given: Mapping[str, Any], summaries: list[dict[str, Any]], columns: Co
         gap = "none" if each["gap"] is None else f"{each['gap']['max']:.1e}"
         cells = [form.format(each[key]) for _, key, form in columns]
         table.add_row(each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"]))
-    Console().print(table)
+    Console(quiet=is_quiet()).print(table)
     return 0

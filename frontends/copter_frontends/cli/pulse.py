@@ -6,6 +6,7 @@ import sys
 import time
 
 from copter import Progress
+from copter_frontends.cli.habits import is_quiet
 
 FIRST_S, EVERY_S = 2.0, 5.0
 
@@ -28,6 +29,8 @@ class Pulse:
             self._say(f"best point {objective:.10g}, bound {bound:.10g}")
 
     def _due(self) -> bool:
+        if is_quiet():
+            return False
         elapsed = time.perf_counter() - self._started
         if elapsed < self._next_s:
             return False

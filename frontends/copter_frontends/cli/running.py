@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain, print_json
@@ -43,8 +44,8 @@ def carry_on(asked: SimulateOptions, simulation: Simulation, workload: Workload)
     comparison = _make_comparison(asked, simulation.policy, warmup)
     total = _rounds(asked, simulation.round_s, warmup)
     left = None if total is None else max(total - done, 0)
-    saver = Saver(simulation, asked, workload)
-    with Interruption() as interruption, LiveProgress(left, simulation.jobs_left) as progress:
+    saver, console = Saver(simulation, asked, workload), Console(stderr=True, quiet=is_quiet())
+    with Interruption() as interruption, LiveProgress(left, simulation.jobs_left, console) as progress:
 
         def on_round(record: RoundRecord) -> None:
             progress(record)
@@ -178,6 +179,6 @@ def show(asked: SimulateOptions, summary: Mapping[str, Any]) -> int:
     """Print the summary, as a table or as JSON; return the exit code."""
     if asked.as_json:
         print_json(summary)
-    else:
+    elif not is_quiet():
         print_summary(summary, Console())
     return exit_code_of(summary)

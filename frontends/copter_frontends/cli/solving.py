@@ -25,6 +25,7 @@ from copter import (
     with_record,
 )
 from copter.testing import check
+from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr
 from copter_frontends.cli.pulse import Pulse
 from copter_frontends.report.table import number, seconds
@@ -143,4 +144,4 @@ def print_table(summary: dict[str, Any]) -> None:
         table.add_row("found by", summary["found_by"])
     table.add_row("iterations", number(summary["iterations"], "{:,}"))
     table.add_row("time", seconds(summary["seconds"]))
-    Console().print(table)
+    Console(quiet=is_quiet()).print(table)

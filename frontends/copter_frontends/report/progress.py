@@ -23,7 +23,7 @@ class LiveProgress:
     jobs : int
         Jobs in all, by whose ends progress is told when the number of rounds is not known.
     console : Console, optional
-        stderr, if not given.
+        stderr, if not given; nothing is shown on one that is quiet.
     """
 
     def __init__(self, rounds: int | None, jobs: int, console: Console | None = None) -> None:
@@ -59,7 +59,7 @@ class LiveProgress:
             self._bar.update(self._task, completed=done, line=self._line(record))
             return
         tenths = PLAIN_LINES * done // max(1, self._rounds or self._jobs)
-        if tenths > self._lines:
+        if tenths > self._lines and not self._console.quiet:
             self._lines = tenths
             print(self._line(record), file=self._console.file, flush=True)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from judge import assert_optimal, is_infeasibility_ray
 
-from copter import Model, Session, Settings, Solution, Status
+from copter import InvalidDataError, LinearProgram, Model, Session, Settings, Solution, Status, solve
 from tests.copter.highs import highs
 
 Floats = np.ndarray
@@ -239,3 +239,11 @@ def test_many_edits_between_two_solves(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1100))
 def test_every_edit_for_long(seed: int) -> None:
     test_every_edit_ends_where_a_fresh_model_does(seed)
+
+
+def test_a_session_is_of_a_model() -> None:
+    lp = LinearProgram([1.0], [[1.0]], row_upper=[1.0])
+    with pytest.raises(InvalidDataError, match=r"is a LinearProgram, must be a Model; copter\.solve\(lp\)"):
+        Session(lp)  # type: ignore[arg-type]
+    with pytest.raises(InvalidDataError, match=r"is a Model.*Session\(model\)\.solve"):
+        solve(Model())  # type: ignore[arg-type]

@@ -1,0 +1,95 @@
+"""Options that several commands have: ``--quiet`` and ``--config``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+QUIET = "copter.quiet"
+LONGEST = 1 << 20  # bytes of a file of options
+
+
+def quiet_option() -> click.Option:
+    """``--quiet``: no progress and no table; files, JSON and errors as ever."""
+    return click.Option(
+        ["--quiet", "-q"], is_flag=True, expose_value=False, callback=_take_quiet, help="No progress and no table."
+    )
+
+
+def _take_quiet(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    context.meta[QUIET] = value
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was asked to be quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(QUIET, False))
+
+
+def config_option() -> click.Option:
+    """``--config FILE``: options from a TOML or YAML file; those of the command line win."""
+    return click.Option(
+        ["--config"],
+        type=click.Path(dir_okay=False),
+        is_eager=True,
+        expose_value=False,
+        callback=_take_config,
+        help="TOML or YAML file of these options, by their long names; the command line's win.",
+    )
+
+
+def _take_config(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    known = {name_of(each): each for each in context.command.params if isinstance(each, click.Option)}
+    known.pop("config", None)
+    found: dict[str, Any] = {}
+    for name, given in read_options(value).items():
+        option = known.get(str(name).replace("_", "-"))
+        if option is None:
+            raise click.BadParameter(f"{value}: there is no option {name!r}; there are {', '.join(sorted(known))}")
+        if isinstance(given, dict | list) or given is None:
+            raise click.BadParameter(f"{value}: {name} must be one value, not {given!r}")
+        found[str(option.name)] = given
+    context.default_map = {**(context.default_map or {}), **found}
+
+
+def name_of(option: click.Option) -> str:
+    """The long name of an option, without its dashes."""
+    return max(option.opts, key=len).lstrip("-")
+
+
+def read_options(path: str) -> dict[str, Any]:
+    """What the file holds; BadParameter, which names it, if that is no mapping or cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(LONGEST + 1).decode("utf-8")
+        if len(text) > LONGEST:
+            raise ValueError(f"is longer than {LONGEST} bytes")
+        found = parsed(text, path.lower().endswith(".toml"))
+    except OSError as error:
+        raise click.BadParameter(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {' '.join(str(error).split())}") from error
+    if not isinstance(found, dict):
+        raise click.BadParameter(f"{path}: must hold options by name, such as 'gpus: 1000'")
+    return found
+
+
+def parsed(text: str, toml: bool) -> Any:
+    """The values of a TOML or YAML text; ValueError if it is neither."""
+    if toml:
+        if sys.version_info < (3, 11):
+            raise ValueError("TOML needs Python 3.11 or newer; write the options as YAML")
+        import tomllib  # of the standard library from 3.11 on
+
+        return tomllib.loads(text)
+    import yaml  # type: ignore[import-untyped, unused-ignore]  # of the extra `frontends`; most runs need no YAML
+
+    try:
+        return yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(f"not valid YAML: {error}") from error
