@@ -29,8 +29,8 @@ except ModuleNotFoundError as error:
     if error.name is None or not error.name.startswith("copter."):
         raise
     raise ImportError(
-        f"copter's compiled modules are not built here (there is no {error.name}): run `make test` or `pip install -e .` "
-        "in the checkout, or leave its folder to use an installed copter"
+        f"copter's compiled modules are not built here (there is no {error.name}): run `make test` or "
+        "`pip install -e .` in the checkout, or leave its folder to use an installed copter"
     ) from None
 from copter.model.private_rows import PrivateRows
 from copter.problem.explanation import Explanation

@@ -25,8 +25,8 @@ def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
     """The settings, or the default ones; an error that names what is no linear program or no settings."""
     if not isinstance(lp, LinearProgram):
         raise InvalidDataError(
-            f"lp is a {type(lp).__name__}, must be a LinearProgram: read_mps makes one of a file, Session(model).solve() "
-            "solves a Model"
+            f"lp is a {type(lp).__name__}, must be a LinearProgram: read_mps makes one of a file, "
+            "Session(model).solve() solves a Model"
         )
     for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper"):
         numbers = getattr(lp, name)
