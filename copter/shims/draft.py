@@ -28,6 +28,7 @@ Keys = NDArray[np.int64]
 
 SLACK = 1e-9  # of a row's capacity, allowed while a plan is made; what is returned has passed the exact check
 MOST_SLACK = 0.5  # so that whole numbers are never allowed any
+SHARED = 4  # slots to a template from which it pays to ask once for all of them
 ASKED_EVERY = 64  # idle requests between two looks at the clock
 STEPS_BACK = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # towards what shares have at least, until rounding no longer matters
 
@@ -253,11 +254,21 @@ class Draft:
         idle = np.flatnonzero(self.whole & (self.column == IDLE)).astype(np.int32)
         if len(idle) > ASKED_EVERY and stop():
             return
+        slots, columns = self.candidates(idle, stop)
+        scale = self.matrix.row_scale[: len(self.left)]
+        fill(self.matrix, slots, columns, self.left, self.room, scale, self.column, stop)
+
+    def candidates(self, idle: Ints, stop: Callable[[], bool]) -> tuple[Ints, list[Ints]]:
+        """Idle slots and, for each, columns among which all are that fit: asked once of slots that share a template."""
         slabs = self.matrix.slabs
-        first: dict[object, int] = {}  # a slot of every template: slots of one template fit alike
         templates = [slabs[slot].template for slot in idle.tolist()]
+        first: dict[object, int] = {}  # a slot of every template
         for slot, template in zip(idle.tolist(), templates, strict=True):
             first.setdefault(template, slot)
+        if len(idle) < SHARED * len(first):
+            sizes = self.matrix.sizes_of(idle).tolist()
+            every = {size: np.arange(size, dtype=np.int32) for size in set(sizes)}
+            return idle, [every[size] for size in sizes]
         fitting: dict[object, Ints] = {}
         kinds, slot_of_kind = list(first), np.array(list(first.values()), dtype=np.int32)
         for at in range(0, len(kinds), ASKED_EVERY):
@@ -265,14 +276,8 @@ class Draft:
                 break
             found = self.fitting(slot_of_kind[at : at + ASKED_EVERY])
             fitting.update(zip(kinds[at : at + ASKED_EVERY], found, strict=True))
-        slots, columns = [], []
-        for slot, template in zip(idle.tolist(), templates, strict=True):
-            if len(fitting.get(template, ())):
-                slots.append(slot)
-                columns.append(fitting[template])
-        scale = self.matrix.row_scale[: len(self.left)]
-        listed = np.array(slots, dtype=np.int32)
-        fill(self.matrix, listed, columns, self.left, self.room, scale, self.column, stop)
+        kept = [at for at, template in enumerate(templates) if len(fitting.get(template, ()))]
+        return idle[kept], [fitting[templates[at]] for at in kept]
 
     def fitting(self, slots: Ints) -> list[Ints]:
         """Of each slot, the columns that what is left has room for."""
