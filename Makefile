@@ -7,7 +7,7 @@ SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') set
 FUZZ_S ?= 3600
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test quick check check-long fuzz bench bench-suite lp-sets docs clean
+.PHONY: demo test quick check check-long fuzz bench bench-suite lp-sets wheel wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -55,13 +55,14 @@ wheel: $(VENV)/.made
 	COPTER_LEVELS=v2,v3,v4 $(PY) -m build --wheel --no-isolation --outdir build/wheel
 	PATH="$(VENV)/bin:$$PATH" $(PY) -m auditwheel repair --plat auto --wheel-dir dist build/wheel/*.whl
 
-# The suite against the installed wheel, outside the checkout, where there is no compiler to be found.
+# The suite against the installed wheel, outside the checkout.
 wheel-test:
-	rm -rf build/outside && mkdir -p build/outside
-	cp -r tests benchmarks frontends/examples docs build/outside
+	rm -rf build/outside && mkdir -p build/outside/frontends
+	cp -r tests benchmarks docs pyproject.toml README.md CHANGELOG.md build/outside
+	cp -r frontends/examples build/outside/frontends
 	$(PYTHON) -m venv build/outside/.venv
 	build/outside/.venv/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[test]"
-	cd build/outside && .venv/bin/python -m pytest -n auto --dist worksteal -c /dev/null --rootdir . tests
+	cd build/outside && .venv/bin/python -m pytest -n auto --dist worksteal
 
 # The documentation site: every example runs, a warning or a link that leads nowhere ends the build.
 docs: $(VENV)/.docs

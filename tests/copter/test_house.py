@@ -16,6 +16,7 @@ import pytest
 import copter
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(not (ROOT / "copter").is_dir(), reason="looks at the checkout's own files")
 STUBS = sorted((ROOT / "copter").rglob("*.pyi"))
 
 
