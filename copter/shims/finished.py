@@ -19,10 +19,17 @@ from copter.shims.plan import IDLE, IntegerPlan, no_keys, no_shares
 PROVEN = 1e-6  # relative gap within which a plan is as good as its certified bound
 
 
-def planned(model: Model, draft: Draft, solution: Solution, fractional: int, kept_previous: bool) -> IntegerPlan:
-    """The plan of a feasible draft."""
+def planned(
+    model: Model,
+    draft: Draft,
+    solution: Solution,
+    fractional: int,
+    kept_previous: bool,
+    least: float | None = None,
+) -> IntegerPlan:
+    """The plan of a feasible draft; `least` is what no plan costs less than (as minimised), where that is proven."""
     shares = draft.shares
-    worth = worth_of(model, draft.terms(), solution)
+    worth = worth_of(model, draft.terms(), solution, least)
     return IntegerPlan(
         objective=worth.objective,
         bound=worth.bound,
@@ -54,9 +61,14 @@ class Worth(NamedTuple):
         return IntegerStatus.OPTIMAL if self.certified and self.gap <= PROVEN else IntegerStatus.FEASIBLE
 
 
-def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution) -> Worth:
-    """Objective and gap of a plan from its terms (as minimised). A bound that the objective beats is not certified."""
+def worth_of(model: Model, terms: NDArray[np.float64], solution: Solution, least: float | None = None) -> Worth:
+    """Objective and gap of a plan from its terms (as minimised). A bound that the objective beats is not certified.
+
+    The bound is the LP's, or `least` where that is the better one.
+    """
     sign, bound = model.ledger.sign, solution.bound
+    if least is not None and least > sign * (bound - model.offset):
+        bound = sign * least + model.offset
     objective = fsum([model.offset, *(sign * terms).tolist()])
     gap = relative_gap(objective, bound) if isfinite(bound) else float("inf")
     return Worth(objective, bound, gap, solution.bound_is_certified and sign * objective >= sign * bound)

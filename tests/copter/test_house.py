@@ -26,7 +26,7 @@ PAGES = {
     "A": ("algorithm.md", 13, "*.py*"),
     "P": ("presolve.md", 17, "presolve/*.py"),
     "I": ("interior.md", 15, "interior/*.py*"),
-    "M": ("integer.md", 15, "integer/*.py*"),
+    "M": ("integer.md", 16, "integer/*.py*"),
     "K": ("blocks.md", 14, "blocks/*.py*"),
 }
 

@@ -1,0 +1,97 @@
+"""The best choice of one option for each of a few requests, found by going through all that may be better (M16)."""
+
+import numpy as np
+
+from libc.math cimport fmax
+
+
+cdef class Choices:
+    """A depth-first search over requests, their options in order.
+
+    Parameters
+    ----------
+    start : (n + 1,) int32
+        Options of request i are those from start[i] to start[i + 1], the smallest loss first.
+    loss : (options,) float64
+    entry_start, row, coefficient
+        What each option uses.
+    price, left, room : (m,) float64
+        Price of a unit, units left for all, and what may be exceeded.
+    most : (n + 1, m) float64
+        The most that requests from i on can use of each row.
+    """
+
+    cdef const int[::1] start, entry_start, row
+    cdef const double[::1] loss, coefficient, price, room
+    cdef const double[:, ::1] most
+    cdef double[::1] left
+    cdef int[::1] chosen, best
+    cdef readonly double worth
+    cdef readonly long long nodes
+    cdef long long most_nodes
+    cdef readonly bint found
+
+    def __init__(self, const int[::1] start, const double[::1] loss, const int[::1] entry_start, const int[::1] row,
+                 const double[::1] coefficient, const double[::1] price, const double[::1] left,
+                 const double[::1] room, const double[:, ::1] most):
+        cdef Py_ssize_t n = start.shape[0] - 1, m = price.shape[0]
+        if left.shape[0] != m or room.shape[0] != m or most.shape[0] != n + 1 or most.shape[1] != m:
+            raise ValueError("price, left, room and most disagree on the number of rows")
+        if loss.shape[0] != start[n] or entry_start.shape[0] != loss.shape[0] + 1:
+            raise ValueError("start, loss and entry_start disagree on the number of options")
+        if row.shape[0] != entry_start[loss.shape[0]] or coefficient.shape[0] != row.shape[0]:
+            raise ValueError("entry_start, row and coefficient disagree on the number of entries")
+        if row.shape[0] and (np.min(row) < 0 or np.max(row) >= m):
+            raise IndexError("a row that there is not")
+        self.start, self.loss, self.entry_start, self.row, self.coefficient = start, loss, entry_start, row, coefficient
+        self.price, self.room, self.most = price, room, most
+        self.left = np.array(left)
+        self.chosen, self.best = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+
+    def search(self, double budget, long long most_nodes):
+        """Whether all choices with a loss below the budget were gone through within so many nodes.
+
+        The loss of a choice is that of its options and of the priced units that it leaves. The best one is in
+        :meth:`choice` if `found`; `worth` is its loss.
+        """
+        self.worth, self.nodes, self.most_nodes, self.found = budget, 0, most_nodes, False
+        with nogil:
+            self.visit(0, 0.0)
+        return self.nodes <= most_nodes
+
+    def choice(self):
+        """Option of each request in the best choice, (n,) int32."""
+        return np.array(self.best)
+
+    cdef void visit(self, Py_ssize_t i, double spent) noexcept nogil:
+        cdef Py_ssize_t k, option, e
+        cdef double idle = spent
+        cdef bint fits
+        self.nodes += 1
+        if self.nodes > self.most_nodes:
+            return
+        for k in range(self.price.shape[0]):
+            idle += self.price[k] * fmax(self.left[k] - self.most[i, k], 0.0)
+        if not idle < self.worth:
+            return
+        if i == self.start.shape[0] - 1:
+            self.worth, self.found = idle, True
+            self.best[:] = self.chosen
+            return
+        for option in range(self.start[i], self.start[i + 1]):
+            if not spent + self.loss[option] < self.worth:
+                return  # the others lose more
+            fits = True
+            for e in range(self.entry_start[option], self.entry_start[option + 1]):
+                if not self.coefficient[e] <= self.left[self.row[e]] + self.room[self.row[e]]:
+                    fits = False
+            if not fits:
+                continue
+            for e in range(self.entry_start[option], self.entry_start[option + 1]):
+                self.left[self.row[e]] -= self.coefficient[e]
+            self.chosen[i] = <int> option
+            self.visit(i + 1, spent + self.loss[option])
+            for e in range(self.entry_start[option], self.entry_start[option + 1]):
+                self.left[self.row[e]] += self.coefficient[e]
+            if self.nodes > self.most_nodes:
+                return

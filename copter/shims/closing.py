@@ -1,0 +1,166 @@
+"""Closing a small plan's gap: every choice that could be better is gone through (M16)."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problem.solution import Solution
+from copter.problem.values import ranges, sums_before
+from copter.shims.choices import Choices
+from copter.shims.draft import Draft
+from copter.shims.greedy import takeable
+from copter.shims.plan import IDLE
+
+MOST_COLUMNS = 5_000  # of the model; above, looking at all of them costs more than a round should
+MOST_OPEN = 64  # requests with more than one option that could be in a better plan
+MOST_ROWS = 256
+MARGIN = 1e-9  # of the sizes summed: what their rounding is given
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Places = NDArray[np.intp]
+
+
+def closed(draft: Draft, solution: Solution, most_nodes: int) -> float | None:
+    """Improve a draft that holds as far as it can be; what no plan costs less than (as minimised), where all are seen.
+
+    With prices p >= 0 a plan costs L(p) plus the losses of its options and the priced units that it leaves (M16), so a
+    better one has losses below the gap. None where there is too much to look at, or continuous requests.
+    """
+    ledger = draft.model.ledger
+    free = np.flatnonzero(draft.alive & ~draft.forced).astype(np.int32)
+    sizes = draft.sizes[free]
+    if draft.shares is not None or not len(free) or sizes.sum() > MOST_COLUMNS or len(draft.left) > MOST_ROWS:
+        return None
+    if not solution.bound_is_certified or not isfinite(solution.bound):
+        return None
+    prices = np.zeros(len(draft.left))  # a removed resource keeps its row for a while
+    prices[list(ledger.row_of.values())] = np.maximum(-ledger.sign * solution.prices(list(ledger.row_of)), 0.0)
+    left = draft.left + usage_by(draft, free)  # with nothing but what has to be
+    prices[~np.isfinite(left)] = 0.0
+    left = np.where(np.isfinite(left), left, np.finfo(float).max)
+    options = Options(draft, free, sizes, prices)
+    value, fixed = draft.value(), float(draft.terms().sum() - options.costs_now(draft).sum())
+    paid = float(prices @ np.where(prices > 0.0, left, 0.0))
+    least = fixed + options.best.sum() - paid
+    margin = MARGIN * (1.0 + abs(value) + abs(fixed) + np.abs(options.best).sum() + paid)
+    budget = value - least + margin
+    kept = options.within(budget)
+    if kept is None:
+        return None
+    choices, order = kept.choices(prices, left, draft.room)
+    whole = choices.search(budget - 2.0 * margin, most_nodes)
+    if choices.found and not took(draft, kept, choices.choice(), order):
+        return None
+    return float(draft.value() - 2.0 * margin) if whole else None
+
+
+def usage_by(draft: Draft, slots: Ints) -> Floats:
+    """Units of each row that the draft's columns of these slots use."""
+    taken = slots[draft.column[slots] != IDLE]
+    _, row, coefficient = draft.usage(taken, draft.column[taken])
+    return np.bincount(row, weights=coefficient, minlength=len(draft.left)).astype(np.float64)
+
+
+class Options:
+    """What each request may take, nothing included: costs, losses at the prices, and usage.
+
+    Options lie request after request; the last one of each is nothing (column -1).
+    """
+
+    def __init__(self, draft: Draft, slots: Ints, sizes: Ints, prices: Floats) -> None:
+        start = sums_before(sizes.astype(np.int64))
+        owner = np.repeat(np.arange(len(slots)), sizes)
+        column = (np.arange(start[-1]) - start[owner]).astype(np.int32)
+        entry_start, row, coefficient = draft.usage_of(slots, start.astype(np.int32), column)
+        cost = draft.matrix.costs_at(slots[owner], column)
+        entry = np.repeat(np.arange(len(column)), np.diff(entry_start))
+        reduced = cost + np.bincount(entry, weights=prices[row] * coefficient, minlength=len(column))
+        usable = takeable(draft.matrix, slots[owner], column)
+        self.slots, self.owner, self.column = slots, owner[usable], column[usable]
+        self.cost, self.reduced = cost[usable], reduced[usable]
+        first = entry_start.astype(np.int64)
+        entries = ranges(first[:-1][usable], first[1:][usable])
+        self.counts: NDArray[np.int64] = np.diff(first)[usable]
+        self.row, self.coefficient = row[entries], coefficient[entries]
+        self.best = np.zeros(len(slots))  # nothing costs nothing
+        np.minimum.at(self.best, self.owner, self.reduced)
+
+    def costs_now(self, draft: Draft) -> Floats:
+        """Costs of the columns that the draft has of these slots."""
+        taken = self.slots[draft.column[self.slots] != IDLE]
+        return draft.matrix.costs_at(taken, draft.column[taken])
+
+    def within(self, budget: float) -> Kept | None:
+        """The options that lose less than the budget; None where too many requests have several."""
+        loss = self.reduced - self.best[self.owner]
+        fine = np.flatnonzero(loss < budget)
+        idle = np.flatnonzero(-self.best < budget)
+        count = np.bincount(self.owner[fine], minlength=len(self.slots)) + np.bincount(idle, minlength=len(self.slots))
+        if (count > 1).sum() > MOST_OPEN:
+            return None
+        return Kept(self, fine, idle, loss[fine], -self.best[idle])
+
+
+class Kept:
+    """The options that a better plan may have."""
+
+    def __init__(self, options: Options, fine: Places, idle: Places, loss: Floats, idle_loss: Floats) -> None:
+        entry = sums_before(options.counts)
+        which = ranges(entry[fine], entry[fine + 1])
+        owner = np.concatenate((options.owner[fine], idle))
+        column = np.concatenate((options.column[fine], np.full(len(idle), IDLE)))
+        losses = np.concatenate((loss, idle_loss))
+        counts = np.concatenate((options.counts[fine], np.zeros(len(idle), dtype=np.int64)))
+        self.slots = options.slots
+        self.owner, self.column, self.loss, self.counts = owner, column, losses, counts
+        self.first = sums_before(counts)
+        self.row, self.coefficient = options.row[which], options.coefficient[which]
+
+    def choices(self, prices: Floats, left: Floats, room: Floats) -> tuple[Choices, Places]:
+        """The search over them, and its options in this order: requests whose first loss is large come first."""
+        n, m = len(self.slots), len(prices)
+        second = np.full(n, np.inf)
+        positive = self.loss > 0.0
+        np.minimum.at(second, self.owner[positive], self.loss[positive])
+        rank: Places = np.empty(n, dtype=np.intp)
+        rank[np.argsort(-second, kind="stable")] = np.arange(n)
+        order = np.lexsort((self.loss, rank[self.owner]))
+        owner, counts = rank[self.owner[order]], self.counts[order]
+        entry = ranges(self.first[order], self.first[order + 1])
+        row, coefficient = self.row[entry], self.coefficient[entry]
+        use = np.zeros((len(order), m))
+        np.add.at(use, (np.repeat(np.arange(len(order)), counts), row), coefficient)
+        largest = np.zeros((n + 1, m))
+        np.maximum.at(largest, np.asarray(owner), use)
+        most = np.ascontiguousarray(largest[::-1].cumsum(axis=0)[::-1])
+        search = Choices(
+            sums_before(np.bincount(owner, minlength=n)).astype(np.int32),
+            self.loss[order],
+            sums_before(counts).astype(np.int32),
+            row.astype(np.int32),
+            coefficient,
+            prices,
+            left,
+            room,
+            most,
+        )
+        return search, order
+
+
+def took(draft: Draft, kept: Kept, choice: Ints, order: Places) -> bool:
+    """Give the draft the columns of a choice; False, and the draft as it was, if it does not hold then."""
+    before, left = draft.column, draft.left
+    picked = order[choice]
+    slots, column = kept.slots[kept.owner[picked]], kept.column[picked].astype(np.int32)
+    draft.left = draft.left + usage_by(draft, kept.slots)
+    draft.column = draft.column.copy()
+    draft.column[kept.slots] = IDLE
+    taken = column != IDLE
+    draft.take_all(slots[taken], column[taken])
+    if draft.holds():
+        return True
+    draft.column, draft.left = before, left
+    return False
