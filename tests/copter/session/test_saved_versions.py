@@ -21,7 +21,7 @@ def test_files_of_version_0_1_0_are_read(tmp_path: Path) -> None:
     solution = session.solve()
     assert solution.pricing_passes == 1
     assert solution.objective == pytest.approx(36.58366092161337, abs=1e-9)
-    assert session.solve_integer().objective == pytest.approx(36.092235524715505, abs=1e-9)
+    assert session.solve_integer().objective == pytest.approx(36.46901348814516, abs=1e-9)
     journal = tmp_path / "journal"
     shutil.copy(SAVED / "journal-0.1.0", journal)
     session = copter.Session.load(journal)
