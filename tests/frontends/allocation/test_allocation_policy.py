@@ -167,7 +167,7 @@ def test_options_keep_the_jobs_range() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 9)), min_size=1, max_size=25))
 def test_edited_is_as_good_as_fresh(steps: list[tuple[int, int, int]]) -> None:
-    """After any edits the model is that of a policy that was told the present jobs only, and solves to the same value."""
+    """After any edits the model is that of a policy told of the present jobs only, with the same optimum."""
     policy = AllocationPolicy(Cluster.of({"fast": (2, 4), "slow": (2, 4)}), restart_penalty=0.0)
     present: dict[str, dict[str, dict[int, float]]] = {}
     for at, (what, which, size) in enumerate(steps):
