@@ -23,10 +23,10 @@ from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_service import ClusterService
 from copter_frontends.serve.clusters import Clusters
 from copter_frontends.serve.fields import parse_json
-from copter_frontends.serve.guard import Guard
+from copter_frontends.serve.guard import Guard, problem_message
 from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.openapi import openapi_document
-from copter_frontends.serve.problems import MEDIA_TYPE, Problem
+from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.volcano import Volcano
 
@@ -237,16 +237,17 @@ def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> A
         await clusters.close()
 
     async def on_problem(request: Request, error: Exception) -> Response:
-        raise error  # the guard makes a document of it
+        return problem_response(error if isinstance(error, Problem) else Problem(500, str(error)))
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         detail = "there is nothing at this path" if status == 404 else "the method does not go with this path"
-        raise Problem(status, f"{request.method} {request.url.path}: {detail}", fix="see /openapi.json")
+        return problem_response(
+            Problem(status, f"{request.method} {request.url.path}: {detail}", fix="see /openapi.json")
+        )
 
     async def on_error(request: Request, error: Exception) -> Response:
-        document = Problem(500, "an error of the service's own; its log has more").document()
-        return JSONResponse(document, 500, media_type=MEDIA_TYPE)
+        return problem_response(Problem(500, "an error of the service's own; its log has more"))
 
     app = Starlette(
         routes=routes.listed(),
@@ -255,6 +256,12 @@ def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> A
     )
     app.router.redirect_slashes = False
     return Guard(app, settings, metrics)
+
+
+def problem_response(problem: Problem) -> Response:
+    """A problem as an answer."""
+    body, headers = problem_message(problem)
+    return Response(body, problem.status, dict(headers))
 
 
 def log_lost(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

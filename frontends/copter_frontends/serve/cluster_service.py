@@ -17,7 +17,6 @@ from copter_frontends.serve.cluster_state import Change
 from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.delta_log import ROTATE_BYTES, DeltaLog
 from copter_frontends.serve.metrics import Metrics
-from copter_frontends.serve.plan_book import PlanBook
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_snapshot
 from copter_frontends.serve.worker_link import WorkerLink
@@ -170,7 +169,7 @@ class ClusterService:
                 if changes is None and self.book.edition != seen:
                     seen = self.book.edition
                     yield seen, "plan", self.book.body()
-                for seen, body in changes or ():  # noqa: B020
+                for seen, body in changes or ():
                     yield seen, "changes", body
                 if self.book.edition == seen and not event.is_set():
                     try:

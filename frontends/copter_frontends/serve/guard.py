@@ -68,10 +68,13 @@ class Guard:
 
         try:
             self._check(scope)
-            await self.app(scope, receive, sending)
         except Problem as problem:
-            if status == 0:
-                await send_problem(problem, sending)
+            body, headers = problem_message(problem)
+            raw = [(name.encode(), value.encode()) for name, value in headers]
+            await sending({"type": "http.response.start", "status": problem.status, "headers": raw})
+            await sending({"type": "http.response.body", "body": body})
+            return
+        await self.app(scope, receive, sending)
 
     def _check(self, scope: Scope) -> None:
         """Problem 401 or 421 for a request that is not to be served."""
@@ -101,15 +104,14 @@ class Guard:
                     raise Problem(421, f"this service is for {', '.join(sorted(LOCAL_NAMES))} only", "Host")
 
 
-async def send_problem(problem: Problem, send: Send) -> None:
-    """Answer with a problem document; the connection ends where the request may not have been read whole."""
+def problem_message(problem: Problem) -> tuple[bytes, list[tuple[str, str]]]:
+    """(body, headers) of a problem; the connection ends where the request may not have been read whole."""
     body = json.dumps(problem.document()).encode()
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+    headers = [("content-type", MEDIA_TYPE), ("content-length", str(len(body)))]
     if problem.status in (400, 401, 408, 413, 415, 421):
-        headers.append((b"connection", b"close"))
+        headers.append(("connection", "close"))
     if problem.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
+        headers.append(("www-authenticate", "Bearer"))
     if problem.status == 503:
-        headers.append((b"retry-after", b"2"))
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        headers.append(("retry-after", "2"))
+    return body, headers

@@ -50,21 +50,26 @@ def _schemas() -> Schema:
         "type": "object",
         "additionalProperties": _object({"nodes": FROM_ZERO, "gpus_per_node": COUNT}, ("nodes", "gpus_per_node")),
     }
+    change = {"id": TEXT, "weight": POSITIVE, "progress": FRACTION, "restarts": FROM_ZERO}
+    allocations = {"type": "object", "additionalProperties": _ref("Allocation")}
     allocation = _object(
         {"gpu_type": TEXT, "gpus": COUNT, "nodes": {"type": "object", "additionalProperties": COUNT}}, closed=False
     )
     job = {
         "id": TEXT, "application": {"type": "string"}, "weight": POSITIVE, "gpus": COUNT, "min_gpus": COUNT,
         "max_gpus": COUNT, "requested_gpus": COUNT, "preemptible": {"type": "boolean"}, "work": POSITIVE,
-        "submit_s": {"type": "number", "minimum": 0}, "throughputs": one_rate, "progress": FRACTION, "restarts": FROM_ZERO,
+        "submit_s": {"type": "number", "minimum": 0}, "throughputs": one_rate, "progress": FRACTION,
+        "restarts": FROM_ZERO,
     }  # fmt: skip
     figures = {
         "version": FROM_ZERO, "sequence": FROM_ZERO, "edition": FROM_ZERO, "computed_s": {"type": ["number", "null"]},
-        "status": {"enum": ["optimal", "feasible", "kept_previous"]}, "objective": NUMBER, "bound": NUMBER, "gap": NUMBER,
+        "status": {"enum": ["optimal", "feasible", "kept_previous"]}, "objective": NUMBER, "bound": NUMBER,
+        "gap": NUMBER,
         "prices": {"type": "object", "additionalProperties": NUMBER},
         "capacity": {"type": "object", "additionalProperties": FROM_ZERO},
         "used": {"type": "object", "additionalProperties": FROM_ZERO},
-        "jobs": FROM_ZERO, "running": FROM_ZERO, "skipped": {"type": "object", "additionalProperties": {"type": "string"}},
+        "jobs": FROM_ZERO, "running": FROM_ZERO,
+        "skipped": {"type": "object", "additionalProperties": {"type": "string"}},
         "round_s": NUMBER, "timings": {"type": "object", "additionalProperties": NUMBER},
     }  # fmt: skip
     return {
@@ -82,7 +87,7 @@ def _schemas() -> Schema:
                 "add_jobs": {"type": "array", "items": _ref("Job")},
                 "change_jobs": {
                     "type": "array",
-                    "items": _object({"id": TEXT, "weight": POSITIVE, "progress": FRACTION, "restarts": FROM_ZERO}, ("id",)),
+                    "items": _object(change, ("id",)),
                 },
                 "remove_jobs": TEXTS,
                 "throughputs": {"type": "object", "description": "Measured, by job id.", "additionalProperties": TABLE},
@@ -100,7 +105,7 @@ def _schemas() -> Schema:
             ("sequence", "plan"),
         ),
         "Allocation": allocation,
-        "Plan": _object({**figures, "allocations": {"type": "object", "additionalProperties": _ref("Allocation")}}, closed=False),
+        "Plan": _object({**figures, "allocations": allocations}, closed=False),
         "Problem": _object(
             {"type": TEXT, "title": TEXT, "status": COUNT, "detail": TEXT, "where": TEXT, "fix": TEXT},
             ("type", "title", "status", "detail"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import signal
 import ssl
 import sys
+from types import FrameType
 
 import uvicorn
 
@@ -34,6 +36,12 @@ class Server(uvicorn.Server):
                 scheme = "https" if self.config.is_ssl else "http"
                 shown = f"[{host}]" if ":" in host else host
                 print(f"copter: serving {scheme}://{shown}:{port}/", file=sys.stderr, flush=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop as told, with exit code 0; a second Ctrl-C waits for nothing."""
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         """Stop: streams first, which would otherwise never end."""

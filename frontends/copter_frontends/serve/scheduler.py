@@ -1,9 +1,9 @@
-"""The scheduler's side of a cluster: a policy that is told of deltas and asked for plans. It runs in a process of its own."""
+"""The scheduler's side of a cluster, in a process of its own: a policy that is told of deltas and asked for plans."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -183,7 +183,7 @@ class Scheduler:
             raise LookupError(f"the policy takes no part of job {job_id!r}: {self.refused[job_id]}")
         if not isinstance(self.policy, LpPolicy):
             raise LookupError(
-                f"the policy {self.state.record.policy!r} solves no linear program of one round that could explain a job"
+                f"the policy {self.state.record.policy!r} solves no linear program that could explain a job"
             )
         solution = self.policy.last_solution
         if solution is None:

@@ -23,7 +23,8 @@ LARGE = 256 << 10  # bytes; larger bodies are read by another process, so that o
 
 SESSION_VERBS = ("onSessionOpen", "onSessionClose")
 VERBS = (
-    *SESSION_VERBS, "predicate", "prioritize", "preemptable", "reclaimable", "jobEnqueueable", "queueOverused", "jobReady",
+    *SESSION_VERBS, "predicate", "prioritize", "preemptable", "reclaimable", "jobEnqueueable", "queueOverused",
+    "jobReady",
 )  # fmt: skip
 
 
@@ -99,8 +100,11 @@ class Volcano:
 
 def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """(what brings the cluster to a session's jobs and nodes, nodes that no declared type fits)."""
-    state, delta, ignored = service.state, {}, []
-    jobs, nodes = session["jobs"], {}
+    state = service.state
+    delta: dict[str, Any] = {}
+    ignored: list[str] = []
+    nodes: dict[str, str] = {}
+    jobs = session["jobs"]
     for name, (kind, gpus) in session["nodes"].items():
         if state.node_gpus.get(kind) == gpus:
             nodes[name] = kind

@@ -1,8 +1,8 @@
 """Volcano's documents, as its extender plugin sends them: jobs, tasks and nodes, cut down to what the service needs.
 
-Go writes the plugin's structures field by field: ``UID``, ``Tasks``, ``Resreq.ScalarResources`` in thousandths, embedded
-structures flat; objects of Kubernetes in them have their own names (``metadata.labels``). These functions run in a
-process of their own for large bodies, and import little.
+Go writes the plugin's structures field by field: ``UID``, ``Tasks``, ``Resreq.ScalarResources`` in thousandths,
+embedded structures flat; objects of Kubernetes in them have their own names (``metadata.labels``). These functions run
+in a process of their own for large bodies, and import little.
 """
 
 from __future__ import annotations

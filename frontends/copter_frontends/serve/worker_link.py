@@ -159,7 +159,8 @@ class WorkerLink:
         try:
             made = self._start()
             self._feeding = True  # what comes from here on is not in the snapshot; it comes behind it
-            self._held = held = []
+            held: list[bytes] = []
+            self._held = held
             try:
                 content = await asyncio.to_thread(made)
             finally:
