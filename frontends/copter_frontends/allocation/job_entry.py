@@ -41,7 +41,7 @@ class JobEntry:
         return cls(job, weight, tuple(options), rates / rates.min())
 
     def worth(self, capacity: dict[str, int], held: Option | None, penalty: float) -> Floats:
-        """Objective coefficient of every option: weight times speed-up, less where a running job would have to change.
+        """Objective coefficient of every option: weight times speed-up, less where the job would have to start anew.
 
         Parameters
         ----------
@@ -49,11 +49,12 @@ class JobEntry:
         held : (GPU type, GPUs) or None
             What the job has now.
         penalty : float
-            Share of its worth that another option than `held` loses, if that still is an option.
+            Share of its worth that every other option than `held` loses.
         """
-        worth = self.weight * self.speedup
+        full = self.weight * self.speedup
+        worth = (1.0 - penalty) * full
         if held is not None and held in self.options:
             kept = self.options.index(held)
-            worth = np.where(np.arange(len(worth)) == kept, worth, (1.0 - penalty) * worth)
+            worth[kept] = full[kept]
         fits = np.array([gpus <= capacity.get(kind, 0) for kind, gpus in self.options])
         return np.where(fits, worth, NEVER)

@@ -56,7 +56,8 @@ class AllocationPolicy(LpPolicy):
     round_s : float
         Seconds between plans.
     restart_penalty : float
-        Share of its worth that an option loses for a running job that would have to change to it, 0 to below 1.
+        Share of its worth that an option loses unless the job runs with it already, 0 to below 1: what a start costs.
+        So a waiting job takes the place of a running one only if it is worth so much more.
     settings : copter.Settings, optional
 
     Attributes

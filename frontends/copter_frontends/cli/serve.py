@@ -33,6 +33,9 @@ _COUNT = click.IntRange(min=1)
 )
 @click.option("--threads", type=_COUNT, default=1, show_default=True, help="Of each cluster's solver.")
 @click.option("--max-body", type=_POSITIVE, default=4.0, show_default=True, metavar="MIB", help="Of a delta.")
+@click.option(
+    "--patience", type=_POSITIVE, default=20.0, show_default=True, metavar="SECONDS", help="For a request to arrive."
+)
 @click.option("--max-clusters", type=_COUNT, default=16, show_default=True, help="Each has a process.")
 @click.option("--connections", type=_COUNT, default=12_000, show_default=True, help="At a time.")
 def serve(**options: Any) -> int:
@@ -60,6 +63,8 @@ def serve(**options: Any) -> int:
             threads=options["threads"],
             max_body=int(options["max_body"] * MIB),
             max_clusters=options["max_clusters"],
+            body_s=options["patience"],
+            head_s=options["patience"],
             connections=options["connections"],
             insecure=options["insecure"],
         )

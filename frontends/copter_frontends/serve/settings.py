@@ -54,7 +54,7 @@ class ServeSettings:
     max_body: int = 4 * MIB
     max_session: int = 32 * MIB
     body_s: float = 20.0
-    head_s: float = 10.0
+    head_s: float = 20.0
     connections: int = 12_000
     max_clusters: int = 16
     insecure: bool = False

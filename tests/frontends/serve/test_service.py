@@ -6,14 +6,12 @@ import http.client
 import json
 import re
 import time
-from typing import Any
 
 import pytest
 from served import TYPES, Served, read_events
 
 from copter_frontends.serve.app import Routes
 from copter_frontends.serve.openapi import openapi_document
-from copter_frontends.serve.policy_names import NEEDS_WORK, POLICY_NAMES, RATED
 
 
 def test_a_day_of_a_cluster(service: Served) -> None:
@@ -91,30 +89,6 @@ def test_jobs_their_allocations_and_why(service: Served) -> None:
     for path in ("jobs/nobody", "plan/jobs/nobody", "explain/nobody"):
         status, problem, _ = service.ask("GET", f"/v1/clusters/why/{path}")
         assert (status, problem["status"]) == (404, 404)
-
-
-@pytest.mark.parametrize("policy", POLICY_NAMES)
-def test_every_policy_plans(service: Served, policy: str) -> None:
-    service.make(f"p-{policy}", policy=policy)
-    job: dict[str, Any] = {"id": "a", "requested_gpus": 4}
-    if policy in RATED:
-        job["throughputs"] = {"a100": {"4": 5.0}, "t4": {"4": 1.0}}
-    else:
-        job["application"] = "bert"
-    if policy in NEEDS_WORK:
-        job["work"] = 1000.0
-    told = service.delta({"add_jobs": [job, {**job, "id": "b"}]}, f"p-{policy}")
-    plan = service.plan(f"p-{policy}", told["sequence"])
-    assert set(plan["allocations"]) == {"a", "b"}
-    told = service.delta(
-        {"change_jobs": [{"id": "a", "progress": 0.5, "weight": 2}], "set_capacity": {"t4": 0}, "remove_jobs": ["b"]},
-        f"p-{policy}",
-    )
-    plan = service.plan(f"p-{policy}", told["sequence"])
-    assert plan["allocations"]["a"]["gpu_type"] == "a100"
-    status, _, _ = service.ask("GET", f"/v1/clusters/p-{policy}/explain/a")
-    assert status == (200 if policy in ("allocation", "sia", "hadar") else 404) or policy == "hops"
-    assert service.ask("DELETE", f"/v1/clusters/p-{policy}")[0] == 204
 
 
 def test_what_the_policy_refuses_is_told_and_tried_again(service: Served) -> None:
