@@ -88,8 +88,8 @@ def _read_types(where: str, value: Any) -> dict[str, tuple[int, int]]:
         place = at(where, kind)
         told = mapping(place, entry, ("nodes", "gpus_per_node"), ("nodes", "gpus_per_node"))
         types[identifier(place, kind)] = (
-            count(at(place, "nodes"), told["nodes"], 0),
-            count(at(place, "gpus_per_node"), told["gpus_per_node"]),
+            count(f"{place}/nodes", told["nodes"], 0),
+            count(f"{place}/gpus_per_node", told["gpus_per_node"]),
         )
     if not any(nodes for nodes, _ in types.values()):
         raise invalid(where, "there is no GPU", "give at least one type a node; types may have none for now")

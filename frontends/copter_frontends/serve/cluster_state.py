@@ -175,19 +175,19 @@ class ClusterState:
 
     def _check_job(self, where: str, job: JobRecord) -> None:
         policy = self.record.policy
-        self._check_types(at(where, "throughputs"), job.throughputs)
+        self._check_types(f"{where}/throughputs", job.throughputs)
         if job.throughputs and not self.record.rated:
             raise invalid(
-                at(where, "throughputs"), f"the policy {policy!r} goes by models of applications", "leave them out"
+                f"{where}/throughputs", f"the policy {policy!r} goes by models of applications", "leave them out"
             )
         if not self.record.rated and job.application not in ALL_APPLICATIONS:
             raise invalid(
-                at(where, "application"),
+                f"{where}/application",
                 f"{job.application!r} is no application that the policy {policy!r} has a model of",
                 f"take one of {', '.join(sorted(ALL_APPLICATIONS))}",
             )
         if policy in NEEDS_WORK and job.work is None:
-            raise invalid(at(where, "work"), f"is missing, and the policy {policy!r} goes by it", "give units of work")
+            raise invalid(f"{where}/work", f"is missing, and the policy {policy!r} goes by it", "give units of work")
 
     def _check_types(self, where: str, table: Mapping[str, Any]) -> None:
         for kind in table:
@@ -273,11 +273,11 @@ class ClusterState:
             if pin is None:
                 continue
             kind, nodes = pin
-            self._require_type(at(where, "gpu_type"), kind)
+            self._require_type(f"{where}/gpu_type", kind)
             there = (self.nodes[kind].keys() - removed.get(kind, ())) | set(added.get(kind, ()))
             for name, _ in nodes:
                 if name not in there:
-                    raise conflict(at(where, "nodes"), f"there is no node {name!r} of type {kind!r}")
+                    raise conflict(f"{where}/nodes", f"there is no node {name!r} of type {kind!r}")
             pins[job_id] = pin
         used: dict[tuple[str, str], int] = {}
         for job_id, (kind, nodes) in pins.items():

@@ -97,11 +97,11 @@ class Delta:
 def read_pin(where: str, value: Any) -> Pin:
     """GPUs of one type on named nodes."""
     told = mapping(where, value, ("gpu_type", "nodes"), ("gpu_type", "nodes"))
-    nodes = mapping(at(where, "nodes"), told["nodes"])
+    nodes = mapping(f"{where}/nodes", told["nodes"])
     if not nodes:
-        raise invalid(at(where, "nodes"), "is empty", 'name the nodes: {"node": GPUs}; null for the pin unpins')
-    shares = tuple(sorted((name, count(at(at(where, "nodes"), name), gpus)) for name, gpus in nodes.items()))
-    return identifier(at(where, "gpu_type"), told["gpu_type"]), shares
+        raise invalid(f"{where}/nodes", "is empty", 'name the nodes: {"node": GPUs}; null for the pin unpins')
+    shares = tuple(sorted((name, count(at(f"{where}/nodes", name), gpus)) for name, gpus in nodes.items()))
+    return identifier(f"{where}/gpu_type", told["gpu_type"]), shares
 
 
 def _names(where: str, value: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from copter_frontends.serve.fields import at, count, flag, identifier, mapping, number, shown
@@ -20,6 +21,7 @@ FIELDS = frozenset(
     }
 )  # fmt: skip
 CHANGES = frozenset({"id", "weight", "progress", "restarts"})
+USUAL = {str(gpus): gpus for gpus in range(1, 1025)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +64,33 @@ class JobRecord:
     def read(cls, where: str, value: Any) -> JobRecord:
         """A job of a document; Problem 422."""
         told = mapping(where, value, FIELDS, ("id",))
-        name = identifier(at(where, "id"), told["id"])
-        low = count(at(where, "min_gpus"), told.get("min_gpus", 1))
+        name = identifier(f"{where}/id", told["id"])
+        low = count(f"{where}/min_gpus", told.get("min_gpus", 1))
         high, fixed = (
             None if told.get(each) is None else count(at(where, each), told[each]) for each in ("max_gpus", "gpus")
         )
         if high is not None and high < low:
-            raise invalid(at(where, "max_gpus"), f"is {high}, below min_gpus {low}")
+            raise invalid(f"{where}/max_gpus", f"is {high}, below min_gpus {low}")
         if fixed is not None and not low <= fixed <= (high or fixed):
-            raise invalid(at(where, "gpus"), f"is {fixed}, outside min_gpus {low} to max_gpus {high}")
-        wanted = count(at(where, "requested_gpus"), told.get("requested_gpus", fixed or low))
+            raise invalid(f"{where}/gpus", f"is {fixed}, outside min_gpus {low} to max_gpus {high}")
+        wanted = count(f"{where}/requested_gpus", told.get("requested_gpus", fixed or low))
         submit, work = told.get("submit_s"), told.get("work")
-        table = read_table(at(where, "throughputs"), told.get("throughputs", {}), wanted)
+        table = read_table(f"{where}/throughputs", told.get("throughputs", {}), wanted)
         application = told.get("application", "")
         return cls(
             id=name,
-            application=identifier(at(where, "application"), application) if application != "" else "",
-            submit_s=None if submit is None else number(at(where, "submit_s"), submit, least=0.0),
-            weight=number(at(where, "weight"), told.get("weight", 1.0), above=0.0),
+            application=identifier(f"{where}/application", application) if application != "" else "",
+            submit_s=None if submit is None else number(f"{where}/submit_s", submit, least=0.0),
+            weight=number(f"{where}/weight", told.get("weight", 1.0), above=0.0),
             requested_gpus=wanted,
             min_gpus=low,
             max_gpus=high,
             gpus=fixed,
-            preemptible=flag(at(where, "preemptible"), told.get("preemptible", True)),
-            work=None if work is None else number(at(where, "work"), work, above=0.0),
+            preemptible=flag(f"{where}/preemptible", told.get("preemptible", True)),
+            work=None if work is None else number(f"{where}/work", work, above=0.0),
             throughputs=table,
-            progress=fraction(at(where, "progress"), told.get("progress", 0.0)),
-            restarts=count(at(where, "restarts"), told.get("restarts", 0), 0),
+            progress=fraction(f"{where}/progress", told.get("progress", 0.0)),
+            restarts=count(f"{where}/restarts", told.get("restarts", 0), 0),
         )
 
     def changed(self, change: Mapping[str, Any]) -> JobRecord:
@@ -142,15 +144,24 @@ def read_table(where: str, value: Any, requested: int | None = None) -> dict[str
         place = at(where, kind)
         identifier(place, kind)
         if isinstance(entry, dict):
-            table[kind] = {
-                read_gpus(at(place, gpus), gpus): number(at(place, gpus), rate, least=0.0)
-                for gpus, rate in entry.items()
-            }
+            table[kind] = read_rates(place, entry)
         elif requested is None:
             raise invalid(place, f"is {shown(entry)}, must be an object", 'give {"GPUs": units per second}')
         else:
             table[kind] = {requested: number(place, entry, least=0.0)}
     return table
+
+
+def read_rates(where: str, entry: Mapping[str, Any]) -> dict[int, float]:
+    """Rates by number of GPUs; places are worked out for errors only, as this is most of what a delta holds."""
+    found: dict[int, float] = {}
+    for text, rate in entry.items():
+        gpus = USUAL.get(text)
+        if gpus is None or type(rate) is not float or not 0.0 <= rate < inf:
+            gpus = read_gpus(at(where, text), text)
+            rate = number(at(where, text), rate, least=0.0)
+        found[gpus] = rate
+    return found
 
 
 def read_gpus(where: str, text: str) -> int:
@@ -163,13 +174,13 @@ def read_gpus(where: str, text: str) -> int:
 def read_change(where: str, value: Any) -> dict[str, Any]:
     """What is to change of a job."""
     told = mapping(where, value, CHANGES, ("id",))
-    found: dict[str, Any] = {"id": identifier(at(where, "id"), told["id"])}
+    found: dict[str, Any] = {"id": identifier(f"{where}/id", told["id"])}
     if "weight" in told:
-        found["weight"] = number(at(where, "weight"), told["weight"], above=0.0)
+        found["weight"] = number(f"{where}/weight", told["weight"], above=0.0)
     if "progress" in told:
-        found["progress"] = fraction(at(where, "progress"), told["progress"])
+        found["progress"] = fraction(f"{where}/progress", told["progress"])
     if "restarts" in told:
-        found["restarts"] = count(at(where, "restarts"), told["restarts"], 0)
+        found["restarts"] = count(f"{where}/restarts", told["restarts"], 0)
     return found
 
 

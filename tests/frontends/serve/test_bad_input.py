@@ -266,7 +266,7 @@ def test_other_names_for_this_machine_are_refused(service: Served) -> None:
         (["--token-file", "empty"], "is empty"),
         (["--tls-cert", "short"], "both a certificate and a key"),
         (["--tls-cert", "short", "--tls-key", "short"], "cannot be used"),
-        (["--data", "short"], "cannot be"),
+        (["--data", "short"], "is a file"),
     ],
 )
 def test_bad_options_are_one_line(
