@@ -11,6 +11,7 @@ from copter import Model, Session, Settings, Status
 from copter.errors import InvalidDataError, SettingsError
 from copter.matrix import Template
 from copter_frontends.allocation.job_entry import JobEntry
+from copter_frontends.allocation.placing import placed, that_stay
 from copter_frontends.allocation.rates import Option, Rates, checked_rates, default_rates, options_of
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.placement import Placer
@@ -192,6 +193,17 @@ class AllocationPolicy(LpPolicy):
             require_free(job_id, allocation, kind.gpus_per_node, used)
             self.pins[job_id] = self.held[job_id] = allocation
 
+    def hold(self, job_id: str, allocation: Allocation | None) -> None:
+        """Say what a job has now, where that is not what the last plan gave it; the next plan may take it away."""
+        with self.edit_clock:
+            self._entry(job_id)
+            if self.held.get(job_id) != allocation:
+                self._stale.add(job_id)
+            if allocation is None:
+                self.held.pop(job_id, None)
+            else:
+                self.held[job_id] = allocation
+
     # The round ----------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
@@ -200,7 +212,8 @@ class AllocationPolicy(LpPolicy):
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         kept = {job_id: held for job_id, held in self.held.items() if self._stays(job_id, held)}
-        self._fix({**kept, **self.pins})
+        fixed = that_stay(self.cluster, self.pins, kept)
+        self._fix(fixed)
         self._refresh()
         clock.end("edit")
         chosen = self.session.solve_integer(deadline_s=deadline_s)
@@ -214,9 +227,9 @@ class AllocationPolicy(LpPolicy):
             if column is not None:
                 wanted[job_id] = entry.options[column]
         if not chosen.is_feasible:
-            wanted = {job_id: (held.gpu_type, held.gpus) for job_id, held in self.held.items()}
+            wanted = {job_id: (held.gpu_type, held.gpus) for job_id, held in {**self.held, **fixed}.items()}
         clock.end("shim")
-        now, _, _ = self.placer.place_what_fits(wanted, self.held, {*kept, *self.pins} & wanted.keys())
+        now = placed(self.placer, wanted, self.held, fixed)
         clock.end("place")
         objective = sum(self._worth_of(job_id, held) for job_id, held in now.items())
         before, self.held = self.held, now

@@ -174,6 +174,29 @@ def test_wrong_weights_penalties_and_pins() -> None:
         policy.add_job(job("r", reservation=("fast", 1)))
 
 
+def test_pins_of_any_shape_and_pins_over_what_others_keep() -> None:
+    """A pin scattered over nodes, and one on the GPUs of a job that is not preemptible: the plan holds all the same."""
+    policy = AllocationPolicy(Cluster.of({"t4": (3, 4)}))
+    for name in ("a", "b", "c", "d"):
+        policy.add_job(job(name, preemptible=name != "b"), {"t4": {1: 1.0, 3: 2.0, 4: 3.0}})
+    policy.plan(0.0)
+    scattered = Allocation("t4", 3, (("t4-0", 1), ("t4-1", 1), ("t4-2", 1)))
+    policy.pin("a", scattered)
+    theirs = policy.held["b"]
+    over = Allocation("t4", 3, ((theirs.nodes[0][0], 3),))
+    policy.pin("c", over)
+    for now_s in (60.0, 120.0):
+        plan = policy.plan(now_s)
+        assert plan.allocations["a"] == scattered
+        assert plan.allocations["c"] == over
+        used: dict[str, int] = {}
+        for allocation in plan.allocations.values():
+            for node, gpus in allocation.nodes:
+                used[node] = used.get(node, 0) + gpus
+        assert max(used.values()) <= 4
+        assert sum(used.values()) >= 10
+
+
 def test_options_keep_the_jobs_range() -> None:
     table = checked_rates("a", {"t4": {1: 1.0, 2: 2.0, 4: 3.0, 8: 0.0}})
     assert set(options_of(job("a", min_gpus=2), table)) == {("t4", 2), ("t4", 4)}
