@@ -131,11 +131,11 @@ class AdaptDLPolicy:
             self._told = {}
             return self._policy
         policy = self._policy
-        gone = [node for name, node in policy.cluster.nodes.items() if kinds.get(name) != (node.gpu_type, node.gpus)]
-        for node in gone:
-            for job_id in [j for j, pin in policy.pins.items() if any(each == node.id for each, _ in pin.nodes)]:
+        there = policy.cluster.nodes.items()
+        for old in [old for name, old in there if kinds.get(name) != (old.gpu_type, old.gpus)]:
+            for job_id in [j for j, pin in policy.pins.items() if any(each == old.id for each, _ in pin.nodes)]:
                 policy.pin(job_id, None)
-            policy.remove_resources(node.gpu_type, node.gpus, [node.id])
+            policy.remove_resources(old.gpu_type, old.gpus, [old.id])
         for name, (kind, gpus) in kinds.items():
             if name not in policy.cluster.nodes:
                 policy.add_resources(kind, gpus, [name])

@@ -25,12 +25,12 @@ def read_session(body: bytes) -> dict[str, Any]:
     """{"jobs": {id: job document}, "nodes": {name: [type, GPUs]}} of ``onSessionOpen``; Problem for a malformed one."""
     told = _object("", parse_json(body))
     jobs, nodes = {}, {}
-    for job_id, job in _object("/Jobs", told.get("Jobs") or {}).items():
+    for job_id, job in _given(told, "Jobs").items():
         where = f"/Jobs/{job_id}"
         gpus = _gpus_of(where, _object(where, job))
         if gpus:
             jobs[job_id] = job_document(job_id, job, gpus)
-    for name, node in _object("/Nodes", told.get("Nodes") or {}).items():
+    for name, node in _given(told, "Nodes").items():
         where = f"/Nodes/{name}"
         found = _node(where, _object(where, node))
         if found is not None:
@@ -88,6 +88,13 @@ def job_document(job_id: str, job: Mapping[str, Any], gpus: int) -> dict[str, An
                 f"/Jobs/{job_id}", f"the annotation {WEIGHT} is no number", "write a number above 0"
             ) from None
     return document
+
+
+def _given(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A map that must be there, as all that it does not name is taken away; Go writes null for an empty one."""
+    if name not in told:
+        raise invalid(f"/{name}", "is missing", "send all that Volcano's extender plugin sends")
+    return {} if told[name] is None else _object(f"/{name}", told[name])
 
 
 def _gpus_of(where: str, job: Mapping[str, Any]) -> int:
