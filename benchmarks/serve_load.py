@@ -49,7 +49,8 @@ class Client:
             self.streams = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 22)
         reader, writer = self.streams
         body = b"" if document is None else json.dumps(document).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         length = int(re.search(rb"content-length: (\d+)", answer).group(1))  # type: ignore[union-attr]
@@ -115,7 +116,7 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
     while header["sequence"] < sequence:
         await asyncio.sleep(0.2)
         header = json.loads((await first.ask("GET", "/v1/clusters/load/plan"))[1])
-    versions, sizes, fetches, latencies, late = [header["version"]], [0], [], [], 0
+    versions, sizes, fetches, latencies = [header["version"]], [0], [], []
     rounds: dict[int, float] = {}
     idle: asyncio.Queue[Client] = asyncio.Queue()
     for _ in range(CONNECTIONS):
@@ -147,8 +148,6 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
 
     fetchers = [asyncio.create_task(fetch(Client(port))) for _ in range(FETCHERS)]
     tasks, sent = set(), 0
-    # Deltas go in order of their making: one that removes a job must not overtake the one that added it, so that what is
-    # taken from is what has been acknowledged.
     while (now := time.perf_counter()) - begun < asked.seconds:
         while sent < (now - begun) * asked.rate:
             due = begun + sent / asked.rate
@@ -183,7 +182,6 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
             "clients": (time.process_time() - own) / wall,
         },
         "load_average": os.getloadavg()[0],
-        "late": late,
     }
 
 
