@@ -16,6 +16,7 @@ from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import Change
 from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.delta_log import ROTATE_BYTES, DeltaLog
+from copter_frontends.serve.fields import compact
 from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_snapshot
@@ -101,7 +102,7 @@ class ClusterService:
                 503, "too many deltas wait for the disk", fix="send fewer at a time, or several changes in one delta"
             )
         change = self.state.resolve(delta, self.now_s)
-        payload = json.dumps(change, separators=(",", ":")).encode()
+        payload = compact(change).encode()
         self._waiting += 1
         self._last = done = self.log.append("delta", payload, self.state.apply(change, delta))
         done.add_done_callback(lambda future: self._on_delta(future, change, payload))

@@ -11,6 +11,9 @@ from copter_frontends.serve.problems import Problem, invalid
 
 LONGEST_ID = 253
 MOST_GPUS = 1_000_000  # of one option, node or type
+compact = json.JSONEncoder(separators=(",", ":")).encode
+"""A value as JSON without spaces; an encoder made once, as json.dumps makes one at each call."""
+
 SHOWN = 60  # characters of a value in a message
 
 

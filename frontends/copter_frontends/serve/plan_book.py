@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.fields import compact
 
 KEPT_CHANGES = 32
 
@@ -94,7 +94,7 @@ class PlanBook:
     def body(self) -> bytes:
         """The whole plan as JSON."""
         if self._body is None:
-            head = json.dumps({**self.header, "edition": self.edition}, separators=(",", ":")).encode()
+            head = compact({**self.header, "edition": self.edition}).encode()
             self._body = head[:-1] + b',"allocations":{' + b",".join(self._fragments.values()) + b"}}"
         return self._body
 
@@ -111,9 +111,9 @@ class PlanBook:
 
     def _note(self, before: int, told: Mapping[str, Any], header: Mapping[str, Any]) -> None:
         body = {"version": self.version, **header, "edition": self.edition, **told}
-        self._changes.append((before, self.edition, json.dumps(body, separators=(",", ":")).encode()))
+        self._changes.append((before, self.edition, compact(body).encode()))
 
 
 def fragment(job_id: str, given: Mapping[str, Any]) -> bytes:
     """One job's member of the plan's object."""
-    return f"{json.dumps(job_id)}:{json.dumps(given, separators=(',', ':'))}".encode()
+    return f"{compact(job_id)}:{compact(given)}".encode()

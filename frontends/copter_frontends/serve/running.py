@@ -17,6 +17,12 @@ from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.protocol import PatientProtocol
 from copter_frontends.serve.settings import ServeSettings
 
+try:
+    import resource
+except ImportError:  # not on this system
+    resource = None  # type: ignore[assignment]
+
+SPARE_FILES = 256
 SWITCH_S = 0.0005  # Python's thread switch: the journal's thread must not wait 5 ms for its turn
 GRACE_S = 10  # for requests that run when the service is told to stop
 BACKLOG = 4096
@@ -50,6 +56,17 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)  # type: ignore[arg-type]
 
 
+def allow_connections(count: int) -> None:
+    """Raise this process's limit of open files as far as connections need it and the system allows."""
+    if resource is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = count + SPARE_FILES
+        if soft < wanted:
+            resource.setrlimit(
+                resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+            )
+
+
 def run(settings: ServeSettings) -> int:
     """Serve until told to stop; exit code 0, or 1 where it could not listen.
 
@@ -59,6 +76,7 @@ def run(settings: ServeSettings) -> int:
         If the data folder cannot be used, or the certificate.
     """
     sys.setswitchinterval(SWITCH_S)
+    allow_connections(settings.connections)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="copter: %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     metrics = Metrics()
