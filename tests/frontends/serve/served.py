@@ -42,6 +42,7 @@ class Served:
             **(environment or {}),
         }
         self.token: str | None = None
+        self.made: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -99,6 +100,12 @@ class Served:
         """Make a cluster that plans as soon as something changes."""
         status, told, _ = self.ask("PUT", f"/v1/clusters/{name}", {"types": TYPES, "react_s": 0.0, **fields})
         assert status == 201, told
+        self.made.append(name)
+
+    def clear(self) -> None:
+        """Take away the clusters that :meth:`make` has made: each has a process."""
+        while self.made:
+            self.ask("DELETE", f"/v1/clusters/{self.made.pop()}")
 
     def delta(self, document: Any, name: str = "c", expect: int = 200) -> Any:
         """Send a delta."""

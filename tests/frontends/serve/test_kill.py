@@ -14,6 +14,7 @@ from served import Served
 CLIENTS = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sync", ["always", "never"])
 def test_kill_9_loses_nothing_acknowledged(tmp_path: Path, sync: str) -> None:
     for module in ("starlette", "uvicorn", "prometheus_client"):
