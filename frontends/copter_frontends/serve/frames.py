@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 HEAD = struct.Struct("<cI")
 
-START, DELTA, QUESTION, STOP = b"S", b"D", b"Q", b"X"  # to the process
+START, DELTA, QUESTION = b"S", b"D", b"Q"  # to the process
 READY, PLAN, ANSWER, FAILED = b"R", b"P", b"A", b"F"  # from it
 
 

@@ -20,7 +20,6 @@ from copter_frontends.serve.frames import (
     QUESTION,
     READY,
     START,
-    STOP,
     frame,
     read_frame,
 )
@@ -56,7 +55,7 @@ class Worker:
         self._planned_at = -float("inf")
 
     def run(self) -> None:
-        """Until told to stop, or the service is gone."""
+        """Until the service is gone."""
         self.send(READY)
         while self.listen():
             if time.monotonic() >= self._due():
@@ -69,20 +68,22 @@ class Worker:
                 message = self.inbox.get(timeout=min(left, threading.TIMEOUT_MAX))
             except queue.Empty:
                 break
-            if message is None or not self.take(*message):
+            if message is None:
                 return False
+            self.take(*message)
         for _ in range(self.inbox.qsize()):
             message = self.inbox.get()
-            if message is None or not self.take(*message):
+            if message is None:
                 return False
+            self.take(*message)
         return True
 
-    def take(self, kind: bytes, content: bytes) -> bool:
-        """Do one message; False to end."""
+    def take(self, kind: bytes, content: bytes) -> None:
+        """Do one message."""
         if kind == DELTA:
             change = json.loads(content)
             if change["sequence"] <= self.scheduler.state.sequence:
-                return True  # it was in the start message
+                return  # it was in the start message
             if change["sequence"] != self.scheduler.state.sequence + 1:
                 raise OutOfStepError(f"delta {change['sequence']} after {self.scheduler.state.sequence}")
             self.scheduler.take(change)
@@ -90,7 +91,6 @@ class Worker:
                 self._changed_at = time.monotonic()
         elif kind == QUESTION:
             self.answer(json.loads(content))
-        return kind != STOP
 
     def answer(self, question: dict[str, str | int]) -> None:
         """Explain a job."""
@@ -130,7 +130,7 @@ def _finite(value: object) -> object:
 
 
 def main() -> int:
-    """Run; exit code 0 when told to stop, 1 after an error, which goes to stderr whole."""
+    """Run; exit code 0 when the service is gone, 1 after an error, which goes to stderr whole."""
     with suppress(OSError):
         os.nice(NICENESS)
     out = os.fdopen(os.dup(1), "wb")

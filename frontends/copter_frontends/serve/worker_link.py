@@ -20,7 +20,6 @@ from copter_frontends.serve.frames import (
     QUESTION,
     READY,
     START,
-    STOP,
     frame,
     receive_frame,
 )
@@ -30,7 +29,6 @@ LOG = logging.getLogger("copter.serve")
 COMMAND = (sys.executable, "-m", "copter_frontends.serve.worker")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 HEALTHY_S = 60.0  # a process that lived so long is started again at once
-STOP_S = 5.0  # for a process to end by itself
 MOST_QUESTIONS = 1000  # that wait for an answer
 
 
@@ -106,12 +104,8 @@ class WorkerLink:
                 self._process.kill()
 
     async def close(self) -> None:
-        """End the process for good."""
+        """End the process for good, at once: it holds nothing that the journal has not."""
         self._closing = True
-        if self._process is not None:
-            self._write(frame(STOP))
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self._task), STOP_S)
         self.restart()
         self._task.cancel()
         with suppress(asyncio.CancelledError):
