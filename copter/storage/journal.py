@@ -119,6 +119,11 @@ class Journal:
             raise
         return journal, contents
 
+    @property
+    def length(self) -> int:
+        """Bytes of the file."""
+        return self._length
+
     def _open(self) -> None:
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from copter import Model
+from copter_frontends.allocation import AllocationPolicy
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.chronus import ChronusPolicy
 from copter_frontends.hadar import HadarPolicy
@@ -40,6 +41,8 @@ def policy_state(policy: SchedulingPolicy) -> Hashable:
             nodes_state(policy.nodes),
             own,
         )
+    if isinstance(policy, AllocationPolicy):
+        return _allocation(policy)
     raise TypeError(f"say in tests/frontends/policy_state.py what a {type(policy).__name__} holds")
 
 
@@ -93,6 +96,13 @@ def _hadar(policy: HadarPolicy) -> Hashable:
         _sorted(policy.pins),
         nodes_state(policy.servers.nodes),
     )
+
+
+def _allocation(policy: AllocationPolicy) -> Hashable:
+    entries = sorted(policy.entries.items())
+    known = tuple((name, each.job, each.weight, each.options, each.speedup.tobytes()) for name, each in entries)
+    capacity = tuple((kind, policy.model.count(kind)) for kind in policy.cluster.types)
+    return known, capacity, _sorted(policy.held), _sorted(policy.pins), _cluster(policy.cluster)
 
 
 def _hops(policy: HopsPolicy) -> Hashable:

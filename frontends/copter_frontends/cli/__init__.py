@@ -19,6 +19,7 @@ from copter_frontends.cli.explain import explain
 from copter_frontends.cli.habits import config_option, quiet_option
 from copter_frontends.cli.output import complain
 from copter_frontends.cli.resume import resume
+from copter_frontends.cli.serve import serve
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
 
@@ -37,6 +38,7 @@ cli.add_command(compare)
 cli.add_command(doctor)
 cli.add_command(explain)
 cli.add_command(resume)
+cli.add_command(serve)
 cli.add_command(simulate)
 cli.add_command(solve)
 

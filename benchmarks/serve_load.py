@@ -1,0 +1,233 @@
+"""Load on ``copter serve``: acknowledged deltas a second and the latency of deltas and plan fetches while rounds run.
+
+    python benchmarks/serve_load.py [--gpus 10000] [--jobs 4000] [--rate 1000] [--seconds 30] [--sync always]
+
+Starts a service on a free port, makes a cluster of seven GPU types, loads it with jobs, and then sends one delta after
+the other at the given rate, whether earlier ones are answered or not: a delta's latency counts from the moment at which
+it was due. A quarter adds a job, a quarter removes one, the rest brings measured throughputs and weights. Plans are
+fetched whole all the while. Service, scheduler and clients share the machine; the processor time of each is told,
+which other work on the machine does not change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from copter_frontends.clusters import SCALED_GPUS_PER_NODE, SCALED_TYPES
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = (1, 2, 4, 8, 16, 32)
+CONNECTIONS = 32
+FETCHERS = 2
+FETCH_EVERY_S = 0.05
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Client:
+    """One kept connection, one request at a time."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, method: str, path: str, document: Any = None) -> tuple[int, bytes]:
+        """(status, body)."""
+        if self.streams is None:
+            self.streams = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 22)
+        reader, writer = self.streams
+        body = b"" if document is None else json.dumps(document).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", answer).group(1))  # type: ignore[union-attr]
+        return int(answer[9:12]), await reader.readexactly(length)
+
+
+class Load:
+    """What is sent."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.alive: list[str] = []
+        self.count = 0
+
+    def job(self) -> dict[str, Any]:
+        """A job with a table of throughputs: some types, some sizes."""
+        self.count += 1
+        kinds = self.rng.choice(len(SCALED_TYPES), size=3, replace=False)
+        most = int(self.rng.integers(1, len(SIZES) + 1))
+        scaling = self.rng.uniform(0.6, 0.98)
+        table = {
+            SCALED_TYPES[k]: {str(size): float(self.rng.uniform(1, 4) * size**scaling) for size in SIZES[:most]}
+            for k in kinds.tolist()
+        }
+        return {"id": f"job-{self.count}", "weight": float(self.rng.uniform(0.5, 2.0)), "throughputs": table}
+
+    def delta(self) -> dict[str, Any]:
+        """The next delta."""
+        what = self.rng.random()
+        if what < 0.25 or len(self.alive) < 10:
+            job = self.job()
+            self.alive.append(job["id"])
+            return {"add_jobs": [job]}
+        at = int(self.rng.integers(len(self.alive)))
+        if what < 0.5:
+            self.alive[at], self.alive[-1] = self.alive[-1], self.alive[at]
+            return {"remove_jobs": [self.alive.pop()]}
+        name = self.alive[at]
+        if what < 0.9:
+            kind = SCALED_TYPES[int(self.rng.integers(len(SCALED_TYPES)))]
+            return {"throughputs": {name: {kind: {"1": float(self.rng.uniform(1, 4))}}}}
+        return {"change_jobs": [{"id": name, "weight": float(self.rng.uniform(0.5, 2.0))}]}
+
+
+async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[str, Any]:
+    """Load the service, and say how it did."""
+    load, first = Load(0), Client(port)
+    nodes = asked.gpus // SCALED_GPUS_PER_NODE
+    kinds = {
+        kind: {"nodes": nodes // 7 + (k < nodes % 7), "gpus_per_node": SCALED_GPUS_PER_NODE}
+        for k, kind in enumerate(SCALED_TYPES)
+    }
+    status, told = await first.ask(
+        "PUT", "/v1/clusters/load", {"types": kinds, "react_s": asked.react, "round_s": 60.0}
+    )
+    assert status == 201, told
+    jobs = [load.job() for _ in range(asked.jobs)]
+    load.alive = [job["id"] for job in jobs]
+    for at in range(0, len(jobs), 500):
+        status, told = await first.ask("POST", "/v1/clusters/load/deltas", {"add_jobs": jobs[at : at + 500]})
+        assert status == 200, told
+    sequence, header = json.loads(told)["sequence"], {"sequence": 0}
+    while header["sequence"] < sequence:
+        await asyncio.sleep(0.2)
+        header = json.loads((await first.ask("GET", "/v1/clusters/load/plan"))[1])
+    versions, sizes, fetches, latencies = [header["version"]], [0], [], []
+    rounds: dict[int, float] = {}
+    idle: asyncio.Queue[Client] = asyncio.Queue()
+    for _ in range(CONNECTIONS):
+        idle.put_nowait(Client(port))
+    before = processor_times(service)
+    own, begun = time.process_time(), time.perf_counter()
+    refused: list[bytes] = []
+
+    async def one(due: float, document: Any) -> None:
+        client = await idle.get()
+        status, told = await client.ask("POST", "/v1/clusters/load/deltas", document)
+        if status != 200:
+            refused.append(told)
+        latencies.append(time.perf_counter() - due)
+        idle.put_nowait(client)
+
+    async def fetch(client: Client) -> None:
+        while time.perf_counter() - begun < asked.seconds:
+            started = time.perf_counter()
+            status, body = await client.ask("GET", "/v1/clusters/load/plan")
+            fetches.append(time.perf_counter() - started)
+            assert status == 200
+            sizes.append(len(body))
+            version = int(re.search(rb'"version":(\d+)', body[:200]).group(1))  # type: ignore[union-attr]
+            if version != versions[-1]:
+                versions.append(version)
+                rounds[version] = float(re.search(rb'"round_s":([\d.e-]+)', body).group(1))  # type: ignore[union-attr]
+            await asyncio.sleep(FETCH_EVERY_S)
+
+    fetchers = [asyncio.create_task(fetch(Client(port))) for _ in range(FETCHERS)]
+    tasks, sent = set(), 0
+    while (now := time.perf_counter()) - begun < asked.seconds:
+        while sent < (now - begun) * asked.rate:
+            due = begun + sent / asked.rate
+            task = asyncio.create_task(one(due, load.delta()))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            sent += 1
+        await asyncio.sleep(0.001)
+    if tasks:
+        await asyncio.wait(tasks)
+    await asyncio.gather(*fetchers)
+    wall = time.perf_counter() - begun
+    after = processor_times(service)
+    at, fetched = np.array(latencies), np.array(fetches)
+    made = [rounds[version] for version in sorted(rounds)]
+    return {
+        "gpus": asked.gpus,
+        "jobs": len(load.alive),
+        "sync": asked.sync,
+        "acknowledged_per_s": (len(at) - len(refused)) / wall,
+        "refused": len(refused),
+        "delta_ms": quantiles(at),
+        "fetch_ms": quantiles(fetched),
+        "fetches_per_s": len(fetched) / wall,
+        "plan_kib": max(sizes) / 1024,
+        "rounds": versions[-1] - versions[0],
+        "round_ms": quantiles(np.array(made)) if made else None,
+        "processor_us_per_delta": 1e6 * (after[0] - before[0]) / max(len(at), 1),
+        "processor_share": {
+            "service": (after[0] - before[0]) / wall,
+            "scheduler": (after[1] - before[1]) / wall,
+            "clients": (time.process_time() - own) / wall,
+        },
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def processor_times(service: int) -> tuple[float, float]:
+    """Seconds of the service, and of its children."""
+
+    def seconds(pid: int) -> float:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    children = Path(f"/proc/{service}/task/{service}/children").read_text().split()
+    return seconds(service), sum(seconds(int(pid)) for pid in children)
+
+
+def quantiles(seconds: Any) -> dict[str, float]:
+    """Median, 99th percentile and maximum, in milliseconds."""
+    found = 1e3 * np.quantile(seconds, [0.5, 0.9, 0.99, 1.0])
+    return dict(zip(("p50", "p90", "p99", "max"), [round(float(each), 2) for each in found], strict=True))
+
+
+def main() -> None:
+    """Start the service, load it, stop it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpus", type=int, default=10_000)
+    parser.add_argument("--jobs", type=int, default=4_000)
+    parser.add_argument("--rate", type=float, default=1_000.0)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--react", type=float, default=1.0)
+    parser.add_argument("--sync", choices=["always", "never"], default="always")
+    asked = parser.parse_args()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "frontends")])}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "copter_frontends.cli", "serve", "--data", folder, "--port", "0"]
+        process = subprocess.Popen([*command, "--sync", asked.sync], stderr=subprocess.PIPE, env=environment)
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline().decode()
+            found = re.search(r":(\d+)/", line)
+            if found is None:
+                raise SystemExit(line + process.stderr.read().decode())
+            result = asyncio.run(measure(int(found.group(1)), asked, process.pid))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

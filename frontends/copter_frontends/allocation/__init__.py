@@ -1,0 +1,6 @@
+"""A policy for jobs of which only speeds are known: the most weighted speed-up (docs/serve.md)."""
+
+from copter_frontends.allocation.policy import AllocationPolicy
+from copter_frontends.allocation.rates import Rates, checked_rates, default_rates, options_of
+
+__all__ = ["AllocationPolicy", "Rates", "checked_rates", "default_rates", "options_of"]

@@ -1,0 +1,60 @@
+"""What the allocation policy knows of one job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.allocation.rates import Option
+from copter_frontends.vocabulary import Job
+
+Floats = NDArray[np.float64]
+
+NEVER = -1.0  # worth of an option that the cluster is too small for
+
+
+@dataclass(slots=True)
+class JobEntry:
+    """One job.
+
+    Attributes
+    ----------
+    job : Job
+    weight : float
+    options : tuple of (GPU type, GPUs)
+        Columns of its request.
+    speedup : ndarray of float64, shape (options,)
+        Rate of each option over the smallest of them.
+    """
+
+    job: Job
+    weight: float
+    options: tuple[Option, ...]
+    speedup: Floats
+
+    @classmethod
+    def of(cls, job: Job, weight: float, options: dict[Option, float]) -> JobEntry:
+        """The entry of a job whose options are not empty."""
+        rates = np.array(list(options.values()))
+        return cls(job, weight, tuple(options), rates / rates.min())
+
+    def worth(self, capacity: dict[str, int], held: Option | None, penalty: float) -> Floats:
+        """Objective coefficient of every option: weight times speed-up, less where the job would have to start anew.
+
+        Parameters
+        ----------
+        capacity : dict of GPU type to int
+        held : (GPU type, GPUs) or None
+            What the job has now.
+        penalty : float
+            Share of its worth that every other option than `held` loses.
+        """
+        full = self.weight * self.speedup
+        worth = (1.0 - penalty) * full
+        if held is not None and held in self.options:
+            kept = self.options.index(held)
+            worth[kept] = full[kept]
+        fits = np.array([gpus <= capacity.get(kind, 0) for kind, gpus in self.options])
+        return np.where(fits, worth, NEVER)

@@ -1,0 +1,56 @@
+"""Nodes for the jobs of a plan, whatever shapes pinned jobs have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from copter_frontends.placement import PlacementError, Placer
+from copter_frontends.policy_kit import NodeInventory
+from copter_frontends.vocabulary import Allocation, Cluster
+
+Wanted = Mapping[str, tuple[str, int]]
+
+
+def that_stay(
+    cluster: Cluster, pins: Mapping[str, Allocation], kept: Mapping[str, Allocation]
+) -> dict[str, Allocation]:
+    """The pins, and those of the jobs that should keep what they have for which the pins leave it."""
+    nodes, found = NodeInventory(cluster), dict(pins)
+    for pin in pins.values():
+        nodes.take(pin)
+    for job_id, held in kept.items():
+        if job_id not in pins and not nodes.short_of(held):
+            nodes.take(held)
+            found[job_id] = held
+    return found
+
+
+def placed(
+    placer: Placer, wanted: Wanted, previous: Mapping[str, Allocation], fixed: Mapping[str, Allocation]
+) -> dict[str, Allocation]:
+    """Nodes for the wanted jobs; jobs for which there is no room are left out.
+
+    By the placer, which moves jobs to make whole nodes free. It takes pins on single nodes and on whole ones only: with
+    others, jobs keep what they have where it is free, and the rest take what is free, split only where they must.
+    """
+    try:
+        return placer.place_what_fits(wanted, previous, fixed.keys() & wanted.keys())[0]
+    except PlacementError:
+        pass
+    nodes, found = NodeInventory(placer.cluster), {job_id: fixed[job_id] for job_id in wanted if job_id in fixed}
+    for held in found.values():
+        nodes.take(held)
+    for job_id, (kind, gpus) in wanted.items():
+        held_before = previous.get(job_id)
+        if job_id in found or held_before is None or (held_before.gpu_type, held_before.gpus) != (kind, gpus):
+            continue
+        if all(nodes.has(kind, node) for node, _ in held_before.nodes) and not nodes.short_of(held_before):
+            nodes.take(held_before)
+            found[job_id] = held_before
+    for job_id in sorted(wanted.keys() - found.keys(), key=lambda job_id: (-wanted[job_id][1], job_id)):
+        kind, gpus = wanted[job_id]
+        shares = nodes.find(kind, gpus, split=True)
+        if shares is not None:
+            found[job_id] = Allocation(kind, gpus, tuple(sorted(shares)))
+            nodes.take(found[job_id])
+    return {job_id: found[job_id] for job_id in wanted if job_id in found}

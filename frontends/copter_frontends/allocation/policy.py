@@ -1,0 +1,372 @@
+"""The allocation policy: requests are jobs, columns are what each may have, resources are GPUs of a type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from copter import Model, Session, Settings, Status
+from copter.errors import InvalidDataError, SettingsError
+from copter.matrix import Template
+from copter_frontends.allocation.job_entry import JobEntry
+from copter_frontends.allocation.placing import placed, that_stay
+from copter_frontends.allocation.rates import Option, Rates, checked_rates, default_rates, options_of
+from copter_frontends.goodput.job_facts import check_facts
+from copter_frontends.placement import Placer
+from copter_frontends.policy_kit import (
+    EditClock,
+    LpPolicy,
+    StageClock,
+    check_nodes,
+    check_round_s,
+    check_times,
+    jobs_on,
+    plan_between,
+    require_free,
+    require_gpus,
+    status_of,
+)
+from copter_frontends.vocabulary import (
+    Allocation,
+    CapacityInUseError,
+    Cluster,
+    DuplicateJobError,
+    InvalidJobError,
+    Job,
+    Plan,
+    UnknownJobError,
+)
+
+FITS_NOWHERE = "the cluster has too few GPUs for every size that it can run on"
+FACTS = frozenset({"rates", "weight"})
+
+
+class AllocationPolicy(LpPolicy):
+    """Maximises the jobs' weighted speed-ups (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
+
+    A job's options are the types and numbers of GPUs on which its speed is known; an option is worth the job's weight
+    times its speed over the job's slowest option. At most one option is given to a job, and the GPUs of a type to at
+    most as many as there are.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Copied: tell the policy of changes with add_resources and remove_resources.
+    round_s : float
+        Seconds between plans.
+    restart_penalty : float
+        Share of its worth that an option loses unless the job runs with it already, 0 to below 1: what a start costs.
+        So a waiting job takes the place of a running one only if it is worth so much more.
+    settings : copter.Settings, optional
+
+    Attributes
+    ----------
+    held, pins : dict of job id to Allocation
+        What jobs have now, and what they must keep.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        round_s: float = 60.0,
+        restart_penalty: float = 0.1,
+        settings: Settings | None = None,
+    ) -> None:
+        require_gpus(cluster)
+        check_round_s(round_s)
+        if not 0 <= restart_penalty < 1:
+            raise SettingsError(f"restart_penalty is {restart_penalty}, must be from 0 to below 1")
+        super().__init__()
+        self.round_s, self.restart_penalty = round_s, restart_penalty
+        self.cluster = cluster.copy()
+        self.placer = Placer(self.cluster)
+        self.held: dict[str, Allocation] = {}
+        self.pins: dict[str, Allocation] = {}
+        self.edit_clock = EditClock()
+        self._model = Model(sense="max")
+        self._capacity = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
+        for kind, gpus in self._capacity.items():
+            self._model.add_resources(kind, gpus)
+        self.session = Session(self._model, settings)
+        self.entries: dict[str, JobEntry] = {}
+        self._templates: dict[tuple[Option, ...], tuple[Template, int]] = {}  # and how many jobs have it
+        self._stale: set[str] = set()  # jobs whose worths are to be written again before the next solve
+        self._fixed: set[str] = set()
+
+    @property
+    def model(self) -> Model:
+        """The LP's model."""
+        return self._model
+
+    # Edits --------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job, rates: Rates | None = None, weight: float = 1.0) -> None:
+        """Start to consider a job.
+
+        Parameters
+        ----------
+        job : Job
+        rates : mapping of GPU type to {GPUs: units per second}, optional
+            By default the GPUs that the job asks for are equally fast on every type.
+        weight : float
+            Above zero.
+
+        Raises
+        ------
+        DuplicateJobError, InvalidJobError
+            If its id is known; if there is nothing that it can run on.
+        """
+        with self.edit_clock:
+            if job.id in self.entries:
+                raise DuplicateJobError(f"job {job.id!r} is there already; remove it first")
+            if job.reservation is not None:
+                raise InvalidJobError(f"job {job.id!r}: this policy takes no reservations; pin the job instead")
+            self._add(job, rates if rates is not None else default_rates(job, self.cluster.types), weight)
+
+    def update_job(self, job_id: str, **what_changed: Any) -> None:
+        """Take in ``rates`` (measured) and ``weight``; progress, restarts and hints change nothing here."""
+        with self.edit_clock:
+            entry = self._entry(job_id)
+            check_facts(job_id, what_changed, FACTS)
+            rates, weight = what_changed.get("rates"), what_changed.get("weight")
+            if rates is not None:
+                self._replace(entry, rates, entry.weight if weight is None else weight)
+            elif weight is not None:
+                entry.weight = self._weight(job_id, weight)
+                self._stale.add(job_id)
+
+    def remove_job(self, job_id: str) -> None:
+        """Forget a job; UnknownJobError."""
+        with self.edit_clock:
+            self._drop(self._entry(job_id))
+            self.held.pop(job_id, None)
+            self.pins.pop(job_id, None)
+
+    def add_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Add `count` GPUs of a known type as whole nodes; `nodes` are ids for them (made up when not given)."""
+        with self.edit_clock:
+            if self.cluster.add_whole_nodes(gpu_type, count, nodes):
+                self._recount(gpu_type)
+
+    def remove_resources(self, gpu_type: str, count: int, nodes: Iterable[str] = ()) -> None:
+        """Take `count` GPUs of a type away as whole nodes (the newest, unless named); jobs on them are re-planned.
+
+        CapacityInUseError if a pinned job is on one of them, or fewer GPUs exist.
+        """
+        with self.edit_clock:
+            doomed = self.cluster.choose_whole_nodes(gpu_type, count, nodes)
+            for job_id in jobs_on(doomed, self.pins):
+                raise CapacityInUseError(
+                    f"cannot remove nodes of type {gpu_type!r}: job {job_id!r} is pinned to one; unpin it first"
+                )
+            for job_id in jobs_on(doomed, self.held):
+                del self.held[job_id]
+                self._stale.add(job_id)
+            self.cluster.remove_nodes(doomed)
+            self._recount(gpu_type)
+
+    def pin(self, job_id: str, allocation: Allocation | None) -> None:
+        """Keep a job on exactly this allocation until unpinned with None.
+
+        InvalidClusterError or InvalidJobError if its nodes are not there or it is none of the job's options,
+        CapacityInUseError if pinned jobs use the nodes.
+        """
+        with self.edit_clock:
+            entry = self._entry(job_id)
+            self._stale.add(job_id)
+            if allocation is None:
+                self.pins.pop(job_id, None)
+                return
+            kind = self.cluster.type_of(allocation.gpu_type)
+            check_nodes(job_id, allocation, {node.id for node in self.cluster.nodes_of(kind.name)})
+            if (allocation.gpu_type, allocation.gpus) not in entry.options:
+                raise InvalidJobError(
+                    f"cannot pin job {job_id!r}: {allocation.gpus} {allocation.gpu_type!r} GPUs are none of its options"
+                )
+            used: dict[str, int] = {}
+            for other, pin in self.pins.items():
+                for node, gpus in pin.nodes if other != job_id else ():
+                    used[node] = used.get(node, 0) + gpus
+            require_free(job_id, allocation, kind.gpus_per_node, used)
+            self.pins[job_id] = self.held[job_id] = allocation
+
+    def hold(self, job_id: str, allocation: Allocation | None) -> None:
+        """Say what a job has now, where that is not what the last plan gave it; the next plan may take it away."""
+        with self.edit_clock:
+            self._entry(job_id)
+            if self.held.get(job_id) != allocation:
+                self._stale.add(job_id)
+            if allocation is None:
+                self.held.pop(job_id, None)
+            else:
+                self.held[job_id] = allocation
+
+    # The round ----------------------------------------------------------------------------------------------------
+
+    def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
+        """Decide the round that starts at `now_s`: solve the LP, make it whole, place it on nodes."""
+        check_times(now_s, deadline_s)
+        clock, edit_s = StageClock(), self.edit_clock.seconds
+        self.edit_clock.reset()
+        kept = {job_id: held for job_id, held in self.held.items() if self._stays(job_id, held)}
+        fixed = that_stay(self.cluster, self.pins, kept)
+        self._fix(fixed)
+        self._refresh()
+        clock.end("edit")
+        chosen = self.session.solve_integer(deadline_s=deadline_s)
+        solution = self.session.last_solution
+        clock.end("solve")
+        self.show(solution, edit_s + clock.total_s)
+        clock.end("observe")
+        wanted: dict[str, Option] = {}
+        for job_id, entry in self.entries.items():
+            column = chosen.column(job_id) if chosen.is_feasible else None
+            if column is not None:
+                wanted[job_id] = entry.options[column]
+        if not chosen.is_feasible:
+            wanted = {job_id: (held.gpu_type, held.gpus) for job_id, held in {**self.held, **fixed}.items()}
+        clock.end("shim")
+        now = placed(self.placer, wanted, self.held, fixed)
+        clock.end("place")
+        objective = sum(self._worth_of(job_id, held) for job_id, held in now.items())
+        before, self.held = self.held, now
+        self._stale.update(j for j in {*before, *now} if before.get(j) != now.get(j) and j in self.entries)
+        plan = plan_between(before, now, objective, max(chosen.bound, objective))
+        optimal = solution is not None and solution.status is Status.OPTIMAL
+        return replace(
+            plan,
+            prices={kind: solution.price(kind) for kind in self._capacity} if solution is not None else {},
+            fractional_jobs=chosen.fractional_requests,
+            skipped={j: FITS_NOWHERE for j, e in self.entries.items() if not self._fits(e)},
+            status=status_of(plan.gap, optimal),
+            timings={**clock.seconds, "edit": edit_s + clock.seconds["edit"]},
+        )
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _entry(self, job_id: str) -> JobEntry:
+        try:
+            return self.entries[job_id]
+        except KeyError:
+            raise UnknownJobError(f"job {job_id!r} is not known: never added, or removed already") from None
+
+    @staticmethod
+    def _weight(job_id: str, weight: float) -> float:
+        if not (isfinite(weight) and weight > 0):
+            raise InvalidDataError(f"job {job_id!r}: weight is {weight}, must be finite and > 0")
+        return float(weight)
+
+    def _checked(self, job: Job, rates: Rates, weight: float) -> JobEntry:
+        options = {
+            option: rate
+            for option, rate in options_of(job, checked_rates(job.id, rates)).items()
+            if option[0] in self._capacity
+        }
+        if not options:
+            raise InvalidJobError(
+                f"job {job.id!r}: no throughput above zero on a GPU type of the cluster "
+                f"({', '.join(self._capacity)}) within its range of GPUs; give one"
+            )
+        return JobEntry.of(job, self._weight(job.id, weight), options)
+
+    def _add(self, job: Job, rates: Rates, weight: float) -> None:
+        self._hang(self._checked(job, rates, weight))
+
+    def _hang(self, entry: JobEntry) -> None:
+        """Bring a job's columns into the model."""
+        template, users = self._templates.get(entry.options, (None, 0))
+        if template is None:
+            usage = {
+                kind: [float(gpus) if name == kind else 0.0 for name, gpus in entry.options]
+                for kind in dict.fromkeys(name for name, _ in entry.options)
+            }
+            template = self._model.add_template(usage)
+        self._templates[entry.options] = (template, users + 1)
+        job_id = entry.job.id
+        worth = entry.worth(self._capacity, self._held_option(job_id), self.restart_penalty)
+        self._model.add_request(job_id, worth, template=template, integer=True)
+        self.entries[job_id] = entry
+
+    def _drop(self, entry: JobEntry) -> None:
+        """Take a job's columns out of the model."""
+        self._model.remove_request(entry.job.id)
+        template, users = self._templates[entry.options]
+        if users > 1:
+            self._templates[entry.options] = (template, users - 1)
+        else:
+            del self._templates[entry.options]
+            self._model.drop_template(template)
+        del self.entries[entry.job.id]
+        self._stale.discard(entry.job.id)
+        self._fixed.discard(entry.job.id)
+
+    def _replace(self, before: JobEntry, rates: Rates, weight: float) -> None:
+        """Give a job other rates: new costs if its options are the same, else new columns."""
+        entry = self._checked(before.job, rates, weight)
+        job_id = entry.job.id
+        pin = self.pins.get(job_id)
+        if pin is not None and (pin.gpu_type, pin.gpus) not in entry.options:
+            raise InvalidJobError(
+                f"job {job_id!r} is pinned to {pin.gpus} {pin.gpu_type!r} GPUs, on which it would have no throughput; "
+                "unpin it first"
+            )
+        if entry.options == before.options:
+            self.entries[job_id] = entry
+            self._stale.add(job_id)
+        else:
+            place = list(self.entries)
+            self._drop(before)
+            self._hang(entry)
+            if place[-1] != job_id:  # plans are in the order of arrival
+                self.entries = {each: self.entries[each] for each in place}
+
+    def _held_option(self, job_id: str) -> Option | None:
+        held = self.held.get(job_id)
+        return None if held is None else (held.gpu_type, held.gpus)
+
+    def _recount(self, gpu_type: str) -> None:
+        """Follow a change of the nodes of one type."""
+        before, now = self._capacity[gpu_type], self.cluster.capacity(gpu_type)
+        self._capacity[gpu_type] = now
+        self._model.set_count(gpu_type, now)
+        low, high = sorted((before, now))
+        for job_id, entry in self.entries.items():
+            if any(kind == gpu_type and low < gpus <= high for kind, gpus in entry.options):
+                self._stale.add(job_id)
+
+    def _fix(self, wanted: dict[str, Allocation]) -> None:
+        """Fix these jobs' columns in the model, and free all others."""
+        for job_id in self._fixed - wanted.keys():
+            self._model.unfix(job_id)
+        self._fixed &= wanted.keys()
+        for job_id, held in wanted.items():
+            column = self.entries[job_id].options.index((held.gpu_type, held.gpus))
+            if self._model.fixed(job_id) != column:
+                self._model.fix(job_id, column)
+            self._fixed.add(job_id)
+
+    def _refresh(self) -> None:
+        """Write the worths that have changed since the last solve."""
+        ids = sorted(self._stale)
+        if ids:
+            entries = [self.entries[job_id] for job_id in ids]
+            worths = [
+                entry.worth(self._capacity, self._held_option(entry.job.id), self.restart_penalty) for entry in entries
+            ]
+            self._model.update_costs(ids, worths)
+        self._stale.clear()
+
+    def _worth_of(self, job_id: str, held: Allocation) -> float:
+        entry = self.entries[job_id]
+        return float(self._model.cost(job_id)[entry.options.index((held.gpu_type, held.gpus))])
+
+    def _stays(self, job_id: str, held: Allocation) -> bool:
+        """Whether a job may not lose what it has; it may if measured rates say that it cannot run there."""
+        entry = self.entries[job_id]
+        return not entry.job.preemptible and (held.gpu_type, held.gpus) in entry.options
+
+    def _fits(self, entry: JobEntry) -> bool:
+        return any(gpus <= self._capacity[kind] for kind, gpus in entry.options)

@@ -1,0 +1,88 @@
+"""``copter serve``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from copter_frontends.cli.output import FiniteRange, InputError
+
+MIB = 1 << 20
+TOKEN_VARIABLE = "COPTER_SERVE_TOKEN"
+_POSITIVE = FiniteRange(min=0, min_open=True)
+_COUNT = click.IntRange(min=1)
+
+
+@click.command()
+@click.option("--data", type=click.Path(file_okay=False), required=True, help="Folder of journals and snapshots.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0: any that is free.")
+@click.option("--token-file", type=click.Path(dir_okay=False), help=f"File with the token  [or: {TOKEN_VARIABLE}]")
+@click.option("--insecure", is_flag=True, help="Listen to other machines without a token.")
+@click.option("--tls-cert", type=click.Path(dir_okay=False), help="Certificate, for HTTPS.")
+@click.option("--tls-key", type=click.Path(dir_okay=False), help="Its key.")
+@click.option(
+    "--sync",
+    type=click.Choice(["always", "never"]),
+    default="always",
+    show_default=True,
+    help="Whether an acknowledgement waits for the disk; killed processes lose nothing either way.",
+)
+@click.option("--threads", type=_COUNT, default=1, show_default=True, help="Of each cluster's solver.")
+@click.option("--max-body", type=_POSITIVE, default=4.0, show_default=True, metavar="MIB", help="Of a delta.")
+@click.option(
+    "--patience", type=_POSITIVE, default=20.0, show_default=True, metavar="SECONDS", help="For a request to arrive."
+)
+@click.option("--max-clusters", type=_COUNT, default=16, show_default=True, help="Each has a process.")
+@click.option("--connections", type=_COUNT, default=12_000, show_default=True, help="At a time.")
+def serve(**options: Any) -> int:
+    """Schedule clusters over HTTP: deltas in, plans out.
+
+    SIGTERM or Ctrl-C stops it with a snapshot. Killed in any way, it comes back with all that it acknowledged.
+    """
+    # Optional: Starlette, uvicorn and prometheus-client come with the extra "serve".
+    try:
+        from copter_frontends.serve.running import run
+    except ImportError as error:
+        raise InputError(f"copter serve needs {error.name or error}; install copter-lp[serve]") from error
+    from copter.errors import CopterError, SettingsError
+    from copter_frontends.serve.settings import ServeSettings
+
+    try:
+        settings = ServeSettings(
+            data=Path(options["data"]),
+            host=options["host"],
+            port=options["port"],
+            token=_token(options["token_file"]),
+            certificate=None if options["tls_cert"] is None else Path(options["tls_cert"]),
+            key=None if options["tls_key"] is None else Path(options["tls_key"]),
+            sync=options["sync"],
+            threads=options["threads"],
+            max_body=int(options["max_body"] * MIB),
+            max_clusters=options["max_clusters"],
+            body_s=options["patience"],
+            head_s=options["patience"],
+            connections=options["connections"],
+            insecure=options["insecure"],
+        )
+        return run(settings)
+    except SettingsError as error:
+        raise InputError(str(error)) from error
+    except CopterError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _token(path: str | None) -> str | None:
+    """The token, from the file or the environment."""
+    if path is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        found = Path(path).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--token-file {path}: cannot be read: {error}") from error
+    if not found:
+        raise InputError(f"--token-file {path}: is empty; put the token in its first line")
+    return found

@@ -1,0 +1,1 @@
+"""`copter serve`: schedules clusters over HTTP (docs/serve.md)."""

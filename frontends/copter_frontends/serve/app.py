@@ -1,0 +1,269 @@
+"""The service as an ASGI application: routes and what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from copter_frontends.serve.bodies import read_body
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.cluster_service import ClusterService
+from copter_frontends.serve.clusters import Clusters
+from copter_frontends.serve.fields import parse_json
+from copter_frontends.serve.guard import Guard, problem_message
+from copter_frontends.serve.metrics import Metrics
+from copter_frontends.serve.openapi import openapi_document
+from copter_frontends.serve.problems import Problem
+from copter_frontends.serve.settings import ServeSettings
+from copter_frontends.serve.volcano import Volcano
+
+LOG = logging.getLogger("copter.serve")
+EXPLAIN_S = 30.0
+MOST_LISTED = 1000
+BOOT = secrets.token_hex(4)
+"""In every ETag: editions of plans count from zero when the service starts."""
+
+PAGE_TYPES = {"page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css"}
+
+
+class Routes:
+    """What the service answers.
+
+    Parameters
+    ----------
+    clusters : Clusters
+    settings : ServeSettings
+    metrics : Metrics
+    """
+
+    def __init__(self, clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> None:
+        self.clusters, self.settings, self.metrics = clusters, settings, metrics
+        self.volcano = Volcano()
+        self._openapi = json.dumps(openapi_document()).encode()
+        self._pages = {name: files("copter_frontends.serve").joinpath("page", name).read_bytes() for name in PAGE_TYPES}
+
+    def listed(self) -> list[Route]:
+        """Routes, those that are asked most often first."""
+        cluster = "/v1/clusters/{cluster}"
+        return [
+            Route(f"{cluster}/deltas", self.post_delta, methods=["POST"]),
+            Route(f"{cluster}/plan", self.get_plan),
+            Route(f"{cluster}/volcano/{{verb}}", self.post_volcano, methods=["POST"]),
+            Route(f"{cluster}/plan/stream", self.stream_plans),
+            Route(f"{cluster}/plan/jobs/{{job:path}}", self.get_allocation),
+            Route(f"{cluster}/explain/{{job:path}}", self.get_explanation),
+            Route(f"{cluster}/jobs/{{job:path}}", self.get_job),
+            Route(f"{cluster}/jobs", self.list_jobs),
+            Route("/v1/clusters", self.list_clusters),
+            Route(cluster, self.put_cluster, methods=["PUT"]),
+            Route(cluster, self.get_cluster),
+            Route(cluster, self.delete_cluster, methods=["DELETE"]),
+            Route("/healthz", self.get_health),
+            Route("/readyz", self.get_readiness),
+            Route("/metrics", self.get_metrics),
+            Route("/openapi.json", self.get_openapi),
+            Route("/", self.get_page),
+            Route("/static/{name}", self.get_static),
+        ]
+
+    def _cluster(self, request: Request) -> ClusterService:
+        return self.clusters.get(request.path_params["cluster"])
+
+    # Deltas and plans ---------------------------------------------------------------------------------------------
+
+    async def post_delta(self, request: Request) -> Response:
+        """Take a delta; answer when it is journaled, with the plan in force if asked."""
+        service = self._cluster(request)
+        body = await read_body(request, self.settings.max_body, self.settings.body_s)
+        told = await service.submit(parse_json(body))
+        if request.query_params.get("plan") == "1":
+            answer = json.dumps(told).encode()[:-1] + b',"in_force":' + service.book.body() + b"}"
+            return Response(answer, media_type="application/json")
+        return Response(json.dumps(told), media_type="application/json")
+
+    async def get_plan(self, request: Request) -> Response:
+        """The plan in force, whole; 304 for one who has it already."""
+        book = self._cluster(request).book
+        etag = f'{book.etag[:-1]}-{BOOT}"'
+        headers = {"etag": etag}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        return Response(book.body(), media_type="application/json", headers=headers)
+
+    async def get_allocation(self, request: Request) -> Response:
+        """What one job has in the plan in force."""
+        service, job_id = self._cluster(request), request.path_params["job"]
+        if job_id not in service.state.jobs:
+            raise Problem(404, f"there is no job {job_id!r}", fix="add it with a delta")
+        book = service.book
+        return JSONResponse(
+            {
+                "job": job_id,
+                "version": book.version,
+                "sequence": book.header["sequence"],
+                "allocation": book.allocations.get(job_id),
+                "skipped": book.header.get("skipped", {}).get(job_id),
+            }
+        )
+
+    async def stream_plans(self, request: Request) -> Response:
+        """Plans as server-sent events, from now on: whole ones, or changes with ?mode=changes."""
+        service = self._cluster(request)
+        changes = request.query_params.get("mode") == "changes"
+        last = request.headers.get("last-event-id", "")
+        edition, _, boot = last.partition("-")
+        seen = int(edition[:15]) if changes and boot == BOOT and edition.isascii() and edition.isdigit() else -1
+
+        async def events() -> AsyncIterator[bytes]:
+            yield b"retry: 2000\n\n"
+            async for event in service.watch(seen if changes else None):
+                if event is None:
+                    yield b": still here\n\n"
+                else:
+                    at, kind, body = event
+                    yield b"id: %d-%s\nevent: %s\ndata: %s\n\n" % (at, BOOT.encode(), kind.encode(), body)
+
+        return StreamingResponse(events(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+    async def get_explanation(self, request: Request) -> Response:
+        """Why a job got what it got."""
+        service, job_id = self._cluster(request), request.path_params["job"]
+        if job_id not in service.state.jobs:
+            raise Problem(404, f"there is no job {job_id!r}", fix="add it with a delta")
+        return JSONResponse(await service.link.ask(job_id, EXPLAIN_S))
+
+    async def get_job(self, request: Request) -> Response:
+        """A job as the service holds it."""
+        service, job_id = self._cluster(request), request.path_params["job"]
+        job = service.state.jobs.get(job_id)
+        if job is None:
+            raise Problem(404, f"there is no job {job_id!r}", fix="add it with a delta")
+        return JSONResponse({**job.document(), "allocation": service.book.allocations.get(job_id)})
+
+    async def list_jobs(self, request: Request) -> Response:
+        """Ids of the jobs in order of the alphabet, a thousand at a time, from after ?after=ID on."""
+        service, after = self._cluster(request), request.query_params.get("after", "")
+        names = sorted(name for name in service.state.jobs if name > after)
+        return JSONResponse({"jobs": names[:MOST_LISTED], "more": len(names) > MOST_LISTED})
+
+    async def post_volcano(self, request: Request) -> Response:
+        """Volcano's extender protocol."""
+        service = self._cluster(request)
+        body = await read_body(request, self.settings.max_session, self.settings.body_s)
+        return JSONResponse(await self.volcano.answer(service, request.path_params["verb"], body))
+
+    # Clusters -----------------------------------------------------------------------------------------------------
+
+    async def list_clusters(self, request: Request) -> Response:
+        """All clusters, in short."""
+        return JSONResponse({"clusters": [service.document() for service in self.clusters.served.values()]})
+
+    async def put_cluster(self, request: Request) -> Response:
+        """Make a cluster; done twice alike, the second does nothing."""
+        body = await read_body(request, self.settings.max_body, self.settings.body_s)
+        record = ClusterRecord.read(parse_json(body))
+        service, new = await self.clusters.make(request.path_params["cluster"], record)
+        return JSONResponse(service.document(), 201 if new else 200)
+
+    async def get_cluster(self, request: Request) -> Response:
+        """A cluster, in short."""
+        return JSONResponse(self._cluster(request).document())
+
+    async def delete_cluster(self, request: Request) -> Response:
+        """Take a cluster away, with its journal."""
+        await self.clusters.delete(request.path_params["cluster"])
+        return Response(status_code=204)
+
+    # The service itself -------------------------------------------------------------------------------------------
+
+    async def get_health(self, request: Request) -> Response:
+        """Whether the process is alive and its event loop turns."""
+        return JSONResponse({"status": "ok"})
+
+    async def get_readiness(self, request: Request) -> Response:
+        """Whether every cluster's scheduler runs."""
+        waiting = [name for name, each in self.clusters.served.items() if not each.link.ready]
+        ready = self.clusters.opened and not waiting
+        return JSONResponse(
+            {"status": "ready" if ready else "starting", "waiting": len(waiting)}, 200 if ready else 503
+        )
+
+    async def get_metrics(self, request: Request) -> Response:
+        """Prometheus's text."""
+        for name, service in self.clusters.served.items():
+            self.metrics.restarts.labels(name).set(service.link.restarts)
+            self.metrics.watchers.labels(name).set(service.watchers)
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def get_openapi(self, request: Request) -> Response:
+        """The OpenAPI document."""
+        return Response(self._openapi, media_type="application/json")
+
+    async def get_page(self, request: Request) -> Response:
+        """The live page."""
+        return Response(self._pages["page.html"], media_type=PAGE_TYPES["page.html"])
+
+    async def get_static(self, request: Request) -> Response:
+        """The live page's script and style."""
+        name = request.path_params["name"]
+        if name not in self._pages:
+            raise Problem(404, f"there is no file {name!r}")
+        return Response(self._pages[name], media_type=PAGE_TYPES[name])
+
+
+def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> ASGIApp:
+    """The application; starting it opens the clusters, ending it closes them."""
+    routes = Routes(clusters, settings, metrics)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_exception_handler(log_lost)
+        await clusters.open()
+        yield
+        routes.volcano.close()
+        await clusters.close()
+
+    async def on_problem(request: Request, error: Exception) -> Response:
+        return problem_response(error if isinstance(error, Problem) else Problem(500, str(error)))
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        detail = "there is nothing at this path" if status == 404 else "the method does not go with this path"
+        return problem_response(
+            Problem(status, f"{request.method} {request.url.path}: {detail}", fix="see /openapi.json")
+        )
+
+    async def on_error(request: Request, error: Exception) -> Response:
+        return problem_response(Problem(500, "an error of the service's own; its log has more"))
+
+    app = Starlette(
+        routes=routes.listed(),
+        lifespan=lifespan,
+        exception_handlers={Problem: on_problem, HTTPException: on_http_error, Exception: on_error},
+    )
+    app.router.redirect_slashes = False
+    return Guard(app, settings, metrics)
+
+
+def problem_response(problem: Problem) -> Response:
+    """A problem as an answer."""
+    body, headers = problem_message(problem)
+    return Response(body, problem.status, dict(headers))
+
+
+def log_lost(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A line for what no task was there to catch."""
+    LOG.error("%s: %s", context.get("message", "error"), context.get("exception", ""))

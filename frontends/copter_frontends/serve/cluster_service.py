@@ -1,0 +1,251 @@
+"""One served cluster: its state, its journal, its scheduler's process, its plan."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from copter.errors import CopterError
+from copter.storage.journal import History
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.cluster_state import Change
+from copter_frontends.serve.delta import Delta
+from copter_frontends.serve.delta_log import ROTATE_BYTES, DeltaLog
+from copter_frontends.serve.fields import compact
+from copter_frontends.serve.metrics import Metrics
+from copter_frontends.serve.problems import Problem
+from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_snapshot
+from copter_frontends.serve.worker_link import WorkerLink
+
+LOG = logging.getLogger("copter.serve")
+HEARTBEAT_S = 15.0
+MOST_WAITING = 20_000  # deltas between acceptance and the disk
+
+
+class ClusterService:
+    """A cluster that takes deltas and gives plans.
+
+    Parameters
+    ----------
+    name : str
+    folder : Path
+    stored : Stored
+        As it was made or recovered.
+    sync : {"always", "never"}
+        Whether an acknowledgement waits for the disk.
+    threads : int
+        Of the solver.
+    metrics : Metrics
+    """
+
+    def __init__(self, name: str, folder: Path, stored: Stored, sync: str, threads: int, metrics: Metrics) -> None:
+        self.name, self.folder, self.created_s, self.metrics = name, folder, stored.created_s, metrics
+        self.state, self.book = stored.state, stored.book
+        self.log = DeltaLog(folder, stored.journal, stored.number, sync, metrics.journal_written)
+        self.link = WorkerLink(name, self._start, self._on_plan, threads)
+        self._watchers: set[asyncio.Event] = set()
+        self._waiting = 0
+        self._saving: asyncio.Task[None] | None = None
+        self._closed = False
+        self._streaming = True
+        self._last: asyncio.Future[None] | None = None
+        self._last_plan: asyncio.Future[None] | None = None
+
+    @property
+    def record(self) -> ClusterRecord:
+        """What the cluster was made with."""
+        return self.state.record
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the cluster was made."""
+        return max(time.time() - self.created_s, 0.0)
+
+    def document(self) -> dict[str, Any]:
+        """What the cluster is now, in short."""
+        return {
+            "id": self.name,
+            **self.record.document(),
+            "created_s": self.created_s,
+            "sequence": self.state.sequence,
+            "jobs": len(self.state.jobs),
+            "capacity": self.state.capacity(),
+            "plan_version": self.book.version,
+            "scheduler": {"ready": self.link.ready, "restarts": self.link.restarts, "error": self.link.error},
+        }
+
+    # Deltas -------------------------------------------------------------------------------------------------------
+
+    async def submit(self, document: Any) -> dict[str, Any]:
+        """Check a delta, do it, journal it; what is answered once it is safe.
+
+        Raises
+        ------
+        Problem
+            4xx for a bad delta, 503 where it cannot be journaled; nothing has changed then.
+        """
+        delta = await self._read(document)
+        if self._closed:
+            raise Problem(503, "the service is stopping", fix="send it again after the restart")
+        if delta.id is not None and delta.id in self.state.accepted:
+            sequence = self.state.accepted[delta.id]
+            await self._settled()
+            if self.state.accepted.get(delta.id) == sequence:
+                return self._acknowledgement(sequence, repeated=True)
+        if self._waiting >= MOST_WAITING:
+            raise Problem(
+                503, "too many deltas wait for the disk", fix="send fewer at a time, or several changes in one delta"
+            )
+        change = self.state.resolve(delta, self.now_s)
+        payload = compact(change).encode()
+        self._waiting += 1
+        self._last = done = self.log.append("delta", payload, self.state.apply(change, delta))
+        done.add_done_callback(lambda future: self._on_delta(future, change, payload))
+        try:
+            await asyncio.shield(done)
+        except (OSError, CopterError) as error:
+            raise Problem(503, f"the delta could not be journaled, and nothing has changed: {error}") from None
+        return self._acknowledgement(change["sequence"], repeated=False)
+
+    def _on_delta(self, done: asyncio.Future[None], change: Change, payload: bytes) -> None:
+        """A delta is safe, whether its sender is still there or not; or has been taken back."""
+        self._waiting -= 1
+        if done.exception() is not None:
+            self.link.restart()  # it may have begun with what has been taken back
+            return
+        self.metrics.deltas.labels(self.name).inc()
+        self.link.send(payload)
+        edition = self.book.edition
+        self.book.follow(change, self.state)
+        if self.book.edition != edition:
+            self._notify()
+        self._rotate_if_long()
+
+    async def _settled(self) -> None:
+        """Wait until all that was put into the journal is written, or taken back."""
+        if self._last is not None and not self._last.done():
+            await asyncio.wait([self._last])
+
+    def _acknowledgement(self, sequence: int, repeated: bool) -> dict[str, Any]:
+        """What a delta's sender is told."""
+        found: dict[str, Any] = {
+            "sequence": sequence,
+            "plan": {"version": self.book.version, "sequence": self.book.header["sequence"]},
+        }
+        if repeated:
+            found["repeated"] = True
+        return found
+
+    async def _read(self, document: Any) -> Delta:
+        steps = Delta.reading(document)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                found: Delta = done.value
+                return found
+            await asyncio.sleep(0)
+
+    # Plans --------------------------------------------------------------------------------------------------------
+
+    async def watch(self, edition: int | None) -> AsyncIterator[tuple[int, str, bytes] | None]:
+        """(edition, "plan" or "changes", JSON) of the plan from now on; None where there is nothing new for a while.
+
+        Parameters
+        ----------
+        edition : int or None
+            What the watcher has; from there on it gets changes where they are all kept. None for whole plans only.
+        """
+        event, seen, whole = asyncio.Event(), -1 if edition is None else edition, edition is None
+        self._watchers.add(event)
+        try:
+            while self._streaming:
+                event.clear()
+                changes = None if whole else self.book.changes_since(seen)
+                if changes is None and self.book.edition != seen:
+                    seen = self.book.edition
+                    yield seen, "plan", self.book.body()
+                for seen, body in changes or ():
+                    yield seen, "changes", body
+                if self.book.edition == seen and not event.is_set():
+                    try:
+                        await asyncio.wait_for(event.wait(), HEARTBEAT_S)
+                    except asyncio.TimeoutError:
+                        yield None
+        finally:
+            self._watchers.discard(event)
+
+    def end_streams(self) -> None:
+        """Let all who watch go: the service is about to stop."""
+        self._streaming = False
+        self._notify()
+
+    @property
+    def watchers(self) -> int:
+        """How many watch."""
+        return len(self._watchers)
+
+    def _start(self) -> Callable[[], bytes]:
+        """What a new scheduler begins with: copied now, encoded by the caller."""
+        frozen = Frozen.of(self.state, self.book, self.created_s)
+        return lambda: frozen.sealed(History())
+
+    def _on_plan(self, content: bytes) -> None:
+        """A plan has come: journal it, then publish it."""
+        if self._closed:
+            return
+        self._last_plan = done = self.log.append("plan", content)
+        plan = json.loads(content)
+        done.add_done_callback(lambda future: self._publish(future, plan))
+
+    def _publish(self, done: asyncio.Future[None], plan: dict[str, Any]) -> None:
+        """Publish a plan; one that could not be journaled, too: the GPUs should not wait for the disk."""
+        error = done.exception()
+        if error is not None:
+            LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
+        self.book.take(plan, self.state)
+        self.metrics.planned(self.name, self.book.header)
+        self._notify()
+        self._rotate_if_long()
+
+    def _notify(self) -> None:
+        for event in self._watchers:
+            event.set()
+
+    # Durability ---------------------------------------------------------------------------------------------------
+
+    def _rotate_if_long(self) -> None:
+        if self.log.written > ROTATE_BYTES and (self._saving is None or self._saving.done()) and not self._closed:
+            self._saving = asyncio.create_task(self.save(), name=f"snapshot of {self.name}")
+
+    async def save(self) -> None:
+        """Write a snapshot, and begin a new segment of the journal; an error is logged, and loses nothing."""
+        if self._last_plan is not None and not self._last_plan.done():
+            await asyncio.wait([self._last_plan])
+        epoch, frozen = self.log.epoch, Frozen.of(self.state, self.book, self.created_s)
+        try:
+            history = await self.log.rotate()
+            if self.log.epoch != epoch:
+                return  # something that the copy holds has been taken back; the journal has all the rest
+            number = self.log.number
+            await asyncio.to_thread(write_snapshot, self.folder, frozen, history)
+            await asyncio.to_thread(drop_segments, self.folder, number)
+        except (OSError, CopterError) as error:
+            LOG.error("cluster %s: no snapshot: %s; the journal goes on", self.name, error)
+
+    async def close(self, keep: bool = True) -> None:
+        """Stop the scheduler, write a snapshot if the cluster is to be kept, close the journal."""
+        self._closed = True
+        self.end_streams()
+        await self.link.close()
+        await self._settled()
+        if self._saving is not None:
+            await asyncio.wait([self._saving])
+        if keep:
+            await self.save()
+        await self.log.close()

@@ -1,0 +1,146 @@
+"""All clusters of a service, by id, each in a folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+
+from copter.errors import SnapshotError
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.cluster_service import ClusterService
+from copter_frontends.serve.metrics import Metrics
+from copter_frontends.serve.problems import Problem
+from copter_frontends.serve.settings import ServeSettings
+from copter_frontends.serve.store import Stored, create, recover
+
+try:
+    import fcntl
+except ImportError:  # not on this system: two services on one folder are noticed by the journals only
+    fcntl = None  # type: ignore[assignment]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+DOOMED = ".doomed-"  # of folders that are being taken away
+
+
+class Clusters:
+    """The clusters of one data folder.
+
+    Parameters
+    ----------
+    settings : ServeSettings
+    metrics : Metrics
+
+    Raises
+    ------
+    SnapshotError
+        If the folder cannot be used, is another service's, or holds a cluster that is damaged.
+    """
+
+    def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.served: dict[str, ClusterService] = {}
+        self.opened = False
+        self._making: set[str] = set()
+        folder = settings.data
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600)
+            if fcntl is not None:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SnapshotError(f"{folder} is in use by another service") from None
+        except OSError as error:
+            raise SnapshotError(f"{folder} cannot be used: {error.strerror}") from error
+        self._stored: dict[str, Stored] = {}
+        for path in sorted(folder.iterdir()):
+            if path.name.startswith(DOOMED):
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.is_dir() and NAME.fullmatch(path.name):
+                if (path / "snapshot").exists():
+                    self._stored[path.name] = recover(path, settings.sync)
+                else:
+                    shutil.rmtree(path, ignore_errors=True)  # killed while it was being made: never acknowledged
+
+    async def open(self) -> None:
+        """Start to serve what was read."""
+        for name, stored in self._stored.items():
+            self.served[name] = self._serve(name, stored)
+        self._stored.clear()
+        self.opened = True
+
+    def get(self, name: str) -> ClusterService:
+        """A cluster; Problem 404."""
+        found = self.served.get(name)
+        if found is None:
+            there = ", ".join(sorted(self.served)[:10]) or "none"
+            raise Problem(
+                404, f"there is no cluster {name!r}; there are: {there}", fix=f"make it: PUT /v1/clusters/{name}"
+            )
+        return found
+
+    async def make(self, name: str, record: ClusterRecord) -> tuple[ClusterService, bool]:
+        """Make a cluster, and whether it is new; one that is there already must have been made alike."""
+        if not NAME.fullmatch(name):
+            raise Problem(
+                422, f"{name!r} is no id of a cluster", "path", "take letters, digits, '.', '_' and '-', 64 at most"
+            )
+        if name in self._making:
+            raise Problem(409, f"cluster {name!r} is being made", fix="ask for it in a moment")
+        there = self.served.get(name)
+        if there is not None:
+            if there.record != record:
+                raise Problem(
+                    409, f"cluster {name!r} is there, and was made otherwise", fix="delete it first, or take another id"
+                )
+            return there, False
+        if len(self.served) + len(self._making) >= self.settings.max_clusters:
+            raise Problem(
+                429,
+                f"there are {self.settings.max_clusters} clusters already",
+                fix="delete one, or raise --max-clusters",
+            )
+        self._making.add(name)
+        try:
+            folder = self.settings.data / name
+            stored = await asyncio.to_thread(create, folder, record, time.time(), self.settings.sync)
+            self.served[name] = self._serve(name, stored)
+        except SnapshotError as error:
+            raise Problem(503, f"the cluster cannot be made: {error}", fix="see to the data folder") from None
+        finally:
+            self._making.discard(name)
+        return self.served[name], True
+
+    async def delete(self, name: str) -> None:
+        """Take a cluster away, with all that is on disk."""
+        service = self.get(name)
+        del self.served[name]
+        self._making.add(name)  # nobody makes it anew before its folder is gone
+        try:
+            await service.close(keep=False)
+            doomed = self.settings.data / f"{DOOMED}{name}-{time.time_ns()}"
+            await asyncio.to_thread(_take_away, self.settings.data / name, doomed)
+        except OSError as error:
+            raise Problem(503, f"the cluster's folder cannot be removed: {error.strerror}") from None
+        finally:
+            self._making.discard(name)
+            self.metrics.forget(name)
+
+    async def close(self) -> None:
+        """Stop all, each with a snapshot."""
+        self.opened = False
+        await asyncio.gather(*(service.close() for service in self.served.values()))
+        os.close(self._lock)
+
+    def _serve(self, name: str, stored: Stored) -> ClusterService:
+        folder: Path = self.settings.data / name
+        return ClusterService(name, folder, stored, self.settings.sync, self.settings.threads, self.metrics)
+
+
+def _take_away(folder: Path, doomed: Path) -> None:
+    """Rename, which is done or not, then remove."""
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)

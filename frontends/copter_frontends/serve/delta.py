@@ -1,0 +1,117 @@
+"""A delta: what changes of a cluster, read from a document and checked as far as the document alone says."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from copter_frontends.serve.fields import at, count, identifier, listing, mapping
+from copter_frontends.serve.job_record import JobRecord, read_change, read_table
+from copter_frontends.serve.problems import invalid
+
+FIELDS = frozenset(
+    {"id", "add_jobs", "change_jobs", "remove_jobs", "throughputs", "set_capacity", "add_nodes", "remove_nodes", "pins"}
+)
+PAUSE_EVERY = 50  # entries, after which others get the processor
+
+Pin = tuple[str, tuple[tuple[str, int], ...]]
+"""(GPU type, ((node, GPUs), ...))."""
+
+
+@dataclass(slots=True)
+class Delta:
+    """What a delta asks for.
+
+    Attributes
+    ----------
+    id : str or None
+        The sender's own; a delta of an id that was accepted before is answered as it was then, and not done again.
+    add_jobs, change_jobs : dict of job id to JobRecord, or to what changes
+    remove_jobs, remove_nodes : list of str
+    throughputs : dict of job id to {GPU type: {GPUs: units per second}}
+        As measured.
+    set_capacity : dict of GPU type to GPUs
+    add_nodes : dict of GPU type to node ids
+    pins : dict of job id to (GPU type, nodes), or None to unpin
+    """
+
+    id: str | None = None
+    add_jobs: dict[str, JobRecord] = field(default_factory=dict)
+    change_jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    remove_jobs: list[str] = field(default_factory=list)
+    throughputs: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict)
+    set_capacity: dict[str, int] = field(default_factory=dict)
+    add_nodes: dict[str, list[str]] = field(default_factory=dict)
+    remove_nodes: list[str] = field(default_factory=list)
+    pins: dict[str, Pin | None] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, value: Any) -> Delta:
+        """The delta in a document; Problem 422."""
+        steps = cls.reading(value)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                found: Delta = done.value
+                return found
+
+    @classmethod
+    def reading(cls, value: Any) -> Generator[None, None, Delta]:
+        """As :meth:`read`, with a pause now and then: a large delta must not hold up the service."""
+        told = mapping("", value, FIELDS)
+        delta = cls(id=identifier("/id", told["id"]) if "id" in told else None)
+        for k, entry in enumerate(listing("/add_jobs", told.get("add_jobs", []))):
+            job = JobRecord.read(f"/add_jobs/{k}", entry)
+            _once(f"/add_jobs/{k}/id", job.id, delta.add_jobs)
+            delta.add_jobs[job.id] = job
+            if k % PAUSE_EVERY == PAUSE_EVERY - 1:
+                yield
+        for k, entry in enumerate(listing("/change_jobs", told.get("change_jobs", []))):
+            change = read_change(f"/change_jobs/{k}", entry)
+            _once(f"/change_jobs/{k}/id", change["id"], delta.change_jobs)
+            delta.change_jobs[change["id"]] = change
+            if k % PAUSE_EVERY == PAUSE_EVERY - 1:
+                yield
+        delta.remove_jobs = _names("/remove_jobs", told.get("remove_jobs", []))
+        for k, (job_id, table) in enumerate(mapping("/throughputs", told.get("throughputs", {})).items()):
+            delta.throughputs[job_id] = read_table(at("/throughputs", job_id), table)
+            if k % PAUSE_EVERY == PAUSE_EVERY - 1:
+                yield
+        for kind, gpus in mapping("/set_capacity", told.get("set_capacity", {})).items():
+            delta.set_capacity[kind] = count(at("/set_capacity", kind), gpus, 0)
+        seen: dict[str, None] = {}
+        for kind, names in mapping("/add_nodes", told.get("add_nodes", {})).items():
+            place = at("/add_nodes", kind)
+            delta.add_nodes[kind] = _names(place, names)
+            for name in delta.add_nodes[kind]:
+                _once(place, name, seen)
+                seen[name] = None
+        delta.remove_nodes = _names("/remove_nodes", told.get("remove_nodes", []))
+        for job_id, pin in mapping("/pins", told.get("pins", {})).items():
+            delta.pins[job_id] = None if pin is None else read_pin(at("/pins", job_id), pin)
+        return delta
+
+
+def read_pin(where: str, value: Any) -> Pin:
+    """GPUs of one type on named nodes."""
+    told = mapping(where, value, ("gpu_type", "nodes"), ("gpu_type", "nodes"))
+    nodes = mapping(f"{where}/nodes", told["nodes"])
+    if not nodes:
+        raise invalid(f"{where}/nodes", "is empty", 'name the nodes: {"node": GPUs}; null for the pin unpins')
+    shares = tuple(sorted((name, count(at(f"{where}/nodes", name), gpus)) for name, gpus in nodes.items()))
+    return identifier(f"{where}/gpu_type", told["gpu_type"]), shares
+
+
+def _names(where: str, value: Any) -> list[str]:
+    found: dict[str, None] = {}
+    for k, name in enumerate(listing(where, value)):
+        _once(at(where, k), identifier(at(where, k), name), found)
+        found[name] = None
+    return list(found)
+
+
+def _once(where: str, name: str, seen: Mapping[str, Any]) -> None:
+    if name in seen:
+        raise invalid(where, f"{name!r} is there twice", "give it once")

@@ -1,0 +1,115 @@
+"""Reading JSON documents field by field; every error names the place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from math import isfinite
+from typing import Any
+
+from copter_frontends.serve.problems import Problem, invalid
+
+LONGEST_ID = 253
+MOST_GPUS = 1_000_000  # of one option, node or type
+compact = json.JSONEncoder(separators=(",", ":")).encode
+"""A value as JSON without spaces; an encoder made once, as json.dumps makes one at each call."""
+
+SHOWN = 60  # characters of a value in a message
+
+
+def parse_json(body: bytes) -> Any:
+    """The document; Problem 400 for what is no JSON, NaN and infinities among it."""
+    try:
+        return json.loads(body, parse_constant=_no_number)
+    except RecursionError:
+        raise Problem(
+            400, "the document is nested too deep", fix="send the document that /openapi.json describes"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise Problem(400, f"the body is not UTF-8, at byte {error.start}", fix="encode it as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise Problem(
+            400,
+            f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
+            fix="send valid JSON",
+        ) from None
+    except ValueError as error:
+        raise Problem(400, f"the body is not JSON: {error}", fix="send valid JSON") from None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def shown(value: Any) -> str:
+    """A value for a message, cut short."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+
+
+def mapping(
+    where: str, value: Any, known: Collection[str] | None = None, needed: Collection[str] = ()
+) -> dict[str, Any]:
+    """An object with no unknown field and all the needed ones."""
+    if not isinstance(value, dict):
+        raise invalid(where or "/", f"is {shown(value)}, must be an object")
+    if known is not None:
+        for name in value:
+            if name not in known:
+                raise invalid(
+                    f"{where}/{name}", "is not known", f"take it out; the known fields are {', '.join(sorted(known))}"
+                )
+    for name in needed:
+        if name not in value:
+            raise invalid(f"{where}/{name}", "is missing", "give it")
+    return value
+
+
+def listing(where: str, value: Any) -> list[Any]:
+    """An array."""
+    if not isinstance(value, list):
+        raise invalid(where, f"is {shown(value)}, must be an array")
+    return value
+
+
+def identifier(where: str, value: Any) -> str:
+    """A name: 1 to 253 printable characters."""
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_ID or not value.isprintable():
+        raise invalid(where, f"is {shown(value)}, must be a text of 1 to {LONGEST_ID} printable characters")
+    return value
+
+
+def number(where: str, value: Any, *, above: float | None = None, least: float | None = None) -> float:
+    """A finite number, above or at least a bound."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise invalid(where, f"is {shown(value)}, must be a number")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = float("inf")
+    if not isfinite(found):
+        raise invalid(where, "is beyond the range of numbers", "give a finite number")
+    if above is not None and not found > above:
+        raise invalid(where, f"is {value}, must be above {above:g}")
+    if least is not None and not found >= least:
+        raise invalid(where, f"is {value}, must be at least {least:g}")
+    return found
+
+
+def count(where: str, value: Any, least: int = 1) -> int:
+    """A whole number from `least` to a million."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_GPUS:
+        raise invalid(where, f"is {shown(value)}, must be a whole number from {least} to {MOST_GPUS}")
+    return value
+
+
+def flag(where: str, value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise invalid(where, f"is {shown(value)}, must be true or false")
+    return value
+
+
+def at(where: str, name: str | int) -> str:
+    """The pointer of a part (RFC 6901)."""
+    return f"{where}/{str(name).replace('~', '~0').replace('/', '~1')}"

@@ -1,0 +1,117 @@
+"""What every request passes first: who asks, and how long the answer took."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from time import perf_counter
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from copter_frontends.serve.metrics import Metrics
+from copter_frontends.serve.problems import MEDIA_TYPE, Problem
+from copter_frontends.serve.settings import ServeSettings
+
+OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/static/page.js", "/static/page.css"})
+"""Paths that tell nothing of clusters, and ask for no token."""
+
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+SEND_S = 60.0  # for a client to take a piece of the answer
+
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class Guard:
+    """ASGI middleware: token, host names, metrics, problems as documents.
+
+    Parameters
+    ----------
+    app : ASGI application
+    settings : ServeSettings
+    metrics : Metrics
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
+        self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
+        self._local_only = settings.token is None and not settings.insecure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status, late = perf_counter(), 0, False
+
+        async def sending(message: Message) -> None:
+            nonlocal status, late
+            if late:
+                return
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                route = getattr(scope.get("endpoint"), "__name__", "none")
+                self.metrics.requests.labels(route, str(status)).inc()
+                self.metrics.seconds.labels(route).observe(perf_counter() - started)
+                await send(message)
+                return
+            try:
+                await asyncio.wait_for(send(message), SEND_S) if message.get("more_body") else await send(message)
+            except asyncio.TimeoutError:
+                late = True  # the server closes the connection, as the answer is not whole
+
+        try:
+            self._check(scope)
+        except Problem as problem:
+            body, headers = problem_message(problem)
+            raw = [(name.encode(), value.encode()) for name, value in headers]
+            await sending({"type": "http.response.start", "status": problem.status, "headers": raw})
+            await sending({"type": "http.response.body", "body": body})
+            return
+        await self.app(scope, receive, sending)
+
+    def _check(self, scope: Scope) -> None:
+        """Problem 401 or 421 for a request that is not to be served."""
+        if self._token is None:
+            if self._local_only:
+                self._check_host(scope)
+            return
+        if scope["path"] in OPEN:
+            return
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) != 1 or not hmac.compare_digest(given[0], self._token):
+            raise Problem(
+                401,
+                "there is no valid token with the request",
+                "Authorization",
+                "send the header Authorization: Bearer TOKEN",
+            )
+
+    @staticmethod
+    def _check_host(scope: Scope) -> None:
+        """Without a token, a page of another site must not reach the service by a name that leads to this machine."""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value.decode("latin-1").lower()
+                bare = host if host.endswith("]") else host.rpartition(":")[0] or host
+                if bare not in LOCAL_NAMES and host not in LOCAL_NAMES:
+                    raise Problem(421, f"this service is for {', '.join(sorted(LOCAL_NAMES))} only", "Host")
+
+
+def problem_message(problem: Problem) -> tuple[bytes, list[tuple[str, str]]]:
+    """(body, headers) of a problem; the connection ends where the request may not have been read whole."""
+    body = json.dumps(problem.document()).encode()
+    headers = [("content-type", MEDIA_TYPE), ("content-length", str(len(body)))]
+    if problem.status in (400, 401, 408, 413, 415, 421):
+        headers.append(("connection", "close"))
+    if problem.status == 401:
+        headers.append(("www-authenticate", "Bearer"))
+    if problem.status == 503:
+        headers.append(("retry-after", "2"))
+    return body, headers

@@ -1,0 +1,70 @@
+"""What the service says of itself to Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+FAST = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+ROUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Metrics:
+    """Counters, gauges and histograms in a registry of their own."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "copter_requests", "Requests by route and status.", ["route", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "copter_request_seconds", "Seconds until the answer began.", ["route"], buckets=FAST, registry=registry
+        )
+        self.deltas = Counter("copter_deltas", "Deltas that were acknowledged.", ["cluster"], registry=registry)
+        self.journal_seconds = Histogram(
+            "copter_journal_write_seconds", "Seconds of a write of the journal.", buckets=FAST, registry=registry
+        )
+        self.journal_records = Counter("copter_journal_records", "Records written to journals.", registry=registry)
+        self.plans = Counter("copter_plans", "Plans that were made.", ["cluster"], registry=registry)
+        self.round_seconds = Histogram(
+            "copter_round_seconds", "Seconds that a plan took.", ["cluster"], buckets=ROUNDS, registry=registry
+        )
+        self.gap = Gauge("copter_plan_gap", "Relative gap of the last plan.", ["cluster"], registry=registry)
+        self.jobs = Gauge("copter_jobs", "Jobs when the last plan was made.", ["cluster", "state"], registry=registry)
+        self.gpus = Gauge("copter_gpus", "GPUs at the last plan.", ["cluster", "gpu_type", "state"], registry=registry)
+        self.price = Gauge(
+            "copter_price", "What one more GPU is worth to the objective.", ["cluster", "gpu_type"], registry=registry
+        )
+        self.restarts = Gauge(
+            "copter_scheduler_restarts", "Times it was started again.", ["cluster"], registry=registry
+        )
+        self.watchers = Gauge("copter_watchers", "Streams of plans.", ["cluster"], registry=registry)
+
+    def journal_written(self, records: int, seconds: float) -> None:
+        """Count a write of a journal; called by its thread."""
+        self.journal_seconds.observe(seconds)
+        self.journal_records.inc(records)
+
+    def planned(self, cluster: str, header: Mapping[str, Any]) -> None:
+        """Take a plan's figures."""
+        self.plans.labels(cluster).inc()
+        self.round_seconds.labels(cluster).observe(header["round_s"])
+        self.gap.labels(cluster).set(header["gap"] or 0.0)
+        self.jobs.labels(cluster, "running").set(header["running"])
+        self.jobs.labels(cluster, "waiting").set(header["jobs"] - header["running"])
+        for kind, gpus in header["capacity"].items():
+            self.gpus.labels(cluster, kind, "capacity").set(gpus)
+            self.gpus.labels(cluster, kind, "used").set(header["used"].get(kind, 0))
+        for kind, price in header["prices"].items():
+            self.price.labels(cluster, kind).set(price or 0.0)
+
+    def forget(self, cluster: str) -> None:
+        """Leave a cluster's series out from now on."""
+        for metric in (self.deltas, self.plans, self.round_seconds, self.gap, self.jobs, self.gpus, self.price):
+            metric.remove_by_labels({"cluster": cluster})
+
+    def text(self) -> bytes:
+        """All of them in Prometheus's format."""
+        return generate_latest(self.registry)

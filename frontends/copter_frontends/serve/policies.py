@@ -1,0 +1,69 @@
+"""The policies of the service, made by name, over throughputs that change as they are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from copter_frontends.allocation import AllocationPolicy
+from copter_frontends.baselines.fifo import FifoPolicy
+from copter_frontends.baselines.gavel import GavelPolicy
+from copter_frontends.baselines.srtf import SrtfPolicy
+from copter_frontends.baselines.themis import ThemisPolicy
+from copter_frontends.baselines.tiresias import TiresiasPolicy
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.policy_kit import RunsWith
+from copter_frontends.registry.baselines import OBJECTIVES
+from copter_frontends.registry.policies import POLICIES
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.job_record import JobRecord
+from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy, configurations_of
+
+
+class ToldThroughputs:
+    """Throughputs as the service was told them (a :class:`~.policy_kit.Throughputs`).
+
+    A job of which nothing was told runs on every type at 1 for the GPUs that it asks for.
+    """
+
+    def __init__(self, jobs: Mapping[str, JobRecord]) -> None:
+        self._jobs = jobs
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Units per second; 0 where nothing was told."""
+        record = self._jobs.get(job.id)
+        if record is None or not record.throughputs:
+            return 1.0
+        return record.throughputs.get(gpu_type, {}).get(gpus, 0.0)
+
+    def work(self, job: Job) -> float:
+        """Units of work; 1 for a job that does not say."""
+        return 1.0 if job.work_samples is None else job.work_samples
+
+
+def make_policy(record: ClusterRecord, cluster: Cluster, jobs: Mapping[str, JobRecord]) -> SchedulingPolicy:
+    """The cluster's policy.
+
+    Parameters
+    ----------
+    record : ClusterRecord
+    cluster : Cluster
+        The nodes that there are now.
+    jobs : mapping of job id to JobRecord
+        Read whenever the policy asks for a throughput.
+    """
+    name, round_s, told = record.policy, record.round_s, ToldThroughputs(jobs)
+    if name == "allocation":
+        return AllocationPolicy(cluster, round_s=round_s, restart_penalty=record.restart_penalty)
+    if name in OBJECTIVES:
+        return GavelPolicy(cluster, told, OBJECTIVES[name], round_s=round_s, reset_s=None)
+    if name in ("fifo", "yarn-cs"):
+        return FifoPolicy(cluster, backfill=name == "fifo", round_s=round_s, can_run=RunsWith(told))
+    if name == "tiresias":
+        return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(told))
+    if name == "srtf":
+        return SrtfPolicy(cluster, told, round_s=round_s)
+    if name == "themis":
+        return ThemisPolicy(cluster, told, round_s=round_s)
+    policy = POLICIES[name].build(cluster, GoodputModel(configurations_of(cluster)))
+    policy.round_s = round_s
+    return policy

@@ -1,0 +1,90 @@
+"""HTTP connections that must say what they want within a time, and in few words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from copter_frontends.serve.problems import MEDIA_TYPE
+
+MOST_HEAD = 64 << 10  # bytes of a request's line and headers
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with an end to its patience: the head of a request comes in time, and is not too long."""
+
+    head_s = 10.0
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._timer: asyncio.TimerHandle | None = None
+        self._head = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there; its first request is awaited."""
+        super().connection_made(transport)
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has come; a head that goes on too long ends the connection."""
+        waited = self._timer is not None
+        super().data_received(data)
+        idle = self.cycle is None or (self.cycle.response_complete and self.timeout_keep_alive_task is None)
+        if idle and self._timer is None and not self.transport.is_closing():
+            self._arm()  # something came that is no beginning of a request
+        if self._timer is None:
+            self._head = 0
+        elif waited:
+            self._head += len(data)
+            if self._head > MOST_HEAD:
+                self._refuse(431, "the head of the request is too long")
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        if self._timer is None:
+            self._arm()
+
+    def on_headers_complete(self) -> None:
+        """Its head is there."""
+        self._disarm()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP."""
+        self._refuse(400, "this is not HTTP/1.1")
+
+    def _arm(self) -> None:
+        self._disarm()
+        self._timer = self.loop.call_later(self.head_s, self._too_slow)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            self._refuse(408, f"no request arrived within {self.head_s:g} s")
+
+    def _refuse(self, status: int, detail: str) -> None:
+        self._disarm()
+        if self.transport.is_closing():
+            return
+        words = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}[status]
+        body = json.dumps({"type": "about:blank", "title": words, "status": status, "detail": detail}).encode()
+        head = (
+            f"HTTP/1.1 {status} {words}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+            "connection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

@@ -1,0 +1,114 @@
+"""Runs the service: sockets, signals, a graceful end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import ssl
+import sys
+from types import FrameType
+
+import uvicorn
+
+from copter.errors import SettingsError
+from copter_frontends.serve.app import make_app
+from copter_frontends.serve.clusters import Clusters
+from copter_frontends.serve.metrics import Metrics
+from copter_frontends.serve.protocol import PatientProtocol
+from copter_frontends.serve.settings import ServeSettings
+
+try:
+    import resource
+except ImportError:  # not on this system
+    resource = None  # type: ignore[assignment]
+
+SPARE_FILES = 256
+SWITCH_S = 0.0005  # Python's thread switch: the journal's thread must not wait 5 ms for its turn
+GRACE_S = 10  # for requests that run when the service is told to stop
+BACKLOG = 4096
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which says where it listens, and ends streams when it is told to stop."""
+
+    clusters: Clusters
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        """Listen."""
+        await super().startup(sockets)  # type: ignore[arg-type]
+        for server in getattr(self, "servers", ()):
+            for socket in server.sockets:
+                host, port = socket.getsockname()[:2]
+                scheme = "https" if self.config.is_ssl else "http"
+                shown = f"[{host}]" if ":" in host else host
+                print(f"copter: serving {scheme}://{shown}:{port}/", file=sys.stderr, flush=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop as told, with exit code 0; a second Ctrl-C waits for nothing."""
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        """Stop: streams first, which would otherwise never end."""
+        for service in self.clusters.served.values():
+            service.end_streams()
+        await super().shutdown(sockets)  # type: ignore[arg-type]
+
+
+def allow_connections(count: int) -> None:
+    """Raise this process's limit of open files as far as connections need it and the system allows."""
+    if resource is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = count + SPARE_FILES
+        if soft < wanted:
+            resource.setrlimit(
+                resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+            )
+
+
+def run(settings: ServeSettings) -> int:
+    """Serve until told to stop; exit code 0, or 1 where it could not listen.
+
+    Raises
+    ------
+    SnapshotError, SettingsError
+        If the data folder cannot be used, or the certificate.
+    """
+    sys.setswitchinterval(SWITCH_S)
+    allow_connections(settings.connections)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="copter: %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    metrics = Metrics()
+    clusters = Clusters(settings, metrics)
+    PatientProtocol.head_s = settings.head_s
+    config = uvicorn.Config(
+        make_app(clusters, settings, metrics),
+        host=settings.host,
+        port=settings.port,
+        http=PatientProtocol,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        backlog=BACKLOG,
+        limit_concurrency=settings.connections,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE_S,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"the certificate or its key cannot be used: {error}") from error
+    server = Server(config)
+    server.clusters = clusters
+    try:
+        server.run()
+    except SystemExit as end:  # uvicorn's way to say that it cannot listen; it has logged why
+        return 1 if end.code else 0
+    return 0

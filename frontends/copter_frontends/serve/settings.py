@@ -1,0 +1,81 @@
+"""How the service is run."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from copter.errors import SettingsError
+
+TOKEN_LENGTH = 16  # characters at least
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """Settings of ``copter serve``.
+
+    Parameters
+    ----------
+    data : Path
+        Folder of the clusters.
+    host, port
+        Where to listen.
+    token : str, optional
+        That every request must bear. Without one the service listens to this machine only, unless `insecure`.
+    certificate, key : Path, optional
+        For TLS.
+    sync : {"always", "never"}
+        Whether an acknowledgement waits until the disk has the delta.
+    threads : int
+        Of each cluster's solver.
+    max_body : int
+        Bytes of a delta.
+    max_session : int
+        Bytes of a Volcano request.
+    body_s, head_s : float
+        Seconds in which a body, or the head of a request, must have arrived.
+    connections : int
+        At a time.
+    max_clusters : int
+    insecure : bool
+        Whether to listen to other machines without a token.
+    """
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 8470
+    token: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    sync: str = "always"
+    threads: int = 1
+    max_body: int = 4 * MIB
+    max_session: int = 32 * MIB
+    body_s: float = 20.0
+    head_s: float = 20.0
+    connections: int = 12_000
+    max_clusters: int = 16
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        if self.token is not None and (len(self.token) < TOKEN_LENGTH or not self.token.isascii()):
+            raise SettingsError(f"the token must have {TOKEN_LENGTH} ASCII characters or more")
+        if (self.certificate is None) != (self.key is None):
+            raise SettingsError("TLS needs both a certificate and a key")
+        if self.sync not in ("always", "never"):
+            raise SettingsError(f"sync is {self.sync!r}, must be 'always' or 'never'")
+        if self.token is None and not self.insecure and not self.loopback:
+            raise SettingsError(
+                f"{self.host} can be reached from other machines, and there is no token: give --token-file, or say "
+                "--insecure if something in front of the service checks who asks"
+            )
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"

@@ -1,0 +1,209 @@
+"""A cluster on disk: a snapshot, and journal segments with what came since."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from copter.errors import SnapshotError
+from copter.storage.encoding import Reader, encode
+from copter.storage.files import read_file, sync_folder, write_atomically
+from copter.storage.journal import Contents, History, Journal, operations_of, read_journal
+from copter.storage.sealing import Seal
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.delta import read_pin
+from copter_frontends.serve.delta_log import journal_sync, segment
+from copter_frontends.serve.job_record import JobRecord
+from copter_frontends.serve.plan_book import PlanBook
+from copter_frontends.serve.problems import Problem
+
+SEAL = Seal(b"\x89COPTERV", 1, "a snapshot of a served cluster")
+CHUNK = 500  # jobs encoded at a time, so that other threads get the processor in between
+
+
+@dataclass(slots=True)
+class Stored:
+    """A cluster as it was read: what it is, when it began, and its journal, open."""
+
+    state: ClusterState
+    book: PlanBook
+    created_s: float
+    journal: Journal
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """What a snapshot holds, copied in an instant; its parts are never changed."""
+
+    record: ClusterRecord
+    created_s: float
+    sequence: int
+    jobs: Mapping[str, JobRecord]
+    nodes: Mapping[str, list[str]]
+    next_index: Mapping[str, int]
+    pins: Mapping[str, Any]
+    accepted: Mapping[str, int]
+    plan: Mapping[str, Any]
+    allocations: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, state: ClusterState, book: PlanBook, created_s: float) -> Frozen:
+        """Shallow copies."""
+        return cls(
+            state.record,
+            created_s,
+            state.sequence,
+            dict(state.jobs),
+            {kind: list(nodes) for kind, nodes in state.nodes.items()},
+            dict(state.next_index),
+            dict(state.pins),
+            dict(state.accepted),
+            dict(book.header),
+            dict(book.allocations),
+        )
+
+    def parts(self, history: History) -> Iterator[bytes]:
+        """The snapshot, piece by piece."""
+        front = {
+            "record": self.record.document(),
+            "created_s": self.created_s,
+            "sequence": self.sequence,
+            "nodes": dict(self.nodes),
+            "next_index": dict(self.next_index),
+            "pins": {name: {"gpu_type": kind, "nodes": dict(nodes)} for name, (kind, nodes) in self.pins.items()},
+            "accepted": dict(self.accepted),
+            "plan": dict(self.plan),
+        }
+        yield from (bytes(part) for part in encode([history.lineage, history.edits, history.chain]))
+        yield from (bytes(part) for part in encode(json.dumps(front)))
+        for items in (list(self.jobs.values()), list(self.allocations.items())):
+            for first in range(0, len(items), CHUNK):
+                chunk = [
+                    each.document() if isinstance(each, JobRecord) else each for each in items[first : first + CHUNK]
+                ]
+                yield from (bytes(part) for part in encode(json.dumps(chunk)))
+            yield from (bytes(part) for part in encode(None))
+
+    def sealed(self, history: History) -> bytes:
+        """The snapshot in one piece."""
+        return b"".join(SEAL.close(list(self.parts(history))))
+
+
+def write_snapshot(folder: Path, frozen: Frozen, history: History) -> None:
+    """Write the snapshot, whole or not at all."""
+    write_atomically(folder / "snapshot", [frozen.sealed(history)])
+
+
+def drop_segments(folder: Path, below: int) -> None:
+    """Take away the segments before a number."""
+    for number in segments(folder):
+        if number < below:
+            segment(folder, number).unlink(missing_ok=True)
+    sync_folder(folder)
+
+
+def segments(folder: Path) -> list[int]:
+    """Numbers of the journal's segments, in order."""
+    return sorted(int(path.name.removeprefix("journal-")) for path in folder.glob("journal-????????"))
+
+
+def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> Stored:
+    """A new cluster's folder; SnapshotError if it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=False)
+    except OSError as error:
+        raise SnapshotError(f"{folder} cannot be made: {error.strerror}") from error
+    state, book, history = ClusterState(record), PlanBook(), History()
+    write_snapshot(folder, Frozen.of(state, book, created_s), history)
+    journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync))
+    sync_folder(folder.parent)
+    return Stored(state, book, created_s, journal, 1)
+
+
+def recover(folder: Path, sync: str) -> Stored:
+    """A cluster as it was when it last acknowledged something.
+
+    Raises
+    ------
+    SnapshotError
+        If a file is damaged, from a newer copter, or in use; the error names it.
+    """
+    where = os.fspath(folder / "snapshot")
+    state, book, created_s, history = read_snapshot(read_file(where), where)
+    numbers = segments(folder)
+    if not numbers:
+        # Killed between the first snapshot and the first segment: there is nothing that was acknowledged.
+        journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync))
+        return Stored(state, book, created_s, journal, 1)
+    journal, last = Journal.resume(segment(folder, numbers[-1]), journal_sync(sync))
+    try:
+        place: History | None = None
+        for number in numbers:
+            path = segment(folder, number)
+            contents = last if number == numbers[-1] else read_journal(path)
+            if place is None and contents.first.edits > history.edits:
+                raise SnapshotError(f"the journal {path} begins after {where} ends: a segment is missing")
+            if place is not None and contents.first != place:
+                raise SnapshotError(f"the journal {path} does not go on from the one before it")
+            _replay(state, book, contents, history, os.fspath(path))
+            place = contents.last
+        if place is None or place.edits < history.edits:
+            raise SnapshotError(f"{where} is newer than the journal {segment(folder, numbers[-1])}: one is missing")
+    except BaseException:
+        journal.close()
+        raise
+    return Stored(state, book, created_s, journal, numbers[-1])
+
+
+def _replay(state: ClusterState, book: PlanBook, contents: Contents, history: History, where: str) -> None:
+    """Do again what a segment holds and the snapshot does not."""
+    if contents.first.lineage != history.lineage:
+        raise SnapshotError(f"{where} belongs to another cluster")
+    for place, offset, payload in contents.records:
+        if place.edits <= history.edits:
+            continue
+        try:
+            for kind, (body,) in operations_of(payload, where):
+                if kind == "delta":
+                    change = json.loads(body)
+                    state.apply(change)
+                    book.follow(change, state)
+                elif kind == "plan":
+                    book.take(json.loads(body), state)
+                else:
+                    raise SnapshotError(f"{where} holds a record of kind {kind!r}, of a newer copter")
+        except (Problem, ValueError, TypeError, LookupError, AttributeError) as error:
+            raise SnapshotError(f"{where} cannot be replayed at byte {offset}: {error}") from error
+
+
+def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, float, History]:
+    """State, plan, time of creation and place in the journal of a snapshot; SnapshotError."""
+    reader = Reader(SEAL.open(data, where), where)
+    try:
+        lineage, edits, chain = reader.value()
+        front = json.loads(reader.value())
+        state = ClusterState(ClusterRecord.read(front["record"]))
+        for kind, names in front["nodes"].items():
+            state.nodes[kind] = dict.fromkeys(names)
+        state.type_of_node = {name: kind for kind, names in state.nodes.items() for name in names}
+        state.next_index.update(front["next_index"])
+        state.sequence = front["sequence"]
+        state.pins.update({name: read_pin("", pin) for name, pin in front["pins"].items()})
+        state.accepted.update(front["accepted"])
+        while (chunk := reader.value()) is not None:
+            state.jobs.update((each["id"], JobRecord.read("", each)) for each in json.loads(chunk))
+        allocations: dict[str, Any] = {}
+        while (chunk := reader.value()) is not None:
+            allocations.update(json.loads(chunk))
+        there = {name: each for name, each in allocations.items() if name in state.jobs}
+        book = PlanBook()
+        book.restore(front["plan"], there)
+        return state, book, front["created_s"], History(lineage, edits, chain)
+    except (Problem, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise SnapshotError(f"{where} cannot be read: {error}") from error

@@ -1,0 +1,170 @@
+"""Volcano's extender protocol, answered from the plan in force: nothing is solved in a call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from copter_frontends.serve.cluster_service import ClusterService
+from copter_frontends.serve.problems import Problem
+from copter_frontends.serve.volcano_documents import guarded
+
+LOG = logging.getLogger("copter.serve")
+
+PERMIT, ABSTAIN, REJECT = 1, 0, -1
+UNSCHEDULABLE = 2
+BEST = 100.0  # score of the node where the plan has most of a job
+LARGE = 256 << 10  # bytes; larger bodies are read by another process, so that others need not wait
+
+SESSION_VERBS = ("onSessionOpen", "onSessionClose")
+VERBS = (
+    *SESSION_VERBS, "predicate", "prioritize", "preemptable", "reclaimable", "jobEnqueueable", "queueOverused",
+    "jobReady",
+)  # fmt: skip
+
+
+class Volcano:
+    """Answers to the extender plugin.
+
+    ``onSessionOpen`` brings the cluster's jobs and nodes up to date, as one delta; the next plan takes them in. The
+    other calls answer from the plan in force: a job of which it knows nothing is left to the other plugins.
+    """
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._opening: set[str] = set()
+
+    async def answer(self, service: ClusterService, verb: str, body: bytes) -> dict[str, Any]:
+        """The answer to one call; Problem."""
+        if verb not in VERBS:
+            raise Problem(404, f"there is no verb {verb!r}", fix=f"set the extender's verbs to {', '.join(VERBS)}")
+        if verb == "onSessionOpen":
+            return await self._open(service, body)
+        if verb in ("onSessionClose", "queueOverused", "jobReady"):
+            await self._read("tasks", body)
+            return {"overused": False} if verb == "queueOverused" else {"status": True} if verb == "jobReady" else {}
+        told = await self._read("tasks", body)
+        plan = service.book.allocations
+        known = service.state.jobs
+        if verb == "jobEnqueueable":
+            job = _given(told, "job")
+            return {"status": ABSTAIN if job not in known else PERMIT if job in plan else REJECT}
+        if verb == "predicate":
+            return _predicate(_given(told, "task"), _given(told, "node"), plan, known)
+        if verb == "prioritize":
+            return _prioritize(_given(told, "task"), _given(told, "nodes"), plan)
+        return _victims(_given(told, "evictor"), _given(told, "evictees"), plan, known)
+
+    def close(self) -> None:
+        """End the process that reads large bodies."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    async def _read(self, reader: str, body: bytes) -> dict[str, Any]:
+        if len(body) < LARGE:
+            done, result = guarded(reader, body)
+        else:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
+            try:
+                done, result = await asyncio.get_running_loop().run_in_executor(self._pool, guarded, reader, body)
+            except BrokenProcessPool:
+                self._pool = None
+                raise Problem(503, "the process that reads large bodies ended", fix="send it again") from None
+        if not done:
+            raise Problem(*result)
+        found: dict[str, Any] = result
+        return found
+
+    async def _open(self, service: ClusterService, body: bytes) -> dict[str, Any]:
+        """Bring jobs and nodes up to date; answered at once where the last session is still being taken in."""
+        if service.name in self._opening:
+            return {"busy": True}
+        self._opening.add(service.name)
+        try:
+            session = await self._read("session", body)
+            delta, ignored = session_delta(service, session)
+            told = await service.submit(delta) if delta else {"sequence": service.state.sequence}
+            return {"sequence": told["sequence"], "ignored_nodes": ignored[:20], "ignored_nodes_count": len(ignored)}
+        finally:
+            self._opening.discard(service.name)
+
+
+def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """(what brings the cluster to a session's jobs and nodes, nodes that no declared type fits)."""
+    state = service.state
+    delta: dict[str, Any] = {}
+    ignored: list[str] = []
+    nodes: dict[str, str] = {}
+    jobs = session["jobs"]
+    for name, (kind, gpus) in session["nodes"].items():
+        if state.node_gpus.get(kind) == gpus:
+            nodes[name] = kind
+        else:
+            ignored.append(name)
+    gone = [job_id for job_id in state.jobs if job_id not in jobs]
+    changed = [
+        {"id": job_id, "weight": job["weight"]}
+        for job_id, job in jobs.items()
+        if job_id in state.jobs and "weight" in job and job["weight"] != state.jobs[job_id].weight
+    ]
+    lost = [name for name, kind in state.type_of_node.items() if nodes.get(name) != kind]
+    lost_names = set(lost)
+    new: dict[str, list[str]] = {}
+    for name, kind in nodes.items():
+        if name not in state.type_of_node or name in lost_names:
+            new.setdefault(kind, []).append(name)
+    parts = {
+        "remove_jobs": gone,
+        "add_jobs": [job for job_id, job in jobs.items() if job_id not in state.jobs],
+        "change_jobs": changed,
+        "remove_nodes": lost,
+        "add_nodes": new,
+    }
+    delta.update((name, part) for name, part in parts.items() if part)
+    return delta, ignored
+
+
+def _given(told: Mapping[str, Any], name: str) -> Any:
+    if name not in told:
+        raise Problem(422, f"/{name}: is missing", f"/{name}", "send what Volcano's extender plugin sends")
+    return told[name]
+
+
+def _predicate(job: str, node: str, plan: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """A task goes where the plan has its job; tasks of jobs that the service does not know go anywhere."""
+    if job not in known:
+        return {"status": "", "code": 0}
+    given = plan.get(job)
+    if given is None:
+        return {"status": f"copter's plan gives job {job} no GPUs this round", "code": UNSCHEDULABLE}
+    if node not in given["nodes"]:
+        return {"status": f"copter's plan has job {job} on other nodes", "code": UNSCHEDULABLE}
+    return {"status": "", "code": 0}
+
+
+def _prioritize(job: str, nodes: list[str], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores by the GPUs that the plan gives the job on each node."""
+    given = plan.get(job, {}).get("nodes", {})
+    most = max(given.values(), default=1)
+    return {"nodeScore": {name: BEST * given.get(name, 0) / most for name in nodes}, "errorMessage": ""}
+
+
+def _victims(
+    evictor: str, evictees: list[tuple[str, str, Any]], plan: Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Tasks on nodes where the plan no longer has their jobs may go, for a job that the plan has."""
+    if evictor not in known:
+        return {"status": ABSTAIN, "victims": []}
+    if evictor not in plan:
+        return {"status": REJECT, "victims": []}
+    victims = [task for job, node, task in evictees if job in known and node not in plan.get(job, {}).get("nodes", {})]
+    return {"status": PERMIT if victims else REJECT, "victims": victims}

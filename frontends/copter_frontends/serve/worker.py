@@ -1,0 +1,166 @@
+"""A scheduler's process: ``python -m copter_frontends.serve.worker`` speaks frames on its stdin and stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from typing import BinaryIO
+
+from copter_frontends.serve.frames import (
+    ANSWER,
+    DELTA,
+    FAILED,
+    PLAN,
+    QUESTION,
+    READY,
+    START,
+    frame,
+    read_frame,
+)
+from copter_frontends.serve.scheduler import Scheduler
+from copter_frontends.serve.store import read_snapshot
+
+NICENESS = 5  # acknowledgements go before plans
+
+Inbox = queue.SimpleQueue[tuple[bytes, bytes] | None]
+
+
+class OutOfStepError(Exception):
+    """A delta is missing; the process ends, and the service starts another with the whole state."""
+
+
+class Worker:
+    """Takes deltas in as they come, and plans when it is time to.
+
+    Parameters
+    ----------
+    start : bytes
+        Snapshot of the cluster.
+    inbox : queue of (kind, content)
+    out : binary stream
+    """
+
+    def __init__(self, start: bytes, inbox: Inbox, out: BinaryIO) -> None:
+        state, book, self.created_s, _ = read_snapshot(start, "the start message")
+        self.scheduler = Scheduler(state, book.allocations, book.version)
+        self.inbox, self.out = inbox, out
+        self.record = state.record
+        self._changed_at: float | None = time.monotonic()  # a plan is due at once
+        self._planned_at = -float("inf")
+
+    def run(self) -> None:
+        """Until the service is gone."""
+        self.send(READY)
+        while self.listen():
+            if time.monotonic() >= self._due():
+                self.plan()
+
+    def listen(self) -> bool:
+        """Take messages in until a plan is due, and then those that are there already; False to end."""
+        while (left := self._due() - time.monotonic()) > 0:
+            try:
+                message = self.inbox.get(timeout=min(left, threading.TIMEOUT_MAX))
+            except queue.Empty:
+                break
+            if message is None:
+                return False
+            self.take(*message)
+        for _ in range(self.inbox.qsize()):
+            message = self.inbox.get()
+            if message is None:
+                return False
+            self.take(*message)
+        return True
+
+    def take(self, kind: bytes, content: bytes) -> None:
+        """Do one message."""
+        if kind == DELTA:
+            change = json.loads(content)
+            if change["sequence"] <= self.scheduler.state.sequence:
+                return  # it was in the start message
+            if change["sequence"] != self.scheduler.state.sequence + 1:
+                raise OutOfStepError(f"delta {change['sequence']} after {self.scheduler.state.sequence}")
+            self.scheduler.take(change)
+            if self._changed_at is None:
+                self._changed_at = time.monotonic()
+        elif kind == QUESTION:
+            self.answer(json.loads(content))
+
+    def answer(self, question: dict[str, str | int]) -> None:
+        """Explain a job."""
+        reply: dict[str, object] = {"number": question["number"]}
+        try:
+            reply["explanation"] = self.scheduler.explain(str(question["job"]))
+        except LookupError as error:
+            reply["error"] = str(error.args[0])
+        self.send(ANSWER, json.dumps(_finite(reply)).encode())
+
+    def plan(self) -> None:
+        """Plan, and send what changes."""
+        self._changed_at, self._planned_at = None, time.monotonic()
+        plan = self.scheduler.plan(max(time.time() - self.created_s, 0.0))
+        self.send(PLAN, json.dumps(_finite(plan), separators=(",", ":"), allow_nan=False).encode())
+
+    def _due(self) -> float:
+        """When the next plan is due: a while after a change, or a round after the last plan."""
+        due = self._planned_at + self.record.round_s
+        if self._changed_at is not None:
+            due = min(due, max(self._changed_at, self._planned_at + self.record.react_s))
+        return due
+
+    def send(self, kind: bytes, content: bytes = b"") -> None:
+        """Send a message."""
+        self.out.write(frame(kind, content))
+        self.out.flush()
+
+
+def _finite(value: object) -> object:
+    """The same, with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+
+
+def main() -> int:
+    """Run; exit code 0 when the service is gone, 1 after an error, which goes to stderr whole."""
+    with suppress(OSError):
+        os.nice(NICENESS)
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print must not get between messages
+    inbox: Inbox = queue.SimpleQueue()
+    source = sys.stdin.buffer
+
+    def receive() -> None:
+        while (message := read_frame(source)) is not None:
+            inbox.put(message)
+        inbox.put(None)
+
+    first = read_frame(source)
+    if first is None or first[0] != START:
+        return 0
+    threading.Thread(target=receive, name="messages", daemon=True).start()
+    try:
+        Worker(first[1], inbox, out).run()
+    except BrokenPipeError:
+        return 0
+    except Exception as error:
+        traceback.print_exc()
+        with suppress(OSError):
+            out.write(frame(FAILED, f"{type(error).__name__}: {error}".encode()))
+            out.flush()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # the thread that reads stdin would hold up an ordinary exit

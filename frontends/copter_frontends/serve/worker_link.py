@@ -1,0 +1,188 @@
+"""The service's end of a scheduler's process: starts it, feeds it, starts it again when it has died."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from copter_frontends.serve.frames import (
+    ANSWER,
+    DELTA,
+    FAILED,
+    PLAN,
+    QUESTION,
+    READY,
+    START,
+    frame,
+    receive_frame,
+)
+from copter_frontends.serve.problems import Problem
+
+LOG = logging.getLogger("copter.serve")
+COMMAND = (sys.executable, "-m", "copter_frontends.serve.worker")
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
+HEALTHY_S = 60.0  # a process that lived so long is started again at once
+MOST_QUESTIONS = 1000  # that wait for an answer
+
+
+class WorkerLink:
+    """A scheduler's process.
+
+    Parameters
+    ----------
+    name : str
+        Of the cluster, for the log.
+    start : callable
+        Gives the snapshot that a new process begins with; called in the loop, its result in a thread.
+    on_plan : callable
+        Given the content of every plan.
+    threads : int
+        Of the solver.
+
+    Attributes
+    ----------
+    restarts : int
+    ready : bool
+        Whether a process is there and has read its start.
+    error : str or None
+        Why the last process died.
+    """
+
+    def __init__(
+        self, name: str, start: Callable[[], Callable[[], bytes]], on_plan: Callable[[bytes], None], threads: int
+    ) -> None:
+        self.name, self._start, self._on_plan, self.threads = name, start, on_plan, threads
+        self.restarts, self.ready = 0, False
+        self.error: str | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._feeding = False
+        self._held: list[bytes] | None = None  # messages that wait until the start message is made
+        self._closing = False
+        self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._number = 0
+        self._task = asyncio.create_task(self._keep_running(), name=f"scheduler of {name}")
+
+    def send(self, change: bytes) -> None:
+        """Tell the process of a delta, if there is one; a new one begins with the whole state."""
+        if self._feeding:
+            self._write(frame(DELTA, change))
+
+    async def ask(self, job_id: str, wait_s: float) -> dict[str, Any]:
+        """An explanation, after the plan that is being made; Problem 404 or 503."""
+        if not self.ready:
+            raise Problem(503, "the scheduler is starting", fix="ask again in a few seconds")
+        if len(self._questions) >= MOST_QUESTIONS:
+            raise Problem(503, "too many explanations are being made", fix="ask again in a few seconds")
+        self._number += 1
+        number = self._number
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._questions[number] = future
+        self._write(frame(QUESTION, json.dumps({"number": number, "job": job_id}).encode()))
+        try:
+            reply = await asyncio.wait_for(future, wait_s)
+        except asyncio.TimeoutError:
+            raise Problem(503, "a plan is being made and takes long", fix="ask again in a few seconds") from None
+        finally:
+            self._questions.pop(number, None)
+        if "error" in reply:
+            raise Problem(404, reply["error"])
+        found: dict[str, Any] = reply["explanation"]
+        return found
+
+    def restart(self) -> None:
+        """End the process; another begins with the present state."""
+        self._feeding = self.ready = False
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self) -> None:
+        """End the process for good, at once: it holds nothing that the journal has not."""
+        self._closing = True
+        self.restart()
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    # Inside -------------------------------------------------------------------------------------------------------
+
+    def _write(self, message: bytes) -> None:
+        if self._held is not None:
+            self._held.append(message)
+        elif self._process is not None and self._process.stdin is not None:
+            with suppress(ConnectionError, RuntimeError):
+                self._process.stdin.write(message)
+
+    async def _keep_running(self) -> None:
+        pause = FIRST_PAUSE_S
+        while not self._closing:
+            begun = monotonic()
+            try:
+                await self._run_once()
+            except OSError as error:
+                self.error = f"it could not be started: {error}"
+            finally:
+                self._feeding = self.ready = False
+                for future in self._questions.values():
+                    if not future.done():
+                        future.set_exception(Problem(503, "the scheduler ended", fix="ask again in a few seconds"))
+            if self._closing:
+                return
+            self.restarts += 1
+            pause = FIRST_PAUSE_S if monotonic() - begun > HEALTHY_S else min(2.0 * pause, LONGEST_PAUSE_S)
+            LOG.error("cluster %s: the scheduler ended (%s); another begins in %.1f s", self.name, self.error, pause)
+            await asyncio.sleep(pause)
+
+    async def _run_once(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)
+        self._process = process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for the service, which then ends the process itself
+        )
+        try:
+            made = self._start()
+            self._feeding = True  # what comes from here on is not in the snapshot; it comes behind it
+            held: list[bytes] = []
+            self._held = held
+            try:
+                content = await asyncio.to_thread(made)
+            finally:
+                self._held = None
+            for message in (frame(START, content), *held):
+                self._write(message)
+            if process.stdout is not None:
+                while (message_in := await receive_frame(process.stdout)) is not None:
+                    self._take(*message_in)
+            code = await process.wait()
+            if self.error is None or code < 0:
+                self.error = f"exit code {code}"
+        finally:
+            self._process = None
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+    def _take(self, kind: bytes, content: bytes) -> None:
+        if kind == READY:
+            self.ready, self.error = True, None
+        elif kind == PLAN:
+            self._on_plan(content)
+        elif kind == ANSWER:
+            reply = json.loads(content)
+            future = self._questions.get(reply["number"])
+            if future is not None and not future.done():
+                future.set_result(reply)
+        elif kind == FAILED:
+            self.error = content.decode(errors="replace")

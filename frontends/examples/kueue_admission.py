@@ -1,0 +1,176 @@
+"""A controller for Kueue's admission checks: a workload is admitted when copter's plan gives it GPUs.
+
+    python frontends/examples/kueue_admission.py --check copter --service http://127.0.0.1:8470/v1/clusters/main \\
+        --kubernetes http://127.0.0.1:8001
+
+`kubectl proxy` serves the second address. The AdmissionCheck named by --check has the controllerName
+"copter.io/admission" and is listed in the ClusterQueue. Every step the controller reads the workloads that have a quota
+reservation and wait for this check, tells copter of those that came and went, and writes the state: Ready with a node
+selector for the GPU type that the plan chose, or Pending. A workload's speeds stand in its annotation
+copter.io/throughputs, {"TYPE": {"GPUs": speed}}, its weight in copter.io/weight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+from datetime import datetime, timezone
+from typing import Any
+
+GPU, LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1/workloads"
+PERIOD_S = 2.0
+
+
+def ask(method: str, url: str, document: Any = None, kind: str = "application/json", token: str = "") -> Any:
+    """JSON of one request; HTTPError for a refusal."""
+    headers = {"Content-Type": kind, "Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    body = None if document is None else json.dumps(document).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers, method=method), timeout=10) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+def gpus_of(workload: dict[str, Any]) -> int:
+    """GPUs of all pods of a workload."""
+    total = 0
+    for pods in workload["spec"]["podSets"]:
+        for container in pods["template"]["spec"].get("containers", []):
+            resources = container.get("resources", {})
+            wanted = resources.get("requests", {}).get(GPU, resources.get("limits", {}).get(GPU, 0))
+            total += int(pods.get("count", 1)) * int(wanted)
+    return total
+
+
+def job_of(workload: dict[str, Any]) -> dict[str, Any]:
+    """The job that copter is told of."""
+    notes, gpus = workload["metadata"].get("annotations", {}), gpus_of(workload)
+    job: dict[str, Any] = {"id": name_of(workload), "gpus": gpus, "min_gpus": gpus, "preemptible": False}
+    job["weight"] = float(notes.get("copter.io/weight", 1.0 + max(workload["spec"].get("priority", 0), 0)))
+    if "copter.io/throughputs" in notes:
+        job["throughputs"] = json.loads(notes["copter.io/throughputs"])
+    return job
+
+
+def name_of(workload: dict[str, Any]) -> str:
+    """Namespace and name."""
+    return f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+
+
+def holds(workload: dict[str, Any], condition: str) -> bool:
+    """Whether a condition of a workload is true."""
+    conditions = workload.get("status", {}).get("conditions", [])
+    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
+
+
+class Controller:
+    """Keeps copter and Kueue in step.
+
+    Parameters
+    ----------
+    check : str
+        Name of the AdmissionCheck.
+    service : str
+        Address of the cluster at the service.
+    kubernetes : str
+        Address of Kubernetes's API.
+    token : str
+        For the service, if it asks for one.
+    """
+
+    def __init__(self, check: str, service: str, kubernetes: str, token: str = "") -> None:
+        self.check, self.service, self.kubernetes, self.token = check, service, kubernetes, token
+
+    def step(self) -> int:
+        """One round; how many workloads have another state than before."""
+        asked = {}
+        for workload in ask("GET", self.kubernetes + WORKLOADS)["items"]:
+            if (
+                holds(workload, "QuotaReserved")
+                and not holds(workload, "Finished")
+                and self.state(workload)
+                and gpus_of(workload)
+            ):
+                asked[name_of(workload)] = workload
+        self.tell(asked)
+        plan = ask("GET", f"{self.service}/plan", token=self.token)["allocations"]
+        return sum(self.write(workload, plan.get(name)) for name, workload in asked.items())
+
+    def tell(self, asked: dict[str, dict[str, Any]]) -> None:
+        """Tell copter of the workloads that came and went; one that it refuses does not keep others from it."""
+        known, after = set(), ""
+        while True:
+            page = ask("GET", f"{self.service}/jobs?after={after}", token=self.token)
+            known.update(page["jobs"])
+            if not page["more"]:
+                break
+            after = page["jobs"][-1]
+        deltas: list[dict[str, Any]] = [{"add_jobs": [job_of(asked[name])]} for name in asked if name not in known]
+        gone = sorted(known - asked.keys())
+        for delta in [{"remove_jobs": gone}] * bool(gone) + deltas:
+            try:
+                ask("POST", f"{self.service}/deltas", delta, token=self.token)
+            except urllib.error.HTTPError as error:
+                print(f"copter refused {delta}: {error.read().decode()}", file=sys.stderr)
+
+    def state(self, workload: dict[str, Any]) -> dict[str, Any] | None:
+        """The workload's entry for this check."""
+        checks = workload.get("status", {}).get("admissionChecks", [])
+        return next((each for each in checks if each["name"] == self.check), None)
+
+    def write(self, workload: dict[str, Any], given: dict[str, Any] | None) -> bool:
+        """Write a workload's state, if it is another; one that was admitted keeps it."""
+        before = self.state(workload) or {}
+        wanted = "Ready" if given is not None else "Pending"
+        if before.get("state") in (wanted, "Ready"):
+            return False
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        entry: dict[str, Any] = {
+            "name": self.check,
+            "state": wanted,
+            "lastTransitionTime": now,
+            "message": "in copter's queue",
+        }
+        if given is not None:
+            selector = {LABEL: given["gpu_type"]}
+            entry["message"] = f"copter's plan has {given['gpus']} {given['gpu_type']}"
+            entry["podSetUpdates"] = [
+                {"name": pods["name"], "nodeSelector": selector} for pods in workload["spec"]["podSets"]
+            ]
+        checks = [entry if each["name"] == self.check else each for each in workload["status"]["admissionChecks"]]
+        meta = workload["metadata"]
+        place = f"namespaces/{meta['namespace']}/workloads/{meta['name']}/status"
+        address = f"{self.kubernetes}/apis/kueue.x-k8s.io/v1beta1/{place}"
+        patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": {"admissionChecks": checks}}
+        try:
+            ask("PATCH", address, patch, "application/merge-patch+json")
+        except urllib.error.HTTPError as error:
+            if error.code in (404, 409):  # gone, or changed by another: the next step sees what it is now
+                return False
+            raise
+        return True
+
+
+def main() -> None:
+    """Step by step, until stopped."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("check", "service", "kubernetes"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--token", default="")
+    asked = parser.parse_args()
+    controller = Controller(asked.check, asked.service.rstrip("/"), asked.kubernetes.rstrip("/"), asked.token)
+    while True:
+        try:
+            controller.step()
+        except (OSError, ValueError, KeyError) as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        time.sleep(PERIOD_S)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The plan in force: always feasible, its changes add up to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.delta import Delta
+from copter_frontends.serve.plan_book import PlanBook
+
+JOBS = ["a", "b", "c"]
+
+
+def fresh() -> ClusterState:
+    state = ClusterState(ClusterRecord.read({"types": {"t4": {"nodes": 4, "gpus_per_node": 4}}}))
+    state.apply(state.resolve(Delta.read({"add_jobs": [{"id": job} for job in JOBS]}), 0.0))
+    return state
+
+
+def given_on(node: str) -> dict[str, Any]:
+    return {"gpu_type": "t4", "gpus": 1, "nodes": {node: 1}}
+
+
+def plan(version: int, given_now: dict[str, Any], stop: list[str]) -> dict[str, Any]:
+    return {"header": {"version": version, "sequence": 1}, "set": given_now, "stop": stop}
+
+
+def test_what_has_gone_meanwhile_is_left_out() -> None:
+    state, book = fresh(), PlanBook()
+    state.apply(state.resolve(Delta.read({"remove_jobs": ["a"], "remove_nodes": ["t4-1"]}), 0.0))
+    book.take(plan(1, {"a": given_on("t4-0"), "b": given_on("t4-1"), "c": given_on("t4-2")}, []), state)
+    assert json.loads(book.body())["allocations"] == {"c": given_on("t4-2")}
+
+
+def test_deltas_trim_the_plan_at_once() -> None:
+    state, book = fresh(), PlanBook()
+    book.take(plan(1, {"a": given_on("t4-0"), "b": given_on("t4-1"), "c": given_on("t4-2")}, []), state)
+    before = book.etag
+    change = state.resolve(Delta.read({"remove_jobs": ["a"], "remove_nodes": ["t4-1"]}), 0.0)
+    state.apply(change)
+    book.follow(change, state)
+    assert set(json.loads(book.body())["allocations"]) == {"c"}
+    assert book.etag != before
+
+
+def test_a_delta_that_touches_no_running_job_leaves_the_plan() -> None:
+    state, book = fresh(), PlanBook()
+    book.take(plan(1, {"a": given_on("t4-0")}, []), state)
+    before = book.etag
+    change = state.resolve(Delta.read({"remove_jobs": ["b"], "remove_nodes": ["t4-3"], "add_jobs": [{"id": "d"}]}), 0.0)
+    state.apply(change)
+    book.follow(change, state)
+    assert book.etag == before
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from(JOBS), st.integers(0, 3).map(lambda k: f"t4-{k}"), max_size=3),
+            st.lists(st.sampled_from(JOBS), max_size=2, unique=True),
+        ),
+        max_size=20,
+    ),
+    st.integers(0, 20),
+)
+def test_changes_add_up_to_the_plan(plans: list[tuple[dict[str, str], list[str]]], since: int) -> None:
+    state, book = fresh(), PlanBook()
+    copy: dict[str, Any] = {}
+    edition = book.edition
+    for version, (nodes, stop) in enumerate(plans, 1):
+        stopped = [job for job in stop if job not in nodes]
+        book.take(plan(version, {job: given_on(node) for job, node in nodes.items()}, stopped), state)
+        if version == since:
+            copy, edition = dict(book.allocations), book.edition
+    changes = book.changes_since(edition)
+    if since > len(plans):
+        copy = {}
+    assert changes is not None
+    for after, body in changes:
+        told = json.loads(body)
+        assert told["edition"] == after
+        copy.update(told["set"])
+        for job in told["stop"]:
+            del copy[job]
+    assert copy == book.allocations == json.loads(book.body())["allocations"]
+    assert book.changes_since(-5) is None

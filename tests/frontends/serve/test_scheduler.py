@@ -1,0 +1,143 @@
+"""The scheduler's side: every policy by deltas, and what jobs hold over a restart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from served import TYPES
+
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.delta import Delta
+from copter_frontends.serve.plan_book import PlanBook
+from copter_frontends.serve.policy_names import NEEDS_WORK, POLICY_NAMES, RATED
+from copter_frontends.serve.scheduler import Scheduler
+
+
+class Both:
+    """A state and a scheduler that is told of its deltas as the service tells it."""
+
+    def __init__(self, policy: str) -> None:
+        self.record = ClusterRecord.read({"types": TYPES, "policy": policy})
+        self.state, self.book = ClusterState(self.record), PlanBook()
+        self.scheduler = Scheduler(ClusterState(self.record), {}, 0)
+
+    def do(self, document: dict[str, Any]) -> None:
+        change = self.state.resolve(Delta.read(document), 1.0)
+        self.state.apply(change)
+        self.book.follow(change, self.state)
+        self.scheduler.take(json.loads(json.dumps(change)))
+
+    def plan(self, now_s: float) -> dict[str, Any]:
+        plan = self.scheduler.plan(now_s)
+        self.book.take(json.loads(json.dumps(plan)), self.state)
+        self.check()
+        return plan["header"]  # type: ignore[no-any-return]
+
+    def check(self) -> None:
+        """The plan in force fits the nodes."""
+        used: dict[str, int] = {}
+        for given in self.book.allocations.values():
+            for node, gpus in given["nodes"].items():
+                used[node] = used.get(node, 0) + gpus
+        for node, gpus in used.items():
+            assert gpus <= self.state.node_gpus[self.state.type_of_node[node]]
+
+    def restarted(self) -> Scheduler:
+        """Another scheduler from the state and the plan, as after a crash."""
+        state = ClusterState(self.record)
+        state.jobs, state.pins = dict(self.state.jobs), dict(self.state.pins)
+        state.nodes = {kind: dict(nodes) for kind, nodes in self.state.nodes.items()}
+        state.type_of_node, state.sequence = dict(self.state.type_of_node), self.state.sequence
+        return Scheduler(state, dict(self.book.allocations), self.book.version)
+
+
+def job(policy: str, name: str, gpus: int = 4) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": name, "requested_gpus": gpus}
+    if policy in RATED:
+        found["throughputs"] = {"a100": {str(gpus): 5.0}, "t4": {str(gpus): 1.0}}
+    else:
+        found["application"] = "bert"
+    if policy in NEEDS_WORK:
+        found["work"] = 1000.0
+    return found
+
+
+@pytest.mark.parametrize("policy", POLICY_NAMES)
+def test_every_policy_plans_and_goes_on_after_a_restart(policy: str) -> None:
+    both = Both(policy)
+    assert both.plan(0.0)["running"] == 0
+    both.do({"add_jobs": [job(policy, name) for name in "abc"]})
+    header = both.plan(60.0)
+    assert (header["running"], header["sequence"], header["version"]) == (3, 1, 2)
+    both.do({"change_jobs": [{"id": "a", "progress": 0.5, "weight": 2}], "remove_jobs": ["b"]})
+    both.do({"set_capacity": {"t4": 0}, "add_nodes": {"a100": ["spare"]}})
+    header = both.plan(120.0)
+    assert {given["gpu_type"] for given in both.book.allocations.values()} == {"a100"}
+    assert header["capacity"] == {"a100": 24, "t4": 0}
+    held = dict(both.book.allocations)
+    again = both.restarted().plan(180.0)
+    assert again["header"]["version"] == header["version"] + 1
+    if policy not in ("sia", "hadar", "hops", "pollux"):  # those may resize a job by its progress and its age
+        assert again["set"] == {}
+        assert again["stop"] == []
+    assert held.keys() == (held | again["set"]).keys() - set(again["stop"])
+
+
+@pytest.mark.parametrize("policy", ["allocation", "sia", "hadar", "hops"])
+def test_policies_with_a_program_explain(policy: str) -> None:
+    both = Both(policy)
+    with pytest.raises(LookupError):
+        both.scheduler.explain("a")
+    both.do({"add_jobs": [job(policy, "a"), job(policy, "b")]})
+    both.plan(0.0)
+    if policy == "hops":  # its requests are groups of jobs
+        return
+    told = both.scheduler.explain("a")
+    json.dumps(told)
+    assert told["options"]
+
+
+def test_policies_without_a_program_say_so() -> None:
+    both = Both("fifo")
+    both.do({"add_jobs": [job("fifo", "a")]})
+    both.plan(0.0)
+    with pytest.raises(LookupError, match="no linear program"):
+        both.scheduler.explain("a")
+
+
+def test_measured_speeds_reach_policies_that_ask_for_them() -> None:
+    both = Both("gavel")
+    both.do({"add_jobs": [job("gavel", "a"), job("gavel", "b", 8), job("gavel", "c", 8)]})
+    both.plan(0.0)
+    both.do({"throughputs": {"a": {"a100": {"4": 0.0}}}})
+    both.do({"remove_jobs": ["c"]})
+    both.plan(4000.0)
+    assert both.book.allocations["a"]["gpu_type"] == "t4"
+
+
+def test_what_a_policy_refuses_is_skipped_until_it_can_run() -> None:
+    both = Both("fifo")
+    both.do({"add_jobs": [job("fifo", "huge", 64)]})
+    assert "huge" in both.plan(0.0)["skipped"]
+    with pytest.raises(LookupError, match="takes no part"):
+        both.scheduler.explain("huge")
+    both.do({"change_jobs": [{"id": "huge", "progress": 0.1}], "pins": {}})
+    both.do({"set_capacity": {"a100": 64}})
+    assert both.plan(1.0)["skipped"] == {}
+    both.do({"remove_jobs": ["huge"]})
+    assert both.plan(2.0)["running"] == 0
+
+
+def test_pins_that_a_policy_cannot_keep_are_told() -> None:
+    both = Both("allocation")
+    both.do({"add_jobs": [job("allocation", "a")]})
+    both.do({"pins": {"a": {"gpu_type": "t4", "nodes": {"t4-0": 2}}}})
+    assert "none of its options" in both.plan(0.0)["skipped"]["a"]
+    both.do({"pins": {"a": {"gpu_type": "t4", "nodes": {"t4-0": 4}}}})
+    assert both.plan(1.0)["skipped"] == {}
+    assert both.book.allocations["a"]["nodes"] == {"t4-0": 4}
+    restarted = both.restarted()
+    assert restarted.plan(2.0)["set"] == {}

@@ -1,0 +1,182 @@
+"""The journal and snapshots: what was acknowledged comes back, damage is named, failed writes are taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from copter.errors import SnapshotError
+from copter_frontends.serve import delta_log
+from copter_frontends.serve.cluster_record import ClusterRecord
+from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.delta import Delta
+from copter_frontends.serve.delta_log import DeltaLog
+from copter_frontends.serve.store import Frozen, Stored, create, drop_segments, recover, segments, write_snapshot
+
+RECORD = ClusterRecord.read({"types": {"t4": {"nodes": 4, "gpus_per_node": 4}}})
+
+
+def made(folder: Path) -> Stored:
+    return create(folder, RECORD, 100.0, "never")
+
+
+def submit(state: ClusterState, log: DeltaLog, document: dict[str, Any]) -> asyncio.Future[None]:
+    change = state.resolve(Delta.read(document), 1.0)
+    return log.append("delta", json.dumps(change).encode(), state.apply(change))
+
+
+def plan(version: int, job: str) -> bytes:
+    given = {"gpu_type": "t4", "gpus": 4, "nodes": {"t4-0": 4}}
+    return json.dumps({"header": {"version": version, "sequence": 1}, "set": {job: given}, "stop": []}).encode()
+
+
+async def write_some(folder: Path, jobs: int, rotate_at: int = -1, snapshot: bool = True) -> Stored:
+    """Jobs one by one, then a plan, then one job less; with a new segment on the way, and a snapshot of it or none."""
+    stored = made(folder)
+    log = DeltaLog(folder, stored.journal, stored.number, "always")
+    for k in range(jobs):
+        done = submit(stored.state, log, {"id": f"d{k}", "add_jobs": [{"id": f"j{k}", "weight": k + 1}]})
+        if k == rotate_at:
+            frozen = Frozen.of(stored.state, stored.book, stored.created_s)
+            history = await log.rotate()
+            if snapshot:
+                write_snapshot(folder, frozen, history)
+                drop_segments(folder, log.number)
+    await done
+    await log.append("plan", plan(1, "j0"))
+    stored.book.take(json.loads(plan(1, "j0")), stored.state)
+    await submit(stored.state, log, {"remove_jobs": ["j1"], "set_capacity": {"t4": 8}})
+    await log.close()
+    return stored
+
+
+@pytest.mark.parametrize(("rotate_at", "snapshot"), [(-1, True), (3, True), (3, False), (9, True)])
+def test_all_comes_back(tmp_path: Path, rotate_at: int, snapshot: bool) -> None:
+    stored = asyncio.run(write_some(tmp_path / "c", 10, rotate_at, snapshot))
+    back = recover(tmp_path / "c", "never")
+    back.journal.close()
+    assert back.state.sequence == stored.state.sequence == 11
+    assert back.state.jobs == stored.state.jobs
+    assert back.state.nodes == stored.state.nodes
+    assert dict(back.state.accepted) == dict(stored.state.accepted)
+    assert back.book.allocations == stored.book.allocations
+    assert back.book.version == 1
+    assert back.created_s == 100.0
+    assert len(segments(tmp_path / "c")) == (2 if rotate_at == 3 and not snapshot else 1)
+
+
+def test_a_torn_last_record_is_cut_off_and_the_journal_goes_on(tmp_path: Path) -> None:
+    asyncio.run(write_some(tmp_path / "c", 5))
+    path = tmp_path / "c" / "journal-00000001"
+    path.write_bytes(path.read_bytes()[:-7])
+    back = recover(tmp_path / "c", "never")
+    assert back.state.sequence == 5  # the last delta was in the torn record
+
+    async def go_on() -> None:
+        log = DeltaLog(tmp_path / "c", back.journal, back.number, "never")
+        await submit(back.state, log, {"add_jobs": [{"id": "later"}]})
+        await log.close()
+
+    asyncio.run(go_on())
+    again = recover(tmp_path / "c", "never")
+    again.journal.close()
+    assert "later" in again.state.jobs
+
+
+@pytest.mark.parametrize("name", ["journal-00000001", "snapshot"])
+def test_damage_is_named(tmp_path: Path, name: str) -> None:
+    asyncio.run(write_some(tmp_path / "c", 5))
+    path = tmp_path / "c" / name
+    data = path.read_bytes()
+    refused: list[str] = []
+    for place in range(0, len(data), max(len(data) // 40, 1)):
+        changed = bytearray(data)
+        changed[place] ^= 0x40
+        path.write_bytes(changed)
+        try:
+            recover(tmp_path / "c", "never").journal.close()
+        except SnapshotError as error:
+            refused.append(str(error))
+    assert len(refused) > 30
+    assert all(name in each for each in refused)
+    path.write_bytes(data)
+    recover(tmp_path / "c", "never").journal.close()
+
+
+def test_a_missing_segment_is_noticed(tmp_path: Path) -> None:
+    asyncio.run(write_some(tmp_path / "c", 10, 3, snapshot=False))
+    (tmp_path / "c" / "journal-00000001").unlink()
+    with pytest.raises(SnapshotError, match="missing"):
+        recover(tmp_path / "c", "never")
+
+
+def test_a_journal_of_another_cluster_is_noticed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        asyncio.run(write_some(tmp_path / name, 3))
+    shutil.copy(tmp_path / "a" / "journal-00000001", tmp_path / "b" / "journal-00000001")
+    with pytest.raises(SnapshotError, match="another cluster"):
+        recover(tmp_path / "b", "never")
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    stored = made(tmp_path / "c")
+    with pytest.raises(SnapshotError, match="in use"):
+        recover(tmp_path / "c", "never")
+    stored.journal.close()
+
+
+def test_a_failed_write_takes_back_all_that_waits(tmp_path: Path) -> None:
+    """A full disk: everything that was not acknowledged is undone, later deltas go through."""
+
+    async def run() -> None:
+        stored = made(tmp_path / "c")
+        log = DeltaLog(tmp_path / "c", stored.journal, stored.number, "always")
+        await submit(stored.state, log, {"add_jobs": [{"id": "before"}]})
+        append, stored.journal.append = stored.journal.append, full_disk  # type: ignore[method-assign]
+        waiting = [submit(stored.state, log, {"add_jobs": [{"id": f"lost{k}"}]}) for k in range(20)]
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(each, SnapshotError) for each in results)
+        assert list(stored.state.jobs) == ["before"]
+        assert stored.state.sequence == 1
+        stored.journal.append = append  # type: ignore[method-assign]
+        await submit(stored.state, log, {"add_jobs": [{"id": "after"}]})
+        await log.close()
+
+    def full_disk(operations: object, batch: bool = False) -> None:
+        raise SnapshotError("the journal cannot be written: No space left on device")
+
+    asyncio.run(run())
+    back = recover(tmp_path / "c", "never")
+    back.journal.close()
+    assert sorted(back.state.jobs) == ["after", "before"]
+
+
+def test_what_waits_is_written_together(tmp_path: Path) -> None:
+    async def run() -> list[int]:
+        stored, sizes = made(tmp_path / "c"), []
+        log = DeltaLog(tmp_path / "c", stored.journal, stored.number, "never", lambda n, _: sizes.append(n))
+        await asyncio.gather(*(submit(stored.state, log, {"add_jobs": [{"id": f"j{k}"}]}) for k in range(2000)))
+        await log.close()
+        return sizes
+
+    sizes = asyncio.run(run())
+    assert sum(sizes) == 2000
+    assert max(sizes) <= delta_log.MOST_TOGETHER
+    assert len(recovered(tmp_path / "c").jobs) == 2000
+
+
+def recovered(folder: Path) -> ClusterState:
+    back = recover(folder, "never")
+    back.journal.close()
+    return back.state
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SnapshotError, match="cannot be made"):
+        made(tmp_path / "file" / "c")
