@@ -40,7 +40,7 @@ def _make_sia(
     profiles: Mapping[str, ProfiledApplication] | None,
 ) -> SchedulingPolicy:
     settings = Settings(threads=threads or 0)
-    return SiaPolicy(cluster, mode=mode, settings=settings, semantics=semantics, profiles=profiles)
+    return SiaPolicy(cluster, goodput_model, mode=mode, settings=settings, semantics=semantics, profiles=profiles)
 
 
 def _make_hadar(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:

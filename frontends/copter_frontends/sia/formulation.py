@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution
-from copter_frontends.goodput import GoodputModel, application_of
+from copter.errors import SettingsError
+from copter_frontends.goodput import application_of
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.job_book import IDLE, JobBook, JobState
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
+from copter_frontends.sia.shared_rows import SharedRow
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of
 from copter_frontends.vocabulary import (
     Allocation,
     Configuration,
@@ -22,6 +25,7 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     UnknownGpuTypeError,
+    configurations_for,
 )
 
 Floats = NDArray[np.float64]
@@ -32,6 +36,7 @@ TIE_SPREAD, TIE_TURN = (
     0.25,
     25,
 )  # steps fall by up to this share in order of arrival, over so many jobs
+PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
 
@@ -43,12 +48,16 @@ class SiaFormulation:
     configurations : sequence of Configuration
         Of the cluster; a job has a column for each that its limits can ever let it run on.
     capacity : mapping of GPU type to int
-    goodput : GoodputModel
-        Over the same configurations.
+    goodput : GoodputSource
+        Any model, over the same configurations.
     semantics : Semantics
         Limits of what a job may have.
     estimator : HintedGoodput, optional
         Where jobs' goodput is known from their hints only, over the same configurations.
+    rows : sequence of SharedRow
+        Capacity besides that of the GPU types.
+    priority_factor : float
+        How many times as much a priority class is worth as the one below.
 
     Attributes
     ----------
@@ -60,13 +69,16 @@ class SiaFormulation:
         self,
         configurations: Sequence[Configuration],
         capacity: dict[str, int],
-        goodput: GoodputModel,
+        goodput: GoodputSource,
         objective: SiaObjective,
         settings: Settings,
         semantics: Semantics = DEFAULT,
         estimator: HintedGoodput | None = None,
+        rows: Sequence[SharedRow] = (),
+        priority_factor: float = PRIORITY_FACTOR,
     ) -> None:
         self.semantics, self.estimator = semantics, estimator
+        self.rows, self.priority_factor = tuple(rows), priority_factor
         self.configurations = tuple(configurations)
         self.goodput = goodput
         self.objective = objective
@@ -78,7 +90,9 @@ class SiaFormulation:
         self.model = Model(sense="max")
         for name, count in capacity.items():
             self.model.add_resources(name, count)
-        self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
+        for row in self.rows:
+            self.model.add_resources(row.key, row.limit)
+        self.column_sets = ColumnSets(self.gpus, self.kind, self.types, self.rows)
         self.session = Session(self.model, settings)
         self.jobs = JobBook()
         self.stranded: set[str] = set()
@@ -104,8 +118,11 @@ class SiaFormulation:
             If its id is known; if it fits nowhere now, unless it `may_wait` for capacity to come back.
         """
         self.jobs.require_new(job.id)
-        application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
-        state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
+        application_of(job.application, self.goodput.applications)
+        facts = self.goodput.applications[job.application]
+        state = JobState(job, float(getattr(facts, "policy_restart_s", facts.restart_s)), np.empty(0), 0.0)
+        state.worth = job.weight * self.priority_factor**job.priority
+        state.rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
         state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
         self._arrivals += 1
         if may_wait:
@@ -113,7 +130,7 @@ class SiaFormulation:
         else:
             state.base, state.smallest = self._base(state)
         state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        result = self.column_sets.of(self._live(job), self.model)
+        result = self.column_sets.of(self._live(job), self.model, state.rows)
         state.columns, state.local = result.columns, result.local
         self.model.add_request(job.id, self._whole(state, 1.0), template=result.template, integer=True)
         state.clamped = True
@@ -142,7 +159,8 @@ class SiaFormulation:
             state.hints = hints
         if progress is not None:
             phase = self.goodput.phase(state.job.application, progress)
-            outdated = outdated or (phase != state.phase and self.estimator is None)
+            known = self.estimator is None or state.job.own_goodput is not None
+            outdated = outdated or (phase != state.phase and known)
             state.progress, state.phase = progress, phase
         if outdated:
             self._rebase(state)
@@ -178,12 +196,36 @@ class SiaFormulation:
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type (at most as many as its largest configuration foresees)."""
         self.model.add_resources(gpu_type, count)
+        for row, more in self._rows_of_nodes(gpu_type, count):
+            self.model.add_resources(row.key, more)
         self._follow_capacity()
 
     def remove_gpus(self, gpu_type: str, count: int) -> None:
         """Take GPUs of a type away; a configuration larger than what is left is no option any more."""
         self.model.remove_resources(gpu_type, count)
+        for row, less in self._rows_of_nodes(gpu_type, count):
+            self.model.remove_resources(row.key, less)
         self._follow_capacity()
+
+    def set_quota(self, tenant: str, gpus: int) -> None:
+        """Change the quota of a tenant that has one; SettingsError for one that has none."""
+        row = next((row for row in self.rows if row.tenant == tenant), None)
+        if row is None:
+            raise SettingsError(f"tenant {tenant!r} has no quota to change: give it one when the policy is made")
+        more = gpus - int(self.model.count(row.key))
+        if more > 0:
+            self.model.add_resources(row.key, more)
+        elif more < 0:
+            self.model.remove_resources(row.key, -more)
+        self._lives.clear()
+        self._bases.clear()
+        for state in self.jobs.values():
+            if state.job.tenant == tenant:
+                self._rebase(state)
+
+    def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:
+        """The shared rows that so many GPUs of a type, as whole nodes, add to, and how much."""
+        return [(row, gpus // row.node_gpus * row.per_node) for row in self.rows if row.gpu_type == gpu_type]
 
     def _follow_capacity(self) -> None:
         """Bring the jobs' bases up to date where capacity rules configurations in or out."""
@@ -252,10 +294,10 @@ class SiaFormulation:
         clamped = clamped or (floor is not None and scale * state.smallest + offset < floor)
         if clamped:
             self.model.update_cost(job_id, self._whole(state, factor))
-            scale, offset = 1.0, 0.0
         elif state.stale or state.clamped:
             self.model.update_cost(job_id, self._filled(state.base, offset)[state.columns])
         state.factor, state.clamped, state.stale = factor, clamped, False
+        scale, offset = (1.0, 0.0) if clamped else (scale * state.worth, offset * state.worth)
         running = state.column != IDLE
         if not running:
             return job_id, scale, offset, IDLE, 0.0
@@ -287,7 +329,7 @@ class SiaFormulation:
             value = max(value, self.objective.least_value)
         if own and self.semantics.prefer_stay:
             value += STAY_STEPS * TIE_STEP * state.tie_scale
-        return value + state.tie_scale * float(self.preference[column])
+        return state.worth * (value + state.tie_scale * float(self.preference[column]))
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
@@ -306,7 +348,8 @@ class SiaFormulation:
         """Values of the job's columns at one restart factor, ties broken."""
         base = state.base[state.columns]
         values = self.objective.values(base, factor, state.bonus)
-        return np.where(np.isnan(base), values, values + state.tie_scale * self.preference[state.columns])
+        tied = values + state.tie_scale * self.preference[state.columns]
+        return np.where(np.isnan(base), values, state.worth * tied)
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
@@ -328,18 +371,18 @@ class SiaFormulation:
     def _base(self, state: JobState) -> tuple[Floats, float]:
         """Base of a job's values and its smallest usable entry; shared by jobs alike where all is known of them."""
         job = state.job
-        if self.estimator is not None:
+        if self.estimator is not None and job.own_goodput is None:
             return self._normalised(job, self._held(job, self.estimator.row(job, state.hints)), state.most_gpus)
         phase = self.goodput.phase(job.application, state.progress)
-        key = (job.shape, phase, job.min_gpus, job.max_gpus, state.most_gpus if self.semantics.growth else 0)
+        key = (*self._limits(job), phase, state.most_gpus if self.semantics.growth else 0)
         if key not in self._bases:
-            self._bases[key] = self._normalised(job, self.goodput.job_row(job, state.progress), state.most_gpus)
+            self._bases[key] = self._normalised(job, self._row(job, state.progress), state.most_gpus)
         return self._bases[key]
 
     def _normalised(self, job: Job, row: Floats, most_gpus: int) -> tuple[Floats, float]:
         """S1 and S2 of a row of goodput."""
         valid = self._valid(job)
-        if self.estimator is None and self.semantics.growth is not None and job.gpus is None:
+        if self.estimator is None and self.semantics.growth is not None and job.gpus is None and job.preemptible:
             valid = valid & self._grown(job, valid & (row > 0), most_gpus)
         usable = np.flatnonzero(valid & (row > 0))
         least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
@@ -353,25 +396,54 @@ class SiaFormulation:
 
     def _replica(self, job: Job, column: int) -> int:
         """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
-        pipeline = self.goodput.applications[job.application].pipeline
+        pipeline = getattr(self.goodput.applications[job.application], "pipeline", None)
         own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
         return job.gpus or max(job.min_gpus, own)
 
     def _held(self, job: Job, row: Floats) -> Floats:
         """Zero but for what a job of fixed GPUs is given."""
-        return row if job.gpus is None else np.where(self.goodput.holds(job.gpus), row, 0.0)
+        if job.gpus is None:
+            return row
+        result = np.zeros(len(row))
+        held = configurations_for(self.configurations, job.gpus)
+        result[held] = row[held]
+        return result
+
+    def _row(self, job: Job, progress: float) -> Floats:
+        """The goodput model's row of a job; zero but for what a job of fixed GPUs is given."""
+        return self._held(job, row_of(self.goodput, job, progress))
 
     def _live(self, job: Job) -> NDArray[np.bool_]:
         """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
-        within = self.allowed & (self.gpus >= job.min_gpus)
-        if job.max_gpus is not None:
-            within &= self.gpus <= job.max_gpus
-        if self.estimator is not None:
-            return within
-        key = (job.shape, job.min_gpus, job.max_gpus)
+        key = self._limits(job)
         if key not in self._lives:
-            self._lives[key] = within & (self.goodput.job_row(job, 0.0) > 0)
+            within = self.allowed & (self.gpus >= job.min_gpus)
+            if job.max_gpus is not None:
+                within &= self.gpus <= job.max_gpus
+            if self.estimator is None or job.own_goodput is not None:
+                within &= self._row(job, 0.0) > 0
+            self._lives[key] = within if job.preemptible else self._requested(job, within)
         return self._lives[key]
+
+    def _limits(self, job: Job) -> tuple[object, ...]:
+        """What says where a job can run, and how well."""
+        requested = None if job.preemptible else job.requested_gpus
+        return (job.shape, job.min_gpus, job.max_gpus, requested, self._quota(job))
+
+    def _quota(self, job: Job) -> int | None:
+        """Most GPUs that the job's tenant may have; None without a quota."""
+        row = next((row for row in self.rows if row.tenant is not None and row.tenant == job.tenant), None)
+        return None if row is None else int(self.model.count(row.key))
+
+    def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of each type the smallest configuration with the GPUs that the job asks for, or the largest there is."""
+        result = np.zeros(len(within), dtype=bool)
+        for kind in range(len(self.types)):
+            mine = np.flatnonzero(within & (self.kind == kind))
+            if len(mine):
+                enough = mine[self.gpus[mine] >= job.requested_gpus]
+                result[enough[0] if len(enough) else mine[-1]] = True
+        return result
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
         """The job's own column of a configuration; InvalidJobError where it has none."""
@@ -384,4 +456,9 @@ class SiaFormulation:
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
         valid = self.fits & (self.gpus >= job.min_gpus)
-        return valid if job.max_gpus is None else valid & (self.gpus <= job.max_gpus)
+        quota = self._quota(job)
+        if quota is not None:
+            valid &= self.gpus <= quota
+        if job.max_gpus is not None:
+            valid &= self.gpus <= job.max_gpus
+        return valid if job.preemptible else valid & self._live(job)

@@ -24,7 +24,8 @@ class JobState:
     restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
     model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
     `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
-    its steps between ties; `columns` and `local` are those of its column set.
+    its steps between ties; `columns` and `local` are those of its column set. `worth` is what all its values are
+    multiplied by: its weight and priority class; `rows` are the numbers of the shared rows that it takes part in.
     """
 
     job: Job
@@ -48,6 +49,8 @@ class JobState:
     bonus: float = 0.0
     tie_scale: float = 1.0
     columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    worth: float = 1.0
+    rows: tuple[int, ...] = ()
     local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
+from copter_frontends.sia.shim import Assignment
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job
 
 
@@ -65,22 +66,32 @@ class Reservations:
     def fix(self) -> None:
         """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
 
-        What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
+        One that may not be preempted and has nothing yet is given the GPUs that it asks for at once, of the type that it
+        does best on. What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
         """
-        left = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
-        for state in self.formulation.jobs.values():
+        if not self.jobs:
+            return
+        fixed = Assignment(self.formulation)
+        for job_id, state in self.formulation.jobs.items():
             if state.pinned != IDLE:
-                chosen = self.formulation.configurations[state.pinned]
-                left[chosen.gpu_type] -= chosen.gpus
-        for job_id, wanted in self.jobs.items():
-            state = self.formulation.jobs[job_id]
-            column = self.formulation.column_of.get(wanted, IDLE) if wanted is not None else state.column
-            if state.pinned != IDLE or column == IDLE:
-                continue
-            place = self.formulation.configurations[column]
-            if left[place.gpu_type] >= place.gpus:
-                left[place.gpu_type] -= place.gpus
+                fixed.take(job_id, state.pinned)
+        waiting = [job_id for job_id in self.jobs if self.formulation.jobs[job_id].pinned == IDLE]
+        for job_id in sorted(waiting, key=lambda job_id: self.formulation.jobs[job_id].column == IDLE):
+            column = self._wanted(job_id, fixed)
+            if column != IDLE and fixed.fits(job_id, column):
+                fixed.take(job_id, column)
                 self.formulation.pin(job_id, column)
+
+    def _wanted(self, job_id: str, fixed: Assignment) -> int:
+        """The column that a job is to be fixed on: its reservation, what it has, or the best of what it asks for."""
+        reserved, state = self.jobs[job_id], self.formulation.jobs[job_id]
+        if reserved is not None:
+            return self.formulation.column_of.get(reserved, IDLE)
+        if state.column != IDLE:
+            return state.column
+        values = self.formulation.values(job_id)
+        there = [int(at) for at in state.columns if values[at] > 0 and fixed.fits(job_id, int(at))]
+        return max(there, key=lambda at: float(values[at]), default=IDLE)
 
     def in_place(self, column_of: Mapping[str, int], held: Mapping[str, Allocation], pins: Collection[str]) -> set[str]:
         """Jobs that keep the very nodes that they have."""

@@ -23,24 +23,33 @@ class Assignment:
         self.left: NDArray[np.int64] = np.array(
             [int(formulation.model.count(name)) for name in formulation.types], dtype=np.int64
         )
+        self.spare: list[float] = [float(formulation.model.count(row.key)) for row in formulation.rows]
         self.column: dict[str, int] = {}
         self.refused: dict[str, set[int]] = {}
         self.objective = 0.0
 
-    def fits(self, column: int) -> bool:
-        """Whether enough GPUs of the column's type are left."""
-        return bool(self.formulation.gpus[column] <= self.left[self.formulation.kind[column]])
+    def fits(self, job_id: str, column: int) -> bool:
+        """Whether enough of all that the column takes is left."""
+        if self.formulation.gpus[column] > self.left[self.formulation.kind[column]]:
+            return False
+        rows = self.formulation.rows
+        return all(rows[at].usage[column] <= self.spare[at] for at in self.formulation.jobs[job_id].rows)
 
     def take(self, job_id: str, column: int) -> None:
         """Give a job its configuration."""
-        self.left[self.formulation.kind[column]] -= self.formulation.gpus[column]
+        self._change_left(job_id, column, -1)
         self.column[job_id] = column
 
     def give_back(self, job_id: str) -> int:
         """Take a job's GPUs back; return the column it had."""
         column = self.column.pop(job_id)
-        self.left[self.formulation.kind[column]] += self.formulation.gpus[column]
+        self._change_left(job_id, column, 1)
         return column
+
+    def _change_left(self, job_id: str, column: int, sign: int) -> None:
+        self.left[self.formulation.kind[column]] += sign * self.formulation.gpus[column]
+        for at in self.formulation.jobs[job_id].rows:
+            self.spare[at] += sign * float(self.formulation.rows[at].usage[column])
 
     def refuse(self, job_id: str) -> None:
         """Take a job's GPUs back and do not offer the configuration again: no node has room for it."""
@@ -85,7 +94,7 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
             continue
         columns = formulation.jobs[job_id].columns[columns]
         at = int(np.argmax(values)) if len(values) else 0
-        if len(values) and values[at] >= WHOLE and result.fits(int(columns[at])):
+        if len(values) and values[at] >= WHOLE and result.fits(job_id, int(columns[at])):
             result.take(job_id, int(columns[at]))
             continue
         support = values > 1e-9
@@ -95,7 +104,7 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
             for j, x in zip(columns[support], values[support], strict=True)
         ]
     for _, _, job_id, column in sorted(partial):
-        if job_id not in result.column and result.fits(column):
+        if job_id not in result.column and result.fits(job_id, column):
             result.take(job_id, column)
     return result, fractional
 
@@ -110,7 +119,7 @@ def keep_previous(formulation: SiaFormulation) -> Assignment:
                 column != IDLE
                 and job_id not in result.column
                 and (state.pinned != IDLE) == pinned
-                and result.fits(column)
+                and result.fits(job_id, column)
             ):
                 result.take(job_id, column)
     return result
@@ -131,13 +140,14 @@ def fill(assignment: Assignment) -> None:
     if len(usable) == 0:
         return
     offers: list[tuple[float, str, NDArray[np.int64]]] = []
-    seen: dict[int, tuple[float, NDArray[np.int64]]] = {}
+    seen: dict[tuple[int, float, float], tuple[float, NDArray[np.int64]]] = {}
     for job_id, state in formulation.jobs.items():
         if job_id in assignment.column or state.pinned != IDLE:
             continue
-        # Idle jobs have no restart factor, so that those with one base have one offer.
+        # Idle jobs have no restart factor, so that those with one base, weight and bonus have one offer.
         alone = state.column != IDLE or job_id in assignment.refused
-        known = None if alone else seen.get(id(state.base))
+        like = (id(state.base), state.worth, state.bonus)
+        known = None if alone else seen.get(like)
         if known is None:
             values = formulation.values(job_id)[usable]
             order = np.argsort(-values, kind="stable")
@@ -146,13 +156,13 @@ def fill(assignment: Assignment) -> None:
             best = float((values / formulation.gpus[usable]).max())
             known = (best, order)
             if not alone:
-                seen[id(state.base)] = known
+                seen[like] = known
         offers.append((-known[0], job_id, known[1]))
     for _, job_id, order in sorted(offers, key=lambda offer: offer[:2]):
         if not assignment.left.any():
             return
         for column in order:
-            if assignment.fits(int(column)):
+            if assignment.fits(job_id, int(column)):
                 assignment.take(job_id, int(column))
                 break
 
@@ -177,7 +187,7 @@ def upgrade(assignment: Assignment) -> None:
             offers.append((-gain, job_id, best))
     for _, job_id, best in sorted(offers):
         before = assignment.give_back(job_id)
-        assignment.take(job_id, best if assignment.fits(best) else before)
+        assignment.take(job_id, best if assignment.fits(job_id, best) else before)
 
 
 def as_plan(assignment: Assignment) -> Mapping[str, tuple[str, int]]:

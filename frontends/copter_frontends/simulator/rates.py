@@ -7,9 +7,7 @@ from numpy.typing import NDArray
 
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
-from copter_frontends.vocabulary import Allocation, Configuration, Job
-
-Shape = tuple[str, int | None, int | None, int | None]
+from copter_frontends.vocabulary import Allocation, Configuration, Job, Shape
 
 _MOST_ROWS = 4096  # rows of goodput kept at a time; a row has one float64 per configuration
 
