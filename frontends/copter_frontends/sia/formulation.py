@@ -373,6 +373,8 @@ class SiaFormulation:
         job = state.job
         if self.estimator is not None and job.own_goodput is None:
             return self._normalised(job, self._held(job, self.estimator.row(job, state.hints)), state.most_gpus)
+        if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
+            return self._normalised(job, self._row(job, state.progress), state.most_gpus)
         phase = self.goodput.phase(job.application, state.progress)
         key = (*self._limits(job), phase, state.most_gpus if self.semantics.growth else 0)
         if key not in self._bases:
@@ -415,24 +417,30 @@ class SiaFormulation:
 
     def _live(self, job: Job) -> NDArray[np.bool_]:
         """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
+        if job.own_goodput is not None:
+            return self._find_live(job)
         key = self._limits(job)
         if key not in self._lives:
-            within = self.allowed & (self.gpus >= job.min_gpus)
-            if job.max_gpus is not None:
-                within &= self.gpus <= job.max_gpus
-            if self.estimator is None or job.own_goodput is not None:
-                within &= self._row(job, 0.0) > 0
-            self._lives[key] = within if job.preemptible else self._requested(job, within)
+            self._lives[key] = self._find_live(job)
         return self._lives[key]
+
+    def _find_live(self, job: Job) -> NDArray[np.bool_]:
+        """As :meth:`_live`, worked out."""
+        within = self.allowed & (self.gpus >= job.min_gpus)
+        if job.max_gpus is not None:
+            within &= self.gpus <= job.max_gpus
+        if self.estimator is None or job.own_goodput is not None:
+            within &= self._row(job, 0.0) > 0
+        return within if job.preemptible else self._requested(job, within)
 
     def _limits(self, job: Job) -> tuple[object, ...]:
         """What says where a job can run, and how well."""
         requested = None if job.preemptible else job.requested_gpus
-        return (job.shape, job.min_gpus, job.max_gpus, requested, self._quota(job))
+        return (job.shape, job.min_gpus, job.max_gpus, requested, self.quota(job.tenant))
 
-    def _quota(self, job: Job) -> int | None:
-        """Most GPUs that the job's tenant may have; None without a quota."""
-        row = next((row for row in self.rows if row.tenant is not None and row.tenant == job.tenant), None)
+    def quota(self, tenant: str | None) -> int | None:
+        """Most GPUs that a tenant's jobs may have together; None without a quota."""
+        row = next((row for row in self.rows if row.tenant is not None and row.tenant == tenant), None)
         return None if row is None else int(self.model.count(row.key))
 
     def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -456,7 +464,7 @@ class SiaFormulation:
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
         valid = self.fits & (self.gpus >= job.min_gpus)
-        quota = self._quota(job)
+        quota = self.quota(job.tenant)
         if quota is not None:
             valid &= self.gpus <= quota
         if job.max_gpus is not None:

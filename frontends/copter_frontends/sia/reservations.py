@@ -38,6 +38,15 @@ class Reservations:
         taken = sum(held[1] for held in self.jobs.values() if held is not None and held[0] == kind)
         if (kind, gpus) not in self.formulation.column_of:
             raise InvalidJobError(f"job {job.id!r}: its reservation, {gpus} GPUs of {kind!r}, is no configuration")
+        quota = self.formulation.quota(job.tenant)
+        if quota is not None:
+            mine = [each for each in self.jobs if self.formulation.jobs[each].job.tenant == job.tenant]
+            theirs = sum(held[1] for each in mine if (held := self.jobs[each]) is not None)
+            if theirs + gpus > quota:
+                raise InvalidJobError(
+                    f"job {job.id!r}: its reservation of {gpus} GPUs does not fit: {theirs} of tenant {job.tenant!r}'s "
+                    f"{quota} are reserved already"
+                )
         if taken + gpus > capacity:
             raise InvalidJobError(
                 f"job {job.id!r}: its reservation of {gpus} GPUs of {kind!r} does not fit: {taken} of {capacity} are "
@@ -66,8 +75,8 @@ class Reservations:
     def fix(self) -> None:
         """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
 
-        One that may not be preempted and has nothing yet is given the GPUs that it asks for at once, of the type that it
-        does best on. What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
+        One that may not be preempted and has nothing yet is given the GPUs that it asks for at once, of the type that
+        it does best on. What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
         """
         if not self.jobs:
             return

@@ -32,8 +32,8 @@ class GoodputSource(Protocol):
     """A goodput model, piecewise constant over the phases of a job's training.
 
     The same model over other configurations is what its ``over(configurations)`` returns, or, without such a method,
-    its class made from ``(configurations, applications)``: a policy has configurations of its own, and the simulator asks
-    about allocations whose shape is not in `configurations`, such as one over more nodes than it needs.
+    its class made from ``(configurations, applications)``: a policy has configurations of its own, and the simulator
+    asks about allocations whose shape is not in `configurations`, such as one over more nodes than it needs.
     """
 
     @property
@@ -77,6 +77,11 @@ def row_of(model: GoodputSource, job: Job, progress: float) -> NDArray[np.float6
         return model.row(job.application, progress, job.max_batch_size)
     result: NDArray[np.float64] = own(job, progress)
     return result
+
+
+def slowdown_of(model: GoodputSource, job: Job) -> float:
+    """Measured seconds per modelled second; 1 for a job that brings its own goodput."""
+    return 1.0 if job.own_goodput is not None else float(model.applications[job.application].slowdown)
 
 
 def _own_row(model: GoodputSource, job: Job, goodput: OwnGoodput, progress: float) -> NDArray[np.float64]:
