@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -73,8 +74,8 @@ def _add_type(where: str, entry: Any, applications: dict[str, Application]) -> N
     """Give every application that runs on the type's like a profile on the new type."""
     fields = check_fields(where, entry, ("name", "like", "speed"), ("speeds", "memory"))
     name, like = read_word(f"{where}.name", fields["name"]), read_word(f"{where}.like", fields["like"])
-    speed, memory = read_positive(f"{where}.speed", fields["speed"]), fields.get("memory", 1)
-    memory = read_positive(f"{where}.memory", memory)
+    speed, memory = _positive(f"{where}.speed", fields["speed"]), fields.get("memory", 1)
+    memory = _positive(f"{where}.memory", memory)
     modelled = {kind for application in applications.values() for kind in application.gpus}
     if name in modelled:
         raise InvalidClusterError(f"{where}.name: there is a GPU type {name!r} already")
@@ -87,7 +88,7 @@ def _add_type(where: str, entry: Any, applications: dict[str, Application]) -> N
         profile = application.gpus.get(like)
         if profile is None:
             continue
-        own = read_positive(f"{where}.speeds.{key}", speeds.get(key, speed))
+        own = _positive(f"{where}.speeds.{key}", speeds.get(key, speed))
         most = max(profile.min_local_batch_size, int(profile.max_local_batch_size * memory))
         made = GpuProfile(bootstrapped(profile.parameters, 1 / own), profile.min_local_batch_size, most)
         applications[key] = replace(
@@ -111,17 +112,17 @@ def _application(where: str, entry: Any) -> Application:
         raise InvalidClusterError(f"{where}.noise_scale: must be a list of 2 or more numbers, not {noise!r}")
     if not isinstance(gpus, dict) or not gpus:
         raise InvalidClusterError(f"{where}.gpus: must be a mapping with at least one GPU type, not {gpus!r}")
-    restart_s = read_positive(f"{where}.restart_s", fields["restart_s"])
+    restart_s = _positive(f"{where}.restart_s", fields["restart_s"])
     try:
         return Application(
             name=read_word(f"{where}.name", fields["name"]),
             init_batch_size=read_count(f"{where}.init_batch_size", fields["init_batch_size"], 1),
             max_batch_size=read_count(f"{where}.max_batch_size", fields["max_batch_size"], 1),
-            work_samples=read_positive(f"{where}.work_samples", fields["work_samples"]),
-            noise_scale=tuple(read_positive(f"{where}.noise_scale[{k}]", each) for k, each in enumerate(noise)),
+            work_samples=_positive(f"{where}.work_samples", fields["work_samples"]),
+            noise_scale=tuple(_positive(f"{where}.noise_scale[{k}]", each) for k, each in enumerate(noise)),
             restart_s=restart_s,
-            policy_restart_s=read_positive(f"{where}.policy_restart_s", fields.get("policy_restart_s", restart_s)),
-            slowdown=read_positive(f"{where}.slowdown", fields.get("slowdown", 1.0)),
+            policy_restart_s=_positive(f"{where}.policy_restart_s", fields.get("policy_restart_s", restart_s)),
+            slowdown=_positive(f"{where}.slowdown", fields.get("slowdown", 1.0)),
             gpus=MappingProxyType({str(k): _profile(f"{where}.gpus.{k}", each) for k, each in gpus.items()}),
         )
     except InvalidDataError as error:
@@ -130,6 +131,14 @@ def _application(where: str, entry: Any) -> Application:
 
 def _profile(where: str, entry: Any) -> GpuProfile:
     fields = check_fields(where, entry, (*CONSTANTS, *LOCAL))
-    constants = [read_positive(f"{where}.{name}", fields[name]) for name in CONSTANTS]
+    constants = [_positive(f"{where}.{name}", fields[name]) for name in CONSTANTS]
     least, most = (read_count(f"{where}.{name}", fields[name], 1) for name in LOCAL)
     return GpuProfile(ThroughputParameters(*constants), least, most)
+
+
+def _positive(where: str, value: Any) -> float:
+    """A finite number above zero; 1e7, which YAML takes for a word where the exponent has no sign, is one too."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = float(value)
+    return read_positive(where, value)
