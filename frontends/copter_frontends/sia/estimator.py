@@ -62,6 +62,8 @@ class HintedGoodput:
         if hints is None:
             result = np.zeros(len(self.gpus))
             result[self._first(job)] = 1.0
+            if job.reservation is not None:
+                result[self.gpus == job.reservation[1]] = 1.0
             return np.ones(len(self.gpus)) if job.gpus or not job.preemptible else result
         estimate = np.zeros(len(self.gpus))
         if job.gpus is not None:
@@ -90,8 +92,11 @@ class HintedGoodput:
         return configurations_for(self.configurations, job.min_gpus)
 
     def _least(self, job: Job) -> int:
-        """Most GPUs of a smallest configuration, which no growth limit rules out."""
-        return max((int(self.gpus[at]) for at in self._first(job)), default=1)
+        """GPUs that no growth limit keeps a job from: its first configurations, what it asks for or has reserved."""
+        asked = job.min_gpus if job.preemptible else max(job.requested_gpus, job.min_gpus)
+        reserved = 1 if job.reservation is None else job.reservation[1]
+        first = configurations_for(self.configurations, asked)
+        return max(reserved, *(int(self.gpus[at]) for at in first)) if first else reserved
 
     def _pipeline_row(self, job: Job, known: ProfiledApplication, hints: TrainingHints | None) -> Floats:
         """Of a hybrid-parallel job, whose steps were profiled beforehand (thesis 3.5.3): G15 at its noise scale (S9).

@@ -392,9 +392,10 @@ class SiaFormulation:
         return base, float(np.nanmin(base))
 
     def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
-        """Configurations within the growth limit: the smallest, and up to a multiple of the most so far."""
-        smallest = self.gpus[usable].min(initial=1)
-        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, job.min_gpus))
+        """Configurations within the growth limit: the smallest, the reserved, and a multiple of the most so far."""
+        smallest = int(self.gpus[usable].min()) if usable.any() else 1
+        reserved = job.reservation[1] if job.reservation is not None else 0
+        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, reserved))
 
     def _replica(self, job: Job, column: int) -> int:
         """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""

@@ -85,11 +85,17 @@ class Reservations:
             if state.pinned != IDLE:
                 fixed.take(job_id, state.pinned)
         waiting = [job_id for job_id in self.jobs if self.formulation.jobs[job_id].pinned == IDLE]
-        for job_id in sorted(waiting, key=lambda job_id: self.formulation.jobs[job_id].column == IDLE):
+        for job_id in sorted(waiting, key=self._turn):
             column = self._wanted(job_id, fixed)
             if column != IDLE and fixed.fits(job_id, column):
                 fixed.take(job_id, column)
                 self.formulation.pin(job_id, column)
+
+    def _turn(self, job_id: str) -> int:
+        """What jobs have and may not lose comes first, then reservations, then what others ask for."""
+        if self.jobs[job_id] is not None:
+            return 1
+        return 0 if self.formulation.jobs[job_id].column != IDLE else 2
 
     def _wanted(self, job_id: str, fixed: Assignment) -> int:
         """The column that a job is to be fixed on: its reservation, what it has, or the best of what it asks for."""

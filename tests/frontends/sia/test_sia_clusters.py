@@ -328,3 +328,25 @@ def test_every_plan_on_odd_nodes_is_placed_as_it_was_hoped(least: list[int], per
         for node, gpus in held.nodes:
             used[node] += gpus
     assert all(count <= per_node for count in used.values())
+
+
+@pytest.mark.parametrize("growth", [1, 2])
+@pytest.mark.parametrize("semantics", [SIA_ARTIFACT, EXACT], ids=["learned", "exact"])
+def test_no_growth_limit_keeps_a_job_from_what_it_is_owed(growth: int, semantics: object) -> None:
+    limited = replace(semantics, growth=growth)  # type: ignore[type-var]
+    there = Cluster.of(HET)
+    jobs = [
+        Job("least", "bert", min_gpus=3),
+        Job("asked", "cifar10", requested_gpus=12, preemptible=False),
+        Job("kept", "cifar10", reservation=("a100", 8)),
+    ]
+    model = GoodputModel(configurations_of(there))
+    run = Simulation(there, jobs, SiaPolicy(there, semantics=limited), model, semantics=limited)
+    assert not run.skipped
+    for _ in range(8):
+        run.step()
+        held = run._occupancy.allocations
+        assert "least" not in held or held["least"].gpus >= 3
+        if len(run.records) > 2:
+            assert "asked" not in run._active or held["asked"].gpus in (12, 16)
+            assert "kept" not in run._active or (held["kept"].gpu_type, held["kept"].gpus) == ("a100", 8)
