@@ -51,7 +51,7 @@ def published(policy_name: str, name: str) -> dict[str, dict[str, float]]:
     return {row["name"]: {column: float(row[column]) for column in kept} for row in rows}
 
 
-@pytest.mark.parametrize(("name", "jct", "makespan"), [("philly_2", 0.015, 0.02), ("saturn_2", 0.045, 0.015)])
+@pytest.mark.parametrize(("name", "jct", "makespan"), [("philly_2", 0.015, 0.02), ("saturn_2", 0.045, 0.025)])
 def test_gavel_is_as_near_the_public_simulator_as_the_table_says(name: str, jct: float, makespan: float) -> None:
     theirs, ours = published("gavel", name), simulated("gavel", name, None).jobs
     assert set(ours["id"]) == set(theirs)
