@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.job_book import IDLE, JobBook, JobState
-from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
+from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factors
 from copter_frontends.sia.shared_rows import SharedRow
 from copter_frontends.simulator.goodput_source import GoodputSource, row_of
 from copter_frontends.vocabulary import (
@@ -38,6 +39,10 @@ TIE_SPREAD, TIE_TURN = (
 )  # steps fall by up to this share in order of arrival, over so many jobs
 PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
+
+_AGES = attrgetter("column", "submit_s", "restarts", "restart_cost_s", "factor", "stale")
+_TERMS = attrgetter("smallest", "bonus", "worth", "rebased")
+_OWN = attrgetter("own_base", "bonus", "worth", "tie_scale", "column")
 
 
 class SiaFormulation:
@@ -98,12 +103,13 @@ class SiaFormulation:
         self.stranded: set[str] = set()
         self._arrivals = 0
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
-        self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
+        self._bases: dict[tuple[object, ...], tuple[Floats, float, Floats]] = {}
 
         nodes = np.array([c.nodes for c in configurations])
         most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
         self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
         self.preference = self._preference()
+        self.has_preference = bool(self.preference.any())
         self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
 
@@ -120,20 +126,20 @@ class SiaFormulation:
         self.jobs.require_new(job.id)
         application_of(job.application, self.goodput.applications)
         facts = self.goodput.applications[job.application]
-        state = JobState(job, float(getattr(facts, "policy_restart_s", facts.restart_s)), np.empty(0), 0.0)
+        restart_s = float(getattr(facts, "policy_restart_s", facts.restart_s))
+        state = JobState(job, job.submit_s, restart_s, np.empty(0), 0.0)
         state.worth = job.weight * self.priority_factor**job.priority
         state.rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
         state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
         self._arrivals += 1
-        if may_wait:
-            self._rebase(state)
-        else:
-            state.base, state.smallest = self._base(state)
-        state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        result = self.column_sets.of(self._live(job), self.model, state.rows)
+        state.scale, state.offset = self.objective.scale_and_offset(1.0)
+        live = self._live(job)
+        state.columns = np.flatnonzero(live)
+        self._rebase(state, may_wait)
+        result = self.column_sets.of(live, self.model, state.rows)
         state.columns, state.local = result.columns, result.local
-        self.model.add_request(job.id, self._whole(state, 1.0), template=result.template, integer=True)
-        state.clamped = True
+        self.model.add_request(job.id, self._first_values(state), template=result.template, integer=True)
+        state.clamped, state.stale = True, False
         self.jobs[job.id] = state
 
     def remove_job(self, job_id: str) -> None:
@@ -183,6 +189,7 @@ class SiaFormulation:
         if column != IDLE:
             self._column_of(job_id, state, column)
         state.column, state.stale = column, True
+        state.own_base = float(state.base[column]) if column != IDLE else 0.0
         if column != IDLE and self.gpus[column] > state.most_gpus:
             state.most_gpus = int(self.gpus[column])
             if self.semantics.growth is not None and self.estimator is None:
@@ -268,47 +275,82 @@ class SiaFormulation:
         A running job costs one scale and one exception (its present configuration); the whole array is sent only when
         its base changed or the least value cuts in.
         """
-        changed: list[tuple[str, float, float, int, float]] = []
-        for job_id, state in self.jobs.items():
-            running = state.column != IDLE
-            if not running and not state.stale:
-                continue
-            factor = (
-                restart_factor(now_s - state.job.submit_s, state.restarts, state.restart_cost_s) if running else 1.0
-            )
-            if state.stale or factor != state.factor:
-                changed.append(self._refresh(job_id, state, factor))
-        if changed:
-            jobs, scales, offsets, columns, values = (list(each) for each in zip(*changed, strict=True))
-            self.model.rescale_costs(jobs, scales, offsets, columns, values)
-
-    def _refresh(self, job_id: str, state: JobState, factor: float) -> tuple[str, float, float, int, float]:
-        """Bring one job's values up to date; return its scale and offset, and its exception."""
-        scale, offset = self.objective.scale_and_offset(factor)
-        offset += state.bonus
-        state.scale, state.offset = scale, offset
-        state.own_scale, own_offset = self.objective.scale_and_offset(1.0)
-        state.own_offset = own_offset + state.bonus
+        jobs = [job_id for job_id, state in self.jobs.items() if state.column != IDLE or state.stale]
+        if not jobs:
+            return
+        states = [self.jobs[job_id] for job_id in jobs]
+        columns, submit_s, restarts, cost_s, old, stale = np.array([_AGES(state) for state in states]).T
+        factors = np.where(columns == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
+        changed = np.flatnonzero((stale != 0.0) | (factors != old)).tolist()
+        if not changed:
+            return
+        jobs, states, factors = [jobs[at] for at in changed], [states[at] for at in changed], factors[changed]
+        smallest, bonus, worth, resent = np.array([_TERMS(state) for state in states]).T
+        scale, offset = self.objective.scales_and_offsets(factors)
+        offset += bonus
         floor = self.objective.least_value
-        clamped = not self.objective.plain or factor < LEAST_FACTOR
-        clamped = clamped or (floor is not None and scale * state.smallest + offset < floor)
-        if clamped:
-            self.model.update_cost(job_id, self._whole(state, factor))
-        elif state.stale or state.clamped:
-            self.model.update_cost(job_id, self._filled(state.base, offset)[state.columns])
-        state.factor, state.clamped, state.stale = factor, clamped, False
-        scale, offset = (1.0, 0.0) if clamped else (scale * state.worth, offset * state.worth)
-        running = state.column != IDLE
-        if not running:
-            return job_id, scale, offset, IDLE, 0.0
-        return job_id, scale, offset, int(state.local[state.column]), self.value(job_id, state.column)
+        clamped = np.full(len(jobs), not self.objective.plain) | (factors < LEAST_FACTOR)
+        if floor is not None:
+            clamped |= scale * smallest + offset < floor
+        was = np.array([state.clamped for state in states])
+        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(clamped))
+        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(~clamped & (was | (resent != 0.0))))
+        own = self._own_values(states)
+        news = (factors.tolist(), scale.tolist(), offset.tolist(), clamped.tolist(), own.tolist())
+        for state, *now in zip(states, *news, strict=True):
+            state.factor, state.scale, state.offset, state.clamped, state.own_value = now
+            state.stale = state.rebased = False
+        local = [-1 if state.column == IDLE else int(state.local[state.column]) for state in states]
+        self.model.rescale_costs(
+            jobs, np.where(clamped, 1.0, scale * worth), np.where(clamped, 0.0, offset * worth), np.array(local), own
+        )
+
+    def _send_whole(
+        self,
+        jobs: Sequence[str],
+        states: Sequence[JobState],
+        scale: Floats,
+        offset: Floats,
+        clamped: NDArray[np.bool_],
+        which: NDArray[np.int64],
+    ) -> None:
+        """Send whole arrays for some of the jobs, all clamped or none: their values, or their bases."""
+        if len(which) == 0:
+            return
+        sent = [states[at] for at in which.tolist()]
+        sizes = [len(state.columns) for state in sent]
+        base = np.concatenate([state.live_base for state in sent])
+        shift = np.repeat(offset[which], sizes)
+        if not clamped[which[0]]:
+            flat = self._filled(base, shift)
+        else:
+            flat = self.objective.finished(np.repeat(scale[which], sizes) * base) + shift
+            if self.objective.least_value is not None:
+                flat = np.maximum(flat, self.objective.least_value)
+            if self.has_preference:
+                tied = np.repeat([state.tie_scale for state in sent], sizes)
+                flat += tied * np.concatenate([self.preference[state.columns] for state in sent])
+            flat *= np.repeat([state.worth for state in sent], sizes)
+            flat[np.isnan(base)] = INVALID_VALUE
+        self.model.update_costs([jobs[at] for at in which.tolist()], flat)
+
+    def _own_values(self, states: Sequence[JobState]) -> Floats:
+        """Value of what each job has; 0 for those without GPUs."""
+        base, bonus, worth, tie_scale, column = np.array([_OWN(state) for state in states]).T
+        columns = column.astype(np.int64)
+        value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + bonus)
+        if self.objective.least_value is not None:
+            value = np.maximum(value, self.objective.least_value)
+        steps = self.preference[columns] + (STAY_STEPS * TIE_STEP if self.semantics.prefer_stay else 0.0)
+        value = np.where(np.isnan(base), INVALID_VALUE, worth * (value + tie_scale * steps))
+        return np.where(columns == IDLE, 0.0, value)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
         """Take in each job's time-sharing bonus (S10)."""
         for job_id, bonus in bonuses.items():
             state = self.state(job_id)
             if bonus != state.bonus:
-                state.bonus, state.stale = bonus, True
+                state.bonus, state.stale, state.rebased = bonus, True, True
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
@@ -317,18 +359,17 @@ class SiaFormulation:
     def value(self, job_id: str, column: int) -> float:
         """v of a job in a configuration at this round's restart factor."""
         state = self.jobs[job_id]
+        if column == state.column:
+            return float(self._own_values([state])[0]) if state.stale else state.own_value
         base = float(state.base[column])
         if base != base:  # NaN: the job cannot run there
             return INVALID_VALUE
-        own = column == state.column
-        term = (state.own_scale if own else state.scale) * base
+        term = state.scale * base
         if not self.objective.plain:
             term = float(self.objective.finished(np.array([term]))[0])
-        value = term + (state.own_offset if own else state.offset)
+        value = term + state.offset
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
-        if own and self.semantics.prefer_stay:
-            value += STAY_STEPS * TIE_STEP * state.tie_scale
         return state.worth * (value + state.tie_scale * float(self.preference[column]))
 
     def values(self, job_id: str) -> Floats:
@@ -339,17 +380,10 @@ class SiaFormulation:
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _filled(self, base: Floats, offset: float) -> Floats:
+    def _filled(self, base: Floats, offset: Floats) -> Floats:
         """The base with invalid configurations so low that no restart factor in use gives them a positive value."""
         least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
-        return np.where(np.isnan(base), -(1.0 + abs(offset)) / least_scale, base)
-
-    def _whole(self, state: JobState, factor: float) -> Floats:
-        """Values of the job's columns at one restart factor, ties broken."""
-        base = state.base[state.columns]
-        values = self.objective.values(base, factor, state.bonus)
-        tied = values + state.tie_scale * self.preference[state.columns]
-        return np.where(np.isnan(base), values, state.worth * tied)
+        return np.where(np.isnan(base), -(1.0 + np.abs(offset)) / least_scale, base)
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
@@ -358,38 +392,55 @@ class SiaFormulation:
         places = np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
         return TIE_STEP * (places - (self.gpus / self.gpus.max() if self.semantics.prefer_few else 0.0))
 
-    def _rebase(self, state: JobState) -> None:
-        """Bring a job's base up to date, as its phase, its hints, or what it may have changed."""
+    def _first_values(self, state: JobState) -> Floats:
+        """Values of the columns of a job that has no GPUs, ties broken."""
+        values = self.objective.values(state.live_base, 1.0, state.bonus)
+        tied = state.worth * (values + state.tie_scale * self.preference[state.columns])
+        return np.where(np.isnan(state.live_base), INVALID_VALUE, tied)
+
+    def _rebase(self, state: JobState, may_wait: bool = True) -> None:
+        """Bring a job's base up to date, as its phase, its hints, or what it may have changed.
+
+        InvalidJobError where it can run on nothing, unless it may wait.
+        """
         try:
-            state.base, state.smallest = self._base(state)
+            state.base, state.smallest, state.live_base = self._base(state)
             self.stranded.discard(state.job.id)
         except InvalidJobError:
+            if not may_wait:
+                raise
             state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
+            state.live_base = state.base[state.columns]
             self.stranded.add(state.job.id)
-        state.stale = True
+        state.own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
+        state.stale = state.rebased = True
 
-    def _base(self, state: JobState) -> tuple[Floats, float]:
-        """Base of a job's values and its smallest usable entry; shared by jobs alike where all is known of them."""
+    def _base(self, state: JobState) -> tuple[Floats, float, Floats]:
+        """Base of a job's values, its smallest usable entry, and that of its columns.
+
+        Shared by jobs alike where all is known of them.
+        """
         job = state.job
         if self.estimator is not None and job.own_goodput is None:
-            return self._normalised(job, self._held(job, self.estimator.row(job, state.hints)), state.most_gpus)
+            return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
         if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
-            return self._normalised(job, self._row(job, state.progress), state.most_gpus)
+            return self._normalised(state, self._row(job, state.progress))
         phase = self.goodput.phase(job.application, state.progress)
         key = (*self._limits(job), phase, state.most_gpus if self.semantics.growth else 0)
         if key not in self._bases:
-            self._bases[key] = self._normalised(job, self._row(job, state.progress), state.most_gpus)
+            self._bases[key] = self._normalised(state, self._row(job, state.progress))
         return self._bases[key]
 
-    def _normalised(self, job: Job, row: Floats, most_gpus: int) -> tuple[Floats, float]:
+    def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
         """S1 and S2 of a row of goodput."""
+        job, most_gpus = state.job, state.most_gpus
         valid = self._valid(job)
         if self.estimator is None and self.semantics.growth is not None and job.gpus is None and job.preemptible:
             valid = valid & self._grown(job, valid & (row > 0), most_gpus)
         usable = np.flatnonzero(valid & (row > 0))
         least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
         base = self.objective.base(job.id, row, valid, least)
-        return base, float(np.nanmin(base))
+        return base, float(np.nanmin(base)), base[state.columns]
 
     def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
         """Configurations within the growth limit: the smallest, the reserved, and a multiple of the most so far."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,24 @@ class Assignment:
         """Give a job its configuration."""
         self._change_left(job_id, column, -1)
         self.column[job_id] = column
+
+    def take_all(self, job_ids: Sequence[str], columns: Sequence[int]) -> bool:
+        """Give many jobs their configurations if all fit together; else False, and nothing is changed."""
+        form, chosen = self.formulation, np.array(columns, dtype=np.int64)
+        used = np.bincount(form.kind[chosen], weights=form.gpus[chosen], minlength=len(self.left))
+        if (used > self.left).any():
+            return False
+        if self.spare:
+            spare = list(self.spare)
+            for job_id, column in zip(job_ids, columns, strict=True):
+                for at in form.jobs[job_id].rows:
+                    spare[at] -= float(form.rows[at].usage[column])
+            if min(spare) < 0:
+                return False
+            self.spare = spare
+        self.left -= used.astype(np.int64)
+        self.column.update(zip(job_ids, columns, strict=True))
+        return True
 
     def give_back(self, job_id: str) -> int:
         """Take a job's GPUs back; return the column it had."""
@@ -82,27 +100,35 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
 
 def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
     """Pinned jobs, then whole columns, then each fractional job's columns by weight where they fit (thesis 4.4.1)."""
-    result = Assignment(formulation)
-    for job_id, state in formulation.jobs.items():
+    result, jobs = Assignment(formulation), formulation.jobs
+    for job_id, state in jobs.items():
         if state.pinned != IDLE:
             result.take(job_id, state.pinned)
+    given = [(str(request), columns, values) for request, columns, values in solution.by_request() if len(values)]
+    if result.column:
+        given = [each for each in given if each[0] not in result.column]
+    if not given:
+        return result, 0
+    values = np.concatenate([each[2] for each in given])
+    whole = np.flatnonzero(values >= WHOLE)
+    owner = np.repeat(np.arange(len(given)), [len(each[2]) for each in given])[whole].tolist()
+    local = np.concatenate([each[1] for each in given])[whole].tolist()
+    ids = [given[at][0] for at in owner]
+    chosen = [int(jobs[job_id].columns[at]) for job_id, at in zip(ids, local, strict=True)]
+    if not result.take_all(ids, chosen):
+        for job_id, column in zip(ids, chosen, strict=True):
+            if result.fits(job_id, column):
+                result.take(job_id, column)
     partial: list[tuple[float, float, str, int]] = []
     fractional = 0
-    for request, columns, values in solution.by_request():
-        job_id = str(request)
+    for job_id, columns, values in given:
         if job_id in result.column:
             continue
-        columns = formulation.jobs[job_id].columns[columns]
-        at = int(np.argmax(values)) if len(values) else 0
-        if len(values) and values[at] >= WHOLE and result.fits(job_id, int(columns[at])):
-            result.take(job_id, int(columns[at]))
-            continue
-        support = values > 1e-9
-        fractional += bool(support.any())
-        partial += [
-            (-float(x), -formulation.value(job_id, int(j)), job_id, int(j))
-            for j, x in zip(columns[support], values[support], strict=True)
-        ]
+        support = np.flatnonzero(values > 1e-9).tolist()
+        fractional += bool(support)
+        for at in support:
+            column = int(jobs[job_id].columns[columns[at]])
+            partial.append((-float(values[at]), -formulation.value(job_id, column), job_id, column))
     for _, _, job_id, column in sorted(partial):
         if job_id not in result.column and result.fits(job_id, column):
             result.take(job_id, column)
@@ -112,15 +138,15 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
 def keep_previous(formulation: SiaFormulation) -> Assignment:
     """The plan that every job already has, as far as capacity still allows it; pinned jobs first."""
     result = Assignment(formulation)
-    for pinned in (True, False):
-        for job_id, state in formulation.jobs.items():
-            column = state.pinned if pinned else state.column
-            if (
-                column != IDLE
-                and job_id not in result.column
-                and (state.pinned != IDLE) == pinned
-                and result.fits(job_id, column)
-            ):
+    had = [(job_id, state.pinned) for job_id, state in formulation.jobs.items() if state.pinned != IDLE]
+    had += [
+        (job_id, state.column)
+        for job_id, state in formulation.jobs.items()
+        if state.pinned == IDLE and state.column != IDLE
+    ]
+    if had and not result.take_all(*(list(each) for each in zip(*had, strict=True))):
+        for job_id, column in had:
+            if result.fits(job_id, column):
                 result.take(job_id, column)
     return result
 
