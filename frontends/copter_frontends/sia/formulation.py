@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
@@ -43,6 +44,12 @@ LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not 
 _AGES = attrgetter("column", "submit_s", "restarts", "restart_cost_s", "factor", "stale")
 _TERMS = attrgetter("smallest", "bonus", "worth", "rebased")
 _OWN = attrgetter("own_base", "bonus", "worth", "tie_scale", "column")
+
+
+def _gathered(fields: Callable[[JobState], tuple[float, ...]], states: Sequence[JobState]) -> Floats:
+    """Some fields of many jobs, (fields, jobs)."""
+    values = np.fromiter(chain.from_iterable(map(fields, states)), dtype=np.float64)
+    return np.ascontiguousarray(values.reshape(len(states), -1).T)
 
 
 class SiaFormulation:
@@ -279,13 +286,13 @@ class SiaFormulation:
         if not jobs:
             return
         states = [self.jobs[job_id] for job_id in jobs]
-        columns, submit_s, restarts, cost_s, old, stale = np.array([_AGES(state) for state in states]).T
+        columns, submit_s, restarts, cost_s, old, stale = _gathered(_AGES, states)
         factors = np.where(columns == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
         changed = np.flatnonzero((stale != 0.0) | (factors != old)).tolist()
         if not changed:
             return
         jobs, states, factors = [jobs[at] for at in changed], [states[at] for at in changed], factors[changed]
-        smallest, bonus, worth, resent = np.array([_TERMS(state) for state in states]).T
+        smallest, bonus, worth, resent = _gathered(_TERMS, states)
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += bonus
         floor = self.objective.least_value
@@ -336,7 +343,7 @@ class SiaFormulation:
 
     def _own_values(self, states: Sequence[JobState]) -> Floats:
         """Value of what each job has; 0 for those without GPUs."""
-        base, bonus, worth, tie_scale, column = np.array([_OWN(state) for state in states]).T
+        base, bonus, worth, tie_scale, column = _gathered(_OWN, states)
         columns = column.astype(np.int64)
         value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + bonus)
         if self.objective.least_value is not None:

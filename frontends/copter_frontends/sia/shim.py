@@ -75,9 +75,13 @@ class Assignment:
 
     def evaluate(self) -> float:
         """Write down, and return, the sum of the values of all assigned jobs."""
-        value = self.formulation.value
-        self.objective = sum(value(job_id, column) for job_id, column in self.column.items())
-        return self.objective
+        value, jobs, total = self.formulation.value, self.formulation.jobs, 0.0
+        for job_id, column in self.column.items():
+            state = jobs[job_id]
+            kept = column == state.column and not state.stale
+            total += state.own_value if kept else value(job_id, column)
+        self.objective = total
+        return total
 
 
 def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
