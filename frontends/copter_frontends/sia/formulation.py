@@ -140,6 +140,7 @@ class SiaFormulation:
         state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
         self._arrivals += 1
         state.scale, state.offset = self.objective.scale_and_offset(1.0)
+        state.limits = self._limits(job)
         live = self._live(job)
         state.columns = np.flatnonzero(live)
         self._rebase(state, may_wait)
@@ -235,6 +236,7 @@ class SiaFormulation:
         self._bases.clear()
         for state in self.jobs.values():
             if state.job.tenant == tenant:
+                state.limits = self._limits(state.job)
                 self._rebase(state)
 
     def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:
@@ -433,7 +435,7 @@ class SiaFormulation:
         if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
             return self._normalised(state, self._row(job, state.progress))
         phase = self.goodput.phase(job.application, state.progress)
-        key = (*self._limits(job), phase, state.most_gpus if self.semantics.growth else 0)
+        key = (state.limits, phase, state.most_gpus if self.semantics.growth else 0)
         if key not in self._bases:
             self._bases[key] = self._normalised(state, self._row(job, state.progress))
         return self._bases[key]

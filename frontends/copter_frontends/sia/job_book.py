@@ -26,7 +26,8 @@ class JobState:
     changed since then. `live_base` is the base of its columns, `own_base` that of its configuration.
     `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
     its steps between ties; `columns` and `local` are those of its column set. `worth` is what all its values are
-    multiplied by: its weight and priority class; `rows` are the numbers of the shared rows that it takes part in.
+    multiplied by: its weight and priority class; `limits` say
+    where it can run and how well; `rows` are the numbers of the shared rows that it takes part in.
     """
 
     job: Job
@@ -53,6 +54,7 @@ class JobState:
     tie_scale: float = 1.0
     live_base: Floats = field(default_factory=lambda: np.empty(0))
     columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    limits: tuple[object, ...] = ()
     worth: float = 1.0
     rows: tuple[int, ...] = ()
     local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
