@@ -11,6 +11,9 @@ from copter_frontends.registry.names import LP_NAMES
 SEMANTICS_NAMES = ("default", "sia-artifact")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
+SIA_OPTIONS = ("power", "incentive", "time_sharing", "growth", "quota", "reserve")
+"""Options of the policy ``sia`` alone."""
+
 WARMUP_HOURS = 9
 """Of a sampled day: by default so many hours pass before the rounds of ``--rounds``; then the busiest ones begin."""
 
@@ -44,6 +47,14 @@ class SimulateOptions:
     events: str | None = None
     save: str | None = None
     save_every: int | None = None
+    applications: str | None = None
+    power: float | None = None
+    incentive: float | None = None
+    time_sharing: float | None = None
+    growth: int | None = None
+    quota: tuple[tuple[str, int], ...] = ()
+    non_preemptible: tuple[str, ...] = ()
+    reserve: tuple[tuple[str, str, int], ...] = ()
     deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
 
     def warmup(self, round_s: float, sampled: bool) -> int:
@@ -57,10 +68,13 @@ class SimulateOptions:
         """Whether the jobs are those of Hare's testbed: on its GPUs, without a trace, trained as its models say."""
         return self.cluster == "hare-15" and self.trace is None and self.semantics == "default"
 
-    def check(self) -> None:
-        """UsageError for options that do not go together."""
+    def check(self, alone: bool = True) -> None:
+        """UsageError for options that do not go together, or that the one policy there is does not have."""
         if (self.gpus is None) == (self.cluster is None):
             raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml")
+        for name in SIA_OPTIONS if self.policy != "sia" and alone else ():
+            if getattr(self, name) not in (None, ()):
+                raise click.UsageError(f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; 'sia' has")
         if self.compare and self.policy not in LP_NAMES:
             raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear program")
         if self.compare and self.save:

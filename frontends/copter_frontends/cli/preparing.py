@@ -6,21 +6,24 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from copter.errors import CopterError
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.clusters import cluster_from, scaled_cluster
-from copter_frontends.goodput import GoodputModel
+from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
+from copter_frontends.goodput.application_files import read_applications
 from copter_frontends.goodput.measured import find_profiles, read_profiles
-from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.hare.applications import HARE_APPLICATIONS
 from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.testbed import testbed_workload
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras
 from copter_frontends.semantics import PRESETS, Semantics
+from copter_frontends.sia import TimeSharing
+from copter_frontends.sia.objective import objective_of
 from copter_frontends.simulator import Simulation, read_events
 from copter_frontends.simulator.saved_run import require_savable
 from copter_frontends.simulator.tuned_jobs import tuned_jobs
@@ -36,11 +39,15 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         model = goodput_model_of(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
         entry = POLICIES[asked.policy]
-        semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked)
-        workload = _workload(asked, cluster, semantics)
+        semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, model)
+        if asked.growth is not None:
+            semantics = replace(semantics, growth=asked.growth)
+        workload = _kept_jobs(asked, _workload(asked, cluster, semantics, model))
         if asked.tuned is not None and entry.rigid:
             workload = _tuned(asked, workload, cluster, profiles)
-        policy = entry.build(cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights)
+        policy = entry.build(
+            cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights, _sia(asked)
+        )
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
         simulation = Simulation(
             cluster,
@@ -62,17 +69,51 @@ def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
     """The model of the jobs that are simulated, in all that the cluster can give them."""
     if asked.on_hares_testbed:
         return TaskGoodput(configurations_of(cluster), HARE_APPLICATIONS)
-    return GoodputModel(configurations_of(cluster))
+    applications = ALL_APPLICATIONS if asked.applications is None else read_applications(asked.applications)
+    return GoodputModel(configurations_of(cluster), applications)
 
 
-def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics) -> Workload:
+def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
+    """What the options say of Sia, as :class:`~copter_frontends.sia.SiaPolicy` takes it."""
+    given: dict[str, Any] = {"quotas": dict(asked.quota)} if asked.quota else {}
+    objective = objective_of(PRESETS[asked.semantics])
+    power = objective.power if asked.power is None else asked.power
+    incentive = objective.incentive if asked.incentive is None else asked.incentive
+    if asked.power is not None or asked.incentive is not None:
+        given["objective"] = replace(objective, power=power, incentive=incentive)
+    if asked.time_sharing is not None:
+        given["time_sharing"] = TimeSharing(asked.time_sharing)
+    return given
+
+
+def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
+    """The workload with its reservations and jobs that may not be preempted; InputError for one that is not there."""
+    changes: dict[str, dict[str, Any]] = {job: {"preemptible": False} for job in asked.non_preemptible}
+    for job, kind, gpus in asked.reserve:
+        changes.setdefault(job, {})["reservation"] = (kind, gpus)
+    missing = sorted(changes.keys() - {job.id for job in workload.jobs})
+    if missing:
+        some = ", ".join(job.id for job in workload.jobs[:3])
+        raise InputError(f"no job is called {missing[0]!r}; the first jobs are {some}")
+    return replace(workload, jobs=[replace(job, **changes.get(job.id, {})) for job in workload.jobs])
+
+
+def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, model: GoodputModel) -> Workload:
     """The jobs: Hare's own on its testbed, else as the options say."""
     if asked.on_hares_testbed:
         return testbed_workload(asked.jobs, asked.seed)
 
     hours, cap = max(asked.hours or 24.0, 24.0), semantics.batch_limit == "policy"
     return make_workload(
-        asked.trace, asked.jobs, hours, cluster.gpus, asked.seed, _work(asked.work), cap, asked.throughputs
+        asked.trace,
+        asked.jobs,
+        hours,
+        cluster.gpus,
+        asked.seed,
+        _work(asked.work),
+        cap,
+        asked.throughputs,
+        model.applications,
     )
 
 
@@ -84,17 +125,29 @@ def _tuned(
     return replace(workload, jobs=jobs)
 
 
-def _profiles(asked: SimulateOptions) -> Mapping[str, ProfiledApplication] | None:
-    """The measured profiles where the semantics use them and they are there; None: fitted constants do."""
-    if asked.profiles is not None:
-        return read_profiles(asked.profiles)
-    if PRESETS[asked.semantics].training == "exact":
-        return None
+def profiles_folder(asked: SimulateOptions) -> str | None:
+    """The folder of measured profiles that jobs train by; None where fitted constants stand in, or none are used."""
+    if asked.profiles is not None or PRESETS[asked.semantics].training == "exact":
+        return asked.profiles
     result = find_profiles(*([asked.trace] if asked.trace else []))
-    if result is None:
-        complain("no measured profiles found (COPTER_DATA, --profiles): jobs train by the fitted constants")
+    return None if result is None else str(result)
+
+
+def _profiles(asked: SimulateOptions, model: GoodputModel) -> Mapping[str, ProfiledApplication] | None:
+    """The measured profiles where the semantics use them and they are there; None: fitted constants do. Says which."""
+    folder = profiles_folder(asked)
+    if folder is None:
+        if PRESETS[asked.semantics].training != "exact":
+            complain(
+                "no measured profiles found (COPTER_DATA, --profiles): jobs train by the fitted constants, and figures "
+                "differ from the public simulator's (Gavel's makespan by a quarter)"
+            )
         return None
-    return read_profiles(result)
+    if asked.profiles is None:
+        complain(f"measured profiles: {folder}")
+    measured = read_profiles(folder)
+    others = {name: made for name, made in model.applications.items() if name not in measured}
+    return {**fitted_profiles(others), **measured}
 
 
 def _work(word: str) -> Literal["trace", "full"]:

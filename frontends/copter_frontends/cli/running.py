@@ -14,7 +14,7 @@ from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain, print_json
-from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare
+from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare, profiles_folder
 from copter_frontends.cli.saving import Saver
 from copter_frontends.deadlines import DrawnRewards, deadline_summary
 from copter_frontends.policy_kit import GoodputThroughputs
@@ -23,6 +23,7 @@ from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.progress import LiveProgress
 from copter_frontends.report.table import print_summary
 from copter_frontends.report.writer import write_report
+from copter_frontends.semantics import PRESETS
 from copter_frontends.simulator import RoundRecord, Simulation, SimulationResult
 from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import fairness_summary
@@ -105,6 +106,7 @@ def summary_of(
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
+        "profiles": _training(asked),
         "jobs_submitted": len(workload.jobs),
         "jobs_skipped": len(result.skipped),
         "trace_lines_skipped": len(workload.skipped_lines),
@@ -134,6 +136,13 @@ def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workl
     cluster = cluster_of(asked)
     rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, goodput_model_of(asked, cluster)))
     return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards)
+
+
+def _training(asked: SimulateOptions) -> str | None:
+    """What jobs with an agent train by: a folder of measured profiles, or fitted constants; None without agents."""
+    if PRESETS[asked.semantics].training == "exact":
+        return None
+    return profiles_folder(asked) or "fitted constants"
 
 
 def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
@@ -168,6 +177,8 @@ def _write(
         "Configurations": asked.mode,
         "Round": f"{result.round_s:g} s",
     }
+    if summary["profiles"] is not None:
+        facts["Profiles"] = str(summary["profiles"])
     if summary["interrupted"] is not None:
         facts["Interrupted"] = f"by {summary['interrupted']} after {len(result.rounds):,} rounds, which is all there is"
     rows = comparison.table() if comparison is not None else []

@@ -8,6 +8,7 @@ import click
 
 from copter_frontends.cli.options import SEMANTICS_NAMES, WARMUP_HOURS, SimulateOptions
 from copter_frontends.cli.output import FiniteRange
+from copter_frontends.cli.policy_options import quotas, reservations
 from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.registry.names import POLICY_NAMES
 
@@ -54,6 +55,26 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     "--throughputs",
     type=click.Path(),
     help="File of steps per second, for Gavel's traces  [default: found next to the data]",
+)
+@click.option("--applications", type=click.Path(), help="YAML file of further applications and GPU types.")
+@click.option("--power", type=FiniteRange(), help="Sia: fairness power p  [default: -0.5]")
+@click.option("--incentive", type=_POSITIVE, help="Sia: queue-occupancy incentive lambda  [default: 1.1]")
+@click.option("--time-sharing", type=_POSITIVE, metavar="SECONDS", help="Sia: jobs take turns of tau seconds.")
+@click.option("--growth", type=_COUNT, metavar="TIMES", help="Sia: most GPUs next, in times the most so far (2).")
+@click.option(
+    "--quota",
+    multiple=True,
+    callback=quotas,
+    metavar="TENANT=GPUS",
+    help="Sia: most GPUs of a tenant's jobs. May be given again.",
+)
+@click.option("--non-preemptible", multiple=True, metavar="JOB", help="Never stop or move it. May be given again.")
+@click.option(
+    "--reserve",
+    multiple=True,
+    callback=reservations,
+    metavar="JOB=TYPE:GPUS",
+    help="Sia: GPUs kept for a job. May be given again.",
 )
 @click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
 @click.option("--round-s", type=_ROUND, help="Seconds between plans  [default: the policy's paper's]")

@@ -68,6 +68,7 @@ class JobAgent:
         self.fixed_batch = fixed_batch
         self.local = self.accumulation = 0
         self.noise_scale: float | None = None
+        self._pipeline = application.application.pipeline
         self._fits = fits
         self._seen: dict[str, dict[tuple[int, int, int], tuple[float, float]]] = {}
         self._parameters: dict[str, ThroughputParameters] = {}
@@ -77,7 +78,7 @@ class JobAgent:
         model = self._model_of(gpu_type)
         seen = self._seen.setdefault(model, {})
         seen.update({(n, k, m): (step, sync) for n, k, m, step, sync in observations})
-        if seen:
+        if seen and self._pipeline is None:
             self._fit(model)
 
     def seed_noise(self) -> None:
@@ -94,10 +95,17 @@ class JobAgent:
         key = (len(placement), sum(placement), self.local)
         if key not in seen:
             seen[key] = (step_s, sync_s)
-            self._fit(model)
+            if self._pipeline is None:
+                self._fit(model)
 
     def tune(self, gpu_type: str, placement: Sequence[int]) -> None:
-        """Choose the batch for an allocation: the best by what is known of this type, the smallest if nothing is."""
+        """Choose the batch for an allocation: the best by what is known of this type, the smallest if nothing is.
+
+        A pipeline's is what its micro-batches make (G15).
+        """
+        if self._pipeline is not None:
+            self.local, self.accumulation = 1, self._pipeline.microbatches - 1
+            return
         steps, gpus = self.application.steps[gpu_type], sum(placement)
         most = steps.most_local(placement)
         known = self._parameters.get(self._model_of(gpu_type))
@@ -113,10 +121,10 @@ class JobAgent:
 
     def hints(self) -> TrainingHints | None:
         """What the scheduler is told; None before anything was seen."""
-        if self.noise_scale is None or not self._parameters:
+        if self.noise_scale is None or not (self._parameters or (self._pipeline is not None and self._seen)):
             return None
         most = {kind: max(gpus for _, gpus, _ in seen) for kind, seen in self._seen.items() if seen}
-        if self.type_blind:
+        if self.type_blind and self._pipeline is None:
             kinds = self.application.steps
             one = dict.fromkeys(kinds, self._parameters[ANY_TYPE])
             return TrainingHints(one, dict.fromkeys(kinds, most[ANY_TYPE]), self.noise_scale)

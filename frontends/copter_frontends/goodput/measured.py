@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 
 from copter.errors import InvalidDataError
-from copter_frontends.goodput.applications import APPLICATIONS
+from copter_frontends.goodput.applications import APPLICATIONS, HYBRID_APPLICATIONS
 from copter_frontends.goodput.fitted_constants import EPOCHS
 from copter_frontends.goodput.profile_files import Column, read_columns
-from copter_frontends.goodput.profiled import ProfiledApplication, ProfiledSteps
+from copter_frontends.goodput.profiled import ProfiledApplication, ProfiledSteps, fitted_profiles
 from copter_frontends.goodput.refitting import Observation
 
 Floats = NDArray[np.float64]
@@ -141,13 +141,15 @@ class MeasuredSteps:
 def read_profiles(directory: str | Path, names: Sequence[str] = tuple(EPOCHS)) -> dict[str, ProfiledApplication]:
     """Read the measured profiles of applications, one folder each, as the Sia artifact has them.
 
+    Hybrid-parallel applications, of which it has no such files, are there as their constants give them.
+
     Raises
     ------
     InvalidDataError
         If a folder or file is absent or not as it should be; the message names it.
     """
     root = Path(directory)
-    return {name: _read_application(root / name, name) for name in names}
+    return {**fitted_profiles(HYBRID_APPLICATIONS), **{name: _read_application(root / name, name) for name in names}}
 
 
 def find_profiles(*next_to: str | Path) -> Path | None:

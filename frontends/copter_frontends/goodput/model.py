@@ -15,7 +15,7 @@ from copter.errors import InvalidDataError
 from copter_frontends.goodput.applications import ALL_APPLICATIONS, Application, application_of
 from copter_frontends.goodput.batch_kernel import best_batches
 from copter_frontends.goodput.pipeline import pipeline_goodput
-from copter_frontends.vocabulary import Configuration, Job, UnknownGpuTypeError
+from copter_frontends.vocabulary import Configuration, Job, UnknownGpuTypeError, configurations_for
 
 PHASES = 40  # pieces of training in which the noise scale is held constant
 ROWS_KEPT = 4096  # rows in the cache; the least recently used one goes first
@@ -75,6 +75,10 @@ class GoodputModel:
         self._ends = [(i + 1) / PHASES for i in range(PHASES)]
         self._rows: OrderedDict[tuple[str, int, int, int, int], _Row] = OrderedDict()
         self._tables: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+
+    def over(self, configurations: Sequence[Configuration]) -> GoodputModel:
+        """The same model over other configurations; a subclass with more to it than its applications says how."""
+        return type(self)(configurations, self.applications)
 
     @property
     def phases(self) -> int:
@@ -226,10 +230,7 @@ class GoodputModel:
     def holds(self, gpus: int) -> NDArray[np.bool_]:
         """Configurations that a job of exactly so many GPUs is given: of each type the smallest that has as many."""
         result = np.zeros(len(self.configurations), dtype=bool)
-        for kind in range(len(self._kinds)):
-            enough = np.flatnonzero((self._kind == kind) & (self._gpus >= gpus))
-            if len(enough):
-                result[enough[np.argmin(self._gpus[enough])]] = True
+        result[configurations_for(self.configurations, gpus)] = True
         return result
 
     def _table(self, application: Application) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -7,12 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import InvalidDataError
 from copter_frontends.goodput.applications import Application
 from copter_frontends.goodput.efficiency import efficiency
 from copter_frontends.goodput.throughput import compute_time_s, sync_time_s
 from copter_frontends.vocabulary import Configuration
 
 BACKWARD = 3  # a stage's forward and backward pass over its forward pass
+
+
+def pipeline_step_s(application: Application, place: Configuration) -> tuple[float, float]:
+    """Seconds of a step of a pipeline application on whole replicas, and of its synchronisation (G15)."""
+    pipeline = application.pipeline
+    if pipeline is None:
+        raise InvalidDataError(f"application {application.name!r} has no pipeline")
+    stages, parameters = pipeline.stages[place.gpu_type], application.gpus[place.gpu_type].parameters
+    sync_s = float(sync_time_s(parameters, place.nodes, place.gpus // stages))
+    forward_s = float(compute_time_s(parameters, 1))
+    return BACKWARD * (stages - 1 + pipeline.microbatches) * forward_s + sync_s, sync_s
 
 
 def pipeline_goodput(
@@ -27,7 +39,8 @@ def pipeline_goodput(
     With K replicas of P stages: T = 3 (P - 1 + micro-batches) T_grad(1) + T_sync(N, K), M = micro-batches K.
     """
     pipeline, goodput = application.pipeline, np.zeros(len(configurations))
-    assert pipeline is not None
+    if pipeline is None:
+        return goodput
     for i, place in enumerate(configurations):
         stages, profile = pipeline.stages.get(place.gpu_type), application.gpus.get(place.gpu_type)
         if stages is None or profile is None or place.gpus % stages:
@@ -36,9 +49,7 @@ def pipeline_goodput(
         total = pipeline.microbatches * replicas
         if total > cap:
             continue
-        forward_s = float(compute_time_s(profile.parameters, 1))
-        step_s = BACKWARD * (stages - 1 + pipeline.microbatches) * forward_s
-        step_s += float(sync_time_s(profile.parameters, place.nodes, replicas))
+        step_s = pipeline_step_s(application, place)[0]
         scale = float(np.interp(total, batches, noise))
         goodput[i] = total / step_s * float(efficiency(scale, application.init_batch_size, total))
     return goodput

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.goodput.applications import APPLICATIONS, Application, GpuProfile
+from copter_frontends.goodput.applications import ALL_APPLICATIONS, Application, GpuProfile
 from copter_frontends.goodput.fitted_constants import EPOCHS
 from copter_frontends.goodput.refitting import Observation
 from copter_frontends.goodput.throughput import compute_time_s, step_time_s
@@ -118,7 +118,7 @@ class FittedSteps:
         return step, step - float(compute_time_s(self._parameters, local))
 
 
-def fitted_profiles(applications: Mapping[str, Application] = APPLICATIONS) -> dict[str, ProfiledApplication]:
+def fitted_profiles(applications: Mapping[str, Application] = ALL_APPLICATIONS) -> dict[str, ProfiledApplication]:
     """The applications as the fitted constants give them: epochs of equal length, the noise scale of each's middle."""
     result = {}
     for name, application in applications.items():

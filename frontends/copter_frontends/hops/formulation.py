@@ -16,6 +16,8 @@ from copter_frontends.hops.throughputs import PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
 
 NONE = -1
+SPARE_TEMPLATES = 64  # that no job uses, before they are given to other offers
+MOST_USAGES = 4096  # blocks that are kept; the oldest goes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class GroupFormulation:
         self.session = Session(self.model, settings)
         self.wishes: dict[str, Wish] = {}
         self._templates: dict[bytes, Template] = {}
+        self._spare: dict[int, list[Template]] = {}  # that no job uses, by their columns
         self._usages: dict[bytes, sp.csc_array] = {}
 
     # Edits --------------------------------------------------------------------------------------------------------
@@ -108,6 +111,15 @@ class GroupFormulation:
                     self.model.add_request(job, wish.offers.gain, template=template, integer=True)
             self._weigh(list(wishes), wishes)
         self.wishes = dict(wishes)
+        if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:
+            self._retire_templates()
+
+    def _retire_templates(self) -> None:
+        """Keep templates that no job uses for other offers of as many columns: a model's templates stay for good."""
+        used = {wish.offers.key for wish in self.wishes.values()}
+        for key in [key for key in self._templates if key not in used]:
+            template = self._templates.pop(key)
+            self._spare.setdefault(template.n_columns, []).append(template)
 
     def _weigh(self, jobs: list[str], wishes: Mapping[str, Wish]) -> None:
         if not jobs:
@@ -155,13 +167,20 @@ class GroupFormulation:
 
     def _template(self, offers: Offers) -> Template:
         if offers.key not in self._templates:
-            self._templates[offers.key] = self.model.add_template(self.usage_of(offers), self.rows)
+            usage, spare = self.usage_of(offers), self._spare.get(len(offers.kind))
+            if spare:
+                self.model.update_template(spare[-1], usage, self.rows)
+                self._templates[offers.key] = spare.pop()
+            else:
+                self._templates[offers.key] = self.model.add_template(usage, self.rows)
         return self._templates[offers.key]
 
     def usage_of(self, offers: Offers) -> sp.csc_array:
         """As :meth:`usage`, made once for all jobs with such offers."""
         if offers.key not in self._usages:
             self._usages[offers.key] = self.usage(offers)
+            if len(self._usages) > MOST_USAGES:
+                del self._usages[next(iter(self._usages))]
         return self._usages[offers.key]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
@@ -13,6 +14,8 @@ from copter_frontends.hops.requirements import LearningRates, RequirementSet, re
 from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.throughputs import PlacedThroughputs
 from copter_frontends.vocabulary import Allocation, InvalidJobError, Job
+
+MOST_KEPT = 4096  # offers, and slowdowns, that are kept; the oldest goes first
 
 CacheKey = tuple[Hashable, tuple[int, ...]]
 
@@ -42,8 +45,8 @@ class JobBook:
         self.age_s: dict[str, float] = {}
         self.work: dict[str, float] = {}
         self.learning: dict[str, LearningRates] = {}
-        self._made: dict[CacheKey, Offers | None] = {}
-        self._slowdowns: dict[tuple[Hashable, str, int, int], float] = {}
+        self._made: OrderedDict[CacheKey, Offers | None] = OrderedDict()
+        self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
         self._groups: ServerGroups | None = None
         self._version = -1
 
@@ -118,6 +121,8 @@ class JobBook:
             best = rate(job, kind, gpus, least, servers)
             here = rate(job, kind, gpus, nodes, servers)
             self._slowdowns[key] = min(1.0, here / best) if best > 0 else 0.0
+            if len(self._slowdowns) > MOST_KEPT:
+                self._slowdowns.popitem(last=False)
         return self._slowdowns[key]
 
     # Inside -------------------------------------------------------------------------------------------------------
@@ -140,6 +145,8 @@ class JobBook:
                 return self.throughputs.rate(job, gpu_type, gpus, nodes, servers)
 
             self._made[key] = self.rules.make(job, wanted, groups, rate)
+            if len(self._made) > MOST_KEPT:
+                self._made.popitem(last=False)
         return self._made[key]
 
     def _write(self, job: Job, offers: Offers, work: float, groups: ServerGroups) -> None:

@@ -13,6 +13,7 @@ from copter_frontends.vocabulary import Job
 
 Priority = Literal["lr", "las", "sjf", "srtf", "ftf"]
 PRIORITIES = ("lr", "las", "sjf", "srtf", "ftf")
+KEPT_S = 24 * 3600.0  # how long the latency ratios of jobs that have ended are kept
 REFRESH_S = 30.0
 LEAST = 1e-9
 
@@ -115,9 +116,13 @@ class LatencyQueue:
     def ended(self, now_s: float, ratio: float) -> None:
         """Write down the latency ratio of a job that has ended."""
         self._ended.append((now_s, ratio))
+        while self._ended[0][0] < now_s - KEPT_S:
+            self._ended.popleft()
 
     def recent_ratio(self, now_s: float, hours: float = 1.0) -> float | None:
-        """RAQLR (7): mean latency ratio of the jobs that ended in the last hours; None if none did."""
+        """RAQLR (7): mean latency ratio of the jobs that ended in the last hours, 24 at most; None if none did."""
+        if not 0 < 3600.0 * hours <= KEPT_S:
+            raise SettingsError(f"hours is {hours}, must be above 0 and at most {KEPT_S / 3600:g}")
         recent = [ratio for ended_s, ratio in self._ended if now_s - 3600.0 * hours < ended_s <= now_s]
         return sum(recent) / len(recent) if recent else None
 

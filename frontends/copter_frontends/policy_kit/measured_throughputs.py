@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from copter.errors import InvalidDataError
 from copter_frontends.goodput.batch_kernel import EPSILON
+from copter_frontends.goodput.pipeline import pipeline_step_s
 from copter_frontends.goodput.profiled import ProfiledApplication, profile_of
-from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.vocabulary import Cluster, Configuration, Job
 
 UNMEASURED = 0.1  # iterations per second on a type where the job's size was not measured
 
@@ -52,6 +53,12 @@ class MeasuredThroughputs:
         steps, size = application.steps.get(gpu_type), self._per_node[gpu_type]
         if steps is None:
             return 0.0
+        pipeline = application.application.pipeline
+        if pipeline is not None:
+            if gpus % pipeline.stages[gpu_type]:
+                return 0.0
+            where = Configuration(-(-gpus // size), gpus, gpu_type)
+            return 1.0 / pipeline_step_s(application.application, where)[0]
         placement = (*[size] * (gpus // size), *([gpus % size] if gpus % size else []))
         share = math.ceil(batch / gpus - EPSILON)
         accumulation = math.ceil(share / steps.max_local - EPSILON) - 1

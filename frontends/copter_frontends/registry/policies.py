@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from copter import Settings
 from copter_frontends.chronus import ChronusPolicy
@@ -38,13 +38,17 @@ def _make_sia(
     threads: int | None,
     semantics: Semantics,
     profiles: Mapping[str, ProfiledApplication] | None,
+    options: Mapping[str, Any],
 ) -> SchedulingPolicy:
     settings = Settings(threads=threads or 0)
-    return SiaPolicy(cluster, mode=mode, settings=settings, semantics=semantics, profiles=profiles)
+    return SiaPolicy(
+        cluster, goodput_model, mode=mode, settings=settings, semantics=semantics, profiles=profiles, **options
+    )
 
 
 def _make_hadar(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    return HadarPolicy(cluster, settings=Settings(threads=threads or 0))
+    rates = GoodputThroughputs(cluster, goodput_model)
+    return HadarPolicy(cluster, rates, settings=Settings(threads=threads or 0))
 
 
 def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -97,7 +101,7 @@ def _baseline(name: str) -> PolicyEntry:
 
 
 POLICIES: dict[str, PolicyEntry] = {
-    "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True),
+    "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True, takes_options=True),
     "hadar": PolicyEntry(_make_hadar, has_lp=True),
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=False, takes_weights=True),

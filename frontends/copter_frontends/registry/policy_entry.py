@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
@@ -23,6 +24,8 @@ class PolicyEntry:
         Whether each round is a linear program, which another solver can be given too.
     takes_semantics : bool
         Whether `make` takes the semantics and the profiles (or None) too, after the others.
+    takes_options : bool
+        Whether `make` takes the policy's own options (a mapping), last.
     takes_weights : bool
         Whether `make` takes the jobs' weights (by id) too, after the others.
     rigid : bool
@@ -37,6 +40,7 @@ class PolicyEntry:
     has_lp: bool
     takes_semantics: bool = False
     takes_weights: bool = False
+    takes_options: bool = False
     rigid: bool = False
     capped: bool = True
     type_blind: bool = False
@@ -62,10 +66,13 @@ class PolicyEntry:
         semantics: Semantics = DEFAULT,
         profiles: Mapping[str, ProfiledApplication] | None = None,
         weights: Mapping[str, float] | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> SchedulingPolicy:
         """Make the policy, with as much of this as it takes."""
         if self.takes_weights:
             return self.make(cluster, goodput_model, mode, threads, weights or {})
+        if self.takes_options:
+            return self.make(cluster, goodput_model, mode, threads, semantics, profiles, options or {})
         if self.takes_semantics:
             return self.make(cluster, goodput_model, mode, threads, semantics, profiles)
         return self.make(cluster, goodput_model, mode, threads)

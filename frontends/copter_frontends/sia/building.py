@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from copter import Settings
-from copter_frontends.goodput import Application, GoodputModel
+from copter.errors import SettingsError
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia.estimator import HintedGoodput
-from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.formulation import PRIORITY_FACTOR, SiaFormulation
 from copter_frontends.sia.objective import SiaObjective
+from copter_frontends.sia.shared_rows import check_quotas, placement_rows, quota_rows
+from copter_frontends.simulator.goodput_source import GoodputSource, same_model_for
 from copter_frontends.vocabulary import Allocation, Cluster, Configuration, configurations_of
 
 CAPPED_GPUS = 64  # most GPUs of a job in capped mode, as in the public simulator
@@ -24,21 +26,30 @@ class FormulationBuilder:
     ----------
     mode, objective, settings, semantics, profiles
         As for :class:`.SiaPolicy`.
-    applications : mapping of str to Application
-        Of the goodput model.
+    quotas : mapping of tenant to int
+        GPUs of whatever type that a tenant's jobs may have together.
+    priority_factor : float
+        As for :class:`.SiaPolicy`.
+    goodput : GoodputSource
+        Any model: asked for the same over the formulation's configurations.
     """
 
     def __init__(
         self,
         mode: Literal["full", "capped"],
-        applications: Mapping[str, Application],
+        goodput: GoodputSource,
         objective: SiaObjective,
         settings: Settings,
         semantics: Semantics,
         profiles: Mapping[str, ProfiledApplication] | None,
+        quotas: Mapping[str, int] | None = None,
+        priority_factor: float = PRIORITY_FACTOR,
     ) -> None:
+        if not 1 <= priority_factor < float("inf"):
+            raise SettingsError(f"priority_factor is {priority_factor}, must be finite and >= 1")
+        self.quotas, self.priority_factor = check_quotas(quotas or {}), priority_factor
         self.most_gpus = None if mode == "full" else CAPPED_GPUS
-        self.applications, self.objective, self.settings = applications, objective, settings
+        self.goodput, self.objective, self.settings = goodput, objective, settings
         self.semantics, self.profiles = semantics, profiles
 
     def configurations(self, cluster: Cluster) -> Sequence[Configuration]:
@@ -52,14 +63,18 @@ class FormulationBuilder:
         configurations += [each for each in former if (each.gpu_type, each.gpus) not in there]
         place = {name: at for at, name in enumerate(cluster.types)}
         configurations.sort(key=lambda each: (place[each.gpu_type], each.gpus))
+        capacity = {name: cluster.capacity(name) for name in cluster.types}
+        per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
         return SiaFormulation(
             configurations,
-            {name: cluster.capacity(name) for name in cluster.types},
-            GoodputModel(configurations, self.applications),
+            capacity,
+            same_model_for(self.goodput, configurations),
             self.objective,
             self.settings,
             self.semantics,
             self._estimator(cluster, configurations),
+            [*placement_rows(configurations, capacity, per_node), *quota_rows(configurations, self.quotas)],
+            self.priority_factor,
         )
 
     def rebuild(
@@ -88,6 +103,6 @@ class FormulationBuilder:
         if self.semantics.training == "exact":
             return None
         if self.profiles is None:
-            self.profiles = fitted_profiles(self.applications)
+            self.profiles = fitted_profiles(self.goodput.applications)
         per_node = {name: kind.gpus_per_node for name, kind in cluster.types.items()}
         return HintedGoodput(configurations, per_node, self.profiles, self.semantics)

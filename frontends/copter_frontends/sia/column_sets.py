@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter import Model
 from copter.matrix import Template
+from copter_frontends.sia.shared_rows import SharedRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class ColumnSet:
 
 
 class ColumnSets:
-    """Makes column sets, one template for all jobs with the same.
+    """Makes column sets, one template for all jobs with the same columns and rows.
 
     A job whose batch limits rule nine configurations in ten out has a tenth of the columns, and the model, its memory
     and its solves shrink with it.
@@ -43,20 +44,27 @@ class ColumnSets:
         GPUs and number of the GPU type of each configuration.
     types : sequence of GPU type
         The model's resources.
+    rows : sequence of SharedRow
+        The model's further resources.
     """
 
-    def __init__(self, gpus: NDArray[np.int64], kind: NDArray[np.int64], types: Sequence[str]) -> None:
-        self._gpus, self._kind, self._types = gpus, kind, tuple(types)
-        self._sets: dict[bytes, ColumnSet] = {}
+    def __init__(
+        self, gpus: NDArray[np.int64], kind: NDArray[np.int64], types: Sequence[str], rows: Sequence[SharedRow] = ()
+    ) -> None:
+        self._gpus, self._kind, self._types, self._rows = gpus, kind, tuple(types), tuple(rows)
+        self._sets: dict[tuple[bytes, tuple[int, ...]], ColumnSet] = {}
 
-    def of(self, live: NDArray[np.bool_], model: Model) -> ColumnSet:
-        """The column set of the configurations that are live, (n,)."""
-        key = live.tobytes()
+    def of(self, live: NDArray[np.bool_], model: Model, rows: tuple[int, ...] = ()) -> ColumnSet:
+        """The column set of the configurations that are live, (n,), of a job that these shared rows are for."""
+        key = (live.tobytes(), rows)
         result = self._sets.get(key)
         if result is None:
             columns = np.flatnonzero(live)
             gpus, kind = self._gpus[columns], self._kind[columns]
-            usage = {name: np.where(kind == k, gpus, 0).astype(np.float64) for k, name in enumerate(self._types)}
+            usage: dict[Hashable, NDArray[np.float64]] = {
+                name: np.where(kind == k, gpus, 0).astype(np.float64) for k, name in enumerate(self._types)
+            }
+            usage |= {self._rows[at].key: self._rows[at].usage[columns] for at in rows}
             local = np.full(len(live), -1, dtype=np.int32)
             local[columns] = np.arange(len(columns), dtype=np.int32)
             result = self._sets[key] = ColumnSet(model.add_template(usage), columns, local)

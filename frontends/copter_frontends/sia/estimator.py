@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter_frontends.goodput.hints import TrainingHints
+from copter_frontends.goodput.job_agent import noise_of
 from copter_frontends.goodput.learned import learned_goodput
-from copter_frontends.goodput.profiled import ProfiledApplication
+from copter_frontends.goodput.pipeline import pipeline_goodput
+from copter_frontends.goodput.profiled import ProfiledApplication, profile_of
 from copter_frontends.semantics import Semantics
-from copter_frontends.vocabulary import Configuration, Job
+from copter_frontends.vocabulary import Configuration, Job, configurations_for
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +42,7 @@ class HintedGoodput:
         self.semantics, self.profiles = semantics, profiles
         self.types = tuple(gpus_per_node)
         index = {kind: i for i, kind in enumerate(self.types)}
+        self.configurations = tuple(configurations)
         self.gpus: NDArray[np.int64] = np.array([c.gpus for c in configurations], dtype=np.int64)
         self.kind: NDArray[np.int64] = np.array([index[c.gpu_type] for c in configurations], dtype=np.int64)
         self.own_nodes: NDArray[np.int64] = np.array([c.nodes for c in configurations], dtype=np.int64)
@@ -50,12 +53,19 @@ class HintedGoodput:
     def row(self, job: Job, hints: TrainingHints | None) -> Floats:
         """Estimated goodput in each configuration; 0 where the job cannot run or may not go yet.
 
-        Before the first hint, the smallest configuration of every type counts 1, and a job may use no other.
+        Before the first hint, the smallest configuration of every type counts 1, and a job may use no other: the first
+        with its `min_gpus`, or what it is fixed to. A hybrid-parallel job's throughput is known beforehand.
         """
+        known = profile_of(self.profiles, job)
+        if known.application.pipeline is not None:
+            return self._pipeline_row(job, known, hints)
         if hints is None:
-            return np.ones(len(self.gpus)) if job.gpus else np.where(self.gpus == job.min_gpus, 1.0, 0.0)
+            result = np.zeros(len(self.gpus))
+            result[self._first(job)] = 1.0
+            if job.reservation is not None:
+                result[self.gpus == job.reservation[1]] = 1.0
+            return np.ones(len(self.gpus)) if job.gpus or not job.preemptible else result
         estimate = np.zeros(len(self.gpus))
-        known = self.profiles[job.application]
         if job.gpus is not None:
             hints = replace(hints, max_gpus={kind: max(job.gpus, n) for kind, n in hints.max_gpus.items()})
         for k, kind in enumerate(self.types):
@@ -73,16 +83,46 @@ class HintedGoodput:
             if other not in known.steps:
                 continue
             room = known.max_batch_size // known.steps[other].min_local
-            grown = room if growth is None else max(growth * hints.max_gpus.get(other, 0), 1)
+            grown = room if growth is None else max(growth * hints.max_gpus.get(other, 0), self._least(job))
             most = max(most, min(grown, room))
         return most
+
+    def _first(self, job: Job) -> list[int]:
+        """The smallest configuration of each type with the job's `min_gpus`."""
+        return configurations_for(self.configurations, job.min_gpus)
+
+    def _least(self, job: Job) -> int:
+        """GPUs that no growth limit keeps a job from: its first configurations, what it asks for or has reserved."""
+        asked = job.min_gpus if job.preemptible else max(job.requested_gpus, job.min_gpus)
+        reserved = 1 if job.reservation is None else job.reservation[1]
+        first = configurations_for(self.configurations, asked)
+        return max(reserved, *(int(self.gpus[at]) for at in first)) if first else reserved
+
+    def _pipeline_row(self, job: Job, known: ProfiledApplication, hints: TrainingHints | None) -> Floats:
+        """Of a hybrid-parallel job, whose steps were profiled beforehand (thesis 3.5.3): G15 at its noise scale (S9).
+
+        Within the growth limit, which counts GPUs and lets it have one replica of every type.
+        """
+        cap = min(job.max_batch_size or known.max_batch_size, known.max_batch_size)
+        noise = noise_of(known, known.init_batch_size, 0) if hints is None else hints.noise_scale
+        row = pipeline_goodput(known.application, self.configurations, cap, np.ones(1), np.array([noise]))
+        row[self.gpus < job.min_gpus] = 0.0
+        growth = self.semantics.growth
+        if growth is None or job.gpus is not None or not job.preemptible:
+            return row
+        most = growth * max(hints.max_gpus.values(), default=0) if hints is not None else 0
+        for k in range(len(self.types)):
+            mine = np.flatnonzero((self.kind == k) & (row > 0))
+            if len(mine):
+                row[mine[self.gpus[mine] > max(most, self.gpus[mine[0]])]] = 0.0
+        return row
 
     def _fill(self, estimate: Floats, mine: NDArray[np.int64], kind: str, job: Job, hints: TrainingHints) -> None:
         steps, seen = self.profiles[job.application].steps, hints.parameters
         source = kind
         if kind not in seen:
             if self.semantics.profiling == "none":
-                estimate[mine[self.gpus[mine] == job.min_gpus]] = self._least_seen(job, hints)
+                estimate[np.intersect1d(mine, self._first(job))] = self._least_seen(job, hints)
                 return
             source = next(other for other in self.order if other in seen)
         own = self._goodput(job, hints, source, mine, self.own_nodes if source == kind else self.nodes_on[source])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
@@ -56,16 +57,18 @@ def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assig
     shared = csr_array(
         (formulation.gpus[column].astype(np.float64), (formulation.kind[column], np.arange(n))), shape=(kinds, n)
     )
+    further = [_further_row(formulation, at, row, column, jobs) for at in range(len(formulation.rows))]
     least = np.array([formulation.jobs[job_id].pinned != IDLE for job_id in jobs], dtype=np.float64)
     capacity = [float(formulation.model.count(name)) for name in formulation.types]
-    upper = np.concatenate([np.ones(len(jobs)), capacity])
+    spare = [float(formulation.model.count(each.key)) for each in formulation.rows]
+    upper = np.concatenate([np.ones(len(jobs)), capacity, spare])
     result = milp(
         -np.concatenate(values),
         integrality=np.ones(n),
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(
-            vstack([each, shared]),
-            np.concatenate([least, np.zeros(kinds)]),
+            vstack([each, shared, *further]),
+            np.concatenate([least, np.zeros(kinds + len(spare))]),
             upper,
         ),
         options={"mip_rel_gap": RELATIVE_GAP, "node_limit": MOST_NODES, "time_limit": time_limit_s},
@@ -76,3 +79,11 @@ def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assig
     for at in np.flatnonzero(result.x > 0.5).tolist():
         assignment.take(jobs[int(row[at])], int(column[at]))
     return assignment
+
+
+def _further_row(
+    formulation: SiaFormulation, at: int, row: NDArray[np.int64], column: NDArray[np.int64], jobs: list[str]
+) -> csr_array:
+    """A shared row over the program's variables: zero for jobs that it is not for."""
+    part = np.array([at in formulation.jobs[job_id].rows for job_id in jobs], dtype=np.float64)
+    return csr_array((formulation.rows[at].usage[column] * part[row])[None, :])

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution
-from copter_frontends.goodput import GoodputModel, application_of
+from copter.errors import SettingsError
+from copter_frontends.goodput import application_of
 from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.job_book import IDLE, JobBook, JobState
-from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factor
+from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factors
+from copter_frontends.sia.shared_rows import SharedRow
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of
 from copter_frontends.vocabulary import (
     Allocation,
     Configuration,
@@ -22,6 +27,7 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     UnknownGpuTypeError,
+    configurations_for,
 )
 
 Floats = NDArray[np.float64]
@@ -32,7 +38,18 @@ TIE_SPREAD, TIE_TURN = (
     0.25,
     25,
 )  # steps fall by up to this share in order of arrival, over so many jobs
+PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
+
+_AGES = attrgetter("column", "submit_s", "restarts", "restart_cost_s", "factor", "stale")
+_TERMS = attrgetter("smallest", "bonus", "worth", "rebased")
+_OWN = attrgetter("own_base", "bonus", "worth", "tie_scale", "column")
+
+
+def _gathered(fields: Callable[[JobState], tuple[float, ...]], states: Sequence[JobState]) -> Floats:
+    """Some fields of many jobs, (fields, jobs)."""
+    values = np.fromiter(chain.from_iterable(map(fields, states)), dtype=np.float64)
+    return np.ascontiguousarray(values.reshape(len(states), -1).T)
 
 
 class SiaFormulation:
@@ -43,12 +60,16 @@ class SiaFormulation:
     configurations : sequence of Configuration
         Of the cluster; a job has a column for each that its limits can ever let it run on.
     capacity : mapping of GPU type to int
-    goodput : GoodputModel
-        Over the same configurations.
+    goodput : GoodputSource
+        Any model, over the same configurations.
     semantics : Semantics
         Limits of what a job may have.
     estimator : HintedGoodput, optional
         Where jobs' goodput is known from their hints only, over the same configurations.
+    rows : sequence of SharedRow
+        Capacity besides that of the GPU types.
+    priority_factor : float
+        How many times as much a priority class is worth as the one below.
 
     Attributes
     ----------
@@ -60,13 +81,16 @@ class SiaFormulation:
         self,
         configurations: Sequence[Configuration],
         capacity: dict[str, int],
-        goodput: GoodputModel,
+        goodput: GoodputSource,
         objective: SiaObjective,
         settings: Settings,
         semantics: Semantics = DEFAULT,
         estimator: HintedGoodput | None = None,
+        rows: Sequence[SharedRow] = (),
+        priority_factor: float = PRIORITY_FACTOR,
     ) -> None:
         self.semantics, self.estimator = semantics, estimator
+        self.rows, self.priority_factor = tuple(rows), priority_factor
         self.configurations = tuple(configurations)
         self.goodput = goodput
         self.objective = objective
@@ -78,18 +102,21 @@ class SiaFormulation:
         self.model = Model(sense="max")
         for name, count in capacity.items():
             self.model.add_resources(name, count)
-        self.column_sets = ColumnSets(self.gpus, self.kind, self.types)
+        for row in self.rows:
+            self.model.add_resources(row.key, row.limit)
+        self.column_sets = ColumnSets(self.gpus, self.kind, self.types, self.rows)
         self.session = Session(self.model, settings)
         self.jobs = JobBook()
         self.stranded: set[str] = set()
         self._arrivals = 0
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
-        self._bases: dict[tuple[object, ...], tuple[Floats, float]] = {}
+        self._bases: dict[tuple[object, ...], tuple[Floats, float, Floats]] = {}
 
         nodes = np.array([c.nodes for c in configurations])
         most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
         self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
         self.preference = self._preference()
+        self.has_preference = bool(self.preference.any())
         self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
 
@@ -104,19 +131,23 @@ class SiaFormulation:
             If its id is known; if it fits nowhere now, unless it `may_wait` for capacity to come back.
         """
         self.jobs.require_new(job.id)
-        application = self.goodput.applications[application_of(job.application, self.goodput.applications).name]
-        state = JobState(job, application.policy_restart_s, np.empty(0), 0.0)
+        application_of(job.application, self.goodput.applications)
+        facts = self.goodput.applications[job.application]
+        restart_s = float(getattr(facts, "policy_restart_s", facts.restart_s))
+        state = JobState(job, job.submit_s, restart_s, np.empty(0), 0.0)
+        state.worth = job.weight * self.priority_factor**job.priority
+        state.rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
         state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
         self._arrivals += 1
-        if may_wait:
-            self._rebase(state)
-        else:
-            state.base, state.smallest = self._base(state)
-        state.own_scale, state.own_offset = state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        result = self.column_sets.of(self._live(job), self.model)
+        state.scale, state.offset = self.objective.scale_and_offset(1.0)
+        state.limits = self._limits(job)
+        live = self._live(job)
+        state.columns = np.flatnonzero(live)
+        self._rebase(state, may_wait)
+        result = self.column_sets.of(live, self.model, state.rows)
         state.columns, state.local = result.columns, result.local
-        self.model.add_request(job.id, self._whole(state, 1.0), template=result.template, integer=True)
-        state.clamped = True
+        self.model.add_request(job.id, self._first_values(state), template=result.template, integer=True)
+        state.clamped, state.stale = True, False
         self.jobs[job.id] = state
 
     def remove_job(self, job_id: str) -> None:
@@ -142,7 +173,8 @@ class SiaFormulation:
             state.hints = hints
         if progress is not None:
             phase = self.goodput.phase(state.job.application, progress)
-            outdated = outdated or (phase != state.phase and self.estimator is None)
+            known = self.estimator is None or state.job.own_goodput is not None
+            outdated = outdated or (phase != state.phase and known)
             state.progress, state.phase = progress, phase
         if outdated:
             self._rebase(state)
@@ -165,6 +197,7 @@ class SiaFormulation:
         if column != IDLE:
             self._column_of(job_id, state, column)
         state.column, state.stale = column, True
+        state.own_base = float(state.base[column]) if column != IDLE else 0.0
         if column != IDLE and self.gpus[column] > state.most_gpus:
             state.most_gpus = int(self.gpus[column])
             if self.semantics.growth is not None and self.estimator is None:
@@ -178,12 +211,37 @@ class SiaFormulation:
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type (at most as many as its largest configuration foresees)."""
         self.model.add_resources(gpu_type, count)
+        for row, more in self._rows_of_nodes(gpu_type, count):
+            self.model.add_resources(row.key, more)
         self._follow_capacity()
 
     def remove_gpus(self, gpu_type: str, count: int) -> None:
         """Take GPUs of a type away; a configuration larger than what is left is no option any more."""
         self.model.remove_resources(gpu_type, count)
+        for row, less in self._rows_of_nodes(gpu_type, count):
+            self.model.remove_resources(row.key, less)
         self._follow_capacity()
+
+    def set_quota(self, tenant: str, gpus: int) -> None:
+        """Change the quota of a tenant that has one; SettingsError for one that has none."""
+        row = next((row for row in self.rows if row.tenant == tenant), None)
+        if row is None:
+            raise SettingsError(f"tenant {tenant!r} has no quota to change: give it one when the policy is made")
+        more = gpus - int(self.model.count(row.key))
+        if more > 0:
+            self.model.add_resources(row.key, more)
+        elif more < 0:
+            self.model.remove_resources(row.key, -more)
+        self._lives.clear()
+        self._bases.clear()
+        for state in self.jobs.values():
+            if state.job.tenant == tenant:
+                state.limits = self._limits(state.job)
+                self._rebase(state)
+
+    def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:
+        """The shared rows that so many GPUs of a type, as whole nodes, add to, and how much."""
+        return [(row, gpus // row.node_gpus * row.per_node) for row in self.rows if row.gpu_type == gpu_type]
 
     def _follow_capacity(self) -> None:
         """Bring the jobs' bases up to date where capacity rules configurations in or out."""
@@ -226,47 +284,82 @@ class SiaFormulation:
         A running job costs one scale and one exception (its present configuration); the whole array is sent only when
         its base changed or the least value cuts in.
         """
-        changed: list[tuple[str, float, float, int, float]] = []
-        for job_id, state in self.jobs.items():
-            running = state.column != IDLE
-            if not running and not state.stale:
-                continue
-            factor = (
-                restart_factor(now_s - state.job.submit_s, state.restarts, state.restart_cost_s) if running else 1.0
-            )
-            if state.stale or factor != state.factor:
-                changed.append(self._refresh(job_id, state, factor))
-        if changed:
-            jobs, scales, offsets, columns, values = (list(each) for each in zip(*changed, strict=True))
-            self.model.rescale_costs(jobs, scales, offsets, columns, values)
-
-    def _refresh(self, job_id: str, state: JobState, factor: float) -> tuple[str, float, float, int, float]:
-        """Bring one job's values up to date; return its scale and offset, and its exception."""
-        scale, offset = self.objective.scale_and_offset(factor)
-        offset += state.bonus
-        state.scale, state.offset = scale, offset
-        state.own_scale, own_offset = self.objective.scale_and_offset(1.0)
-        state.own_offset = own_offset + state.bonus
+        jobs = [job_id for job_id, state in self.jobs.items() if state.column != IDLE or state.stale]
+        if not jobs:
+            return
+        states = [self.jobs[job_id] for job_id in jobs]
+        columns, submit_s, restarts, cost_s, old, stale = _gathered(_AGES, states)
+        factors = np.where(columns == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
+        changed = np.flatnonzero((stale != 0.0) | (factors != old)).tolist()
+        if not changed:
+            return
+        jobs, states, factors = [jobs[at] for at in changed], [states[at] for at in changed], factors[changed]
+        smallest, bonus, worth, resent = _gathered(_TERMS, states)
+        scale, offset = self.objective.scales_and_offsets(factors)
+        offset += bonus
         floor = self.objective.least_value
-        clamped = not self.objective.plain or factor < LEAST_FACTOR
-        clamped = clamped or (floor is not None and scale * state.smallest + offset < floor)
-        if clamped:
-            self.model.update_cost(job_id, self._whole(state, factor))
-            scale, offset = 1.0, 0.0
-        elif state.stale or state.clamped:
-            self.model.update_cost(job_id, self._filled(state.base, offset)[state.columns])
-        state.factor, state.clamped, state.stale = factor, clamped, False
-        running = state.column != IDLE
-        if not running:
-            return job_id, scale, offset, IDLE, 0.0
-        return job_id, scale, offset, int(state.local[state.column]), self.value(job_id, state.column)
+        clamped = np.full(len(jobs), not self.objective.plain) | (factors < LEAST_FACTOR)
+        if floor is not None:
+            clamped |= scale * smallest + offset < floor
+        was = np.array([state.clamped for state in states])
+        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(clamped))
+        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(~clamped & (was | (resent != 0.0))))
+        own = self._own_values(states)
+        news = (factors.tolist(), scale.tolist(), offset.tolist(), clamped.tolist(), own.tolist())
+        for state, *now in zip(states, *news, strict=True):
+            state.factor, state.scale, state.offset, state.clamped, state.own_value = now
+            state.stale = state.rebased = False
+        local = [-1 if state.column == IDLE else int(state.local[state.column]) for state in states]
+        self.model.rescale_costs(
+            jobs, np.where(clamped, 1.0, scale * worth), np.where(clamped, 0.0, offset * worth), np.array(local), own
+        )
+
+    def _send_whole(
+        self,
+        jobs: Sequence[str],
+        states: Sequence[JobState],
+        scale: Floats,
+        offset: Floats,
+        clamped: NDArray[np.bool_],
+        which: NDArray[np.int64],
+    ) -> None:
+        """Send whole arrays for some of the jobs, all clamped or none: their values, or their bases."""
+        if len(which) == 0:
+            return
+        sent = [states[at] for at in which.tolist()]
+        sizes = [len(state.columns) for state in sent]
+        base = np.concatenate([state.live_base for state in sent])
+        shift = np.repeat(offset[which], sizes)
+        if not clamped[which[0]]:
+            flat = self._filled(base, shift)
+        else:
+            flat = self.objective.finished(np.repeat(scale[which], sizes) * base) + shift
+            if self.objective.least_value is not None:
+                flat = np.maximum(flat, self.objective.least_value)
+            if self.has_preference:
+                tied = np.repeat([state.tie_scale for state in sent], sizes)
+                flat += tied * np.concatenate([self.preference[state.columns] for state in sent])
+            flat *= np.repeat([state.worth for state in sent], sizes)
+            flat[np.isnan(base)] = INVALID_VALUE
+        self.model.update_costs([jobs[at] for at in which.tolist()], flat)
+
+    def _own_values(self, states: Sequence[JobState]) -> Floats:
+        """Value of what each job has; 0 for those without GPUs."""
+        base, bonus, worth, tie_scale, column = _gathered(_OWN, states)
+        columns = column.astype(np.int64)
+        value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + bonus)
+        if self.objective.least_value is not None:
+            value = np.maximum(value, self.objective.least_value)
+        steps = self.preference[columns] + (STAY_STEPS * TIE_STEP if self.semantics.prefer_stay else 0.0)
+        value = np.where(np.isnan(base), INVALID_VALUE, worth * (value + tie_scale * steps))
+        return np.where(columns == IDLE, 0.0, value)
 
     def share_time(self, bonuses: Mapping[str, float]) -> None:
         """Take in each job's time-sharing bonus (S10)."""
         for job_id, bonus in bonuses.items():
             state = self.state(job_id)
             if bonus != state.bonus:
-                state.bonus, state.stale = bonus, True
+                state.bonus, state.stale, state.rebased = bonus, True, True
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
@@ -275,19 +368,18 @@ class SiaFormulation:
     def value(self, job_id: str, column: int) -> float:
         """v of a job in a configuration at this round's restart factor."""
         state = self.jobs[job_id]
+        if column == state.column:
+            return float(self._own_values([state])[0]) if state.stale else state.own_value
         base = float(state.base[column])
         if base != base:  # NaN: the job cannot run there
             return INVALID_VALUE
-        own = column == state.column
-        term = (state.own_scale if own else state.scale) * base
+        term = state.scale * base
         if not self.objective.plain:
             term = float(self.objective.finished(np.array([term]))[0])
-        value = term + (state.own_offset if own else state.offset)
+        value = term + state.offset
         if self.objective.least_value is not None:
             value = max(value, self.objective.least_value)
-        if own and self.semantics.prefer_stay:
-            value += STAY_STEPS * TIE_STEP * state.tie_scale
-        return value + state.tie_scale * float(self.preference[column])
+        return state.worth * (value + state.tie_scale * float(self.preference[column]))
 
     def values(self, job_id: str) -> Floats:
         """v of a job in every configuration, (n,), a new array."""
@@ -297,16 +389,10 @@ class SiaFormulation:
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _filled(self, base: Floats, offset: float) -> Floats:
+    def _filled(self, base: Floats, offset: Floats) -> Floats:
         """The base with invalid configurations so low that no restart factor in use gives them a positive value."""
         least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
-        return np.where(np.isnan(base), -(1.0 + abs(offset)) / least_scale, base)
-
-    def _whole(self, state: JobState, factor: float) -> Floats:
-        """Values of the job's columns at one restart factor, ties broken."""
-        base = state.base[state.columns]
-        values = self.objective.values(base, factor, state.bonus)
-        return np.where(np.isnan(base), values, values + state.tie_scale * self.preference[state.columns])
+        return np.where(np.isnan(base), -(1.0 + np.abs(offset)) / least_scale, base)
 
     def _preference(self) -> Floats:
         """Far less than a rounded digit for each configuration, by its type's place in the preferred order."""
@@ -315,63 +401,118 @@ class SiaFormulation:
         places = np.array([rank.get(self.types[kind], 0) for kind in self.kind.tolist()], dtype=np.float64)
         return TIE_STEP * (places - (self.gpus / self.gpus.max() if self.semantics.prefer_few else 0.0))
 
-    def _rebase(self, state: JobState) -> None:
-        """Bring a job's base up to date, as its phase, its hints, or what it may have changed."""
+    def _first_values(self, state: JobState) -> Floats:
+        """Values of the columns of a job that has no GPUs, ties broken."""
+        values = self.objective.values(state.live_base, 1.0, state.bonus)
+        tied = state.worth * (values + state.tie_scale * self.preference[state.columns])
+        return np.where(np.isnan(state.live_base), INVALID_VALUE, tied)
+
+    def _rebase(self, state: JobState, may_wait: bool = True) -> None:
+        """Bring a job's base up to date, as its phase, its hints, or what it may have changed.
+
+        InvalidJobError where it can run on nothing, unless it may wait.
+        """
         try:
-            state.base, state.smallest = self._base(state)
+            state.base, state.smallest, state.live_base = self._base(state)
             self.stranded.discard(state.job.id)
         except InvalidJobError:
+            if not may_wait:
+                raise
             state.base, state.smallest = np.full(len(self.gpus), np.nan), np.inf
+            state.live_base = state.base[state.columns]
             self.stranded.add(state.job.id)
-        state.stale = True
+        state.own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
+        state.stale = state.rebased = True
 
-    def _base(self, state: JobState) -> tuple[Floats, float]:
-        """Base of a job's values and its smallest usable entry; shared by jobs alike where all is known of them."""
+    def _base(self, state: JobState) -> tuple[Floats, float, Floats]:
+        """Base of a job's values, its smallest usable entry, and that of its columns.
+
+        Shared by jobs alike where all is known of them.
+        """
         job = state.job
-        if self.estimator is not None:
-            return self._normalised(job, self._held(job, self.estimator.row(job, state.hints)), state.most_gpus)
+        if self.estimator is not None and job.own_goodput is None:
+            return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
+        if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
+            return self._normalised(state, self._row(job, state.progress))
         phase = self.goodput.phase(job.application, state.progress)
-        key = (job.shape, phase, job.min_gpus, job.max_gpus, state.most_gpus if self.semantics.growth else 0)
+        key = (state.limits, phase, state.most_gpus if self.semantics.growth else 0)
         if key not in self._bases:
-            self._bases[key] = self._normalised(job, self.goodput.job_row(job, state.progress), state.most_gpus)
+            self._bases[key] = self._normalised(state, self._row(job, state.progress))
         return self._bases[key]
 
-    def _normalised(self, job: Job, row: Floats, most_gpus: int) -> tuple[Floats, float]:
+    def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
         """S1 and S2 of a row of goodput."""
+        job, most_gpus = state.job, state.most_gpus
         valid = self._valid(job)
-        if self.estimator is None and self.semantics.growth is not None and job.gpus is None:
+        if self.estimator is None and self.semantics.growth is not None and job.gpus is None and job.preemptible:
             valid = valid & self._grown(job, valid & (row > 0), most_gpus)
         usable = np.flatnonzero(valid & (row > 0))
         least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
         base = self.objective.base(job.id, row, valid, least)
-        return base, float(np.nanmin(base))
+        return base, float(np.nanmin(base)), base[state.columns]
 
     def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
-        """Configurations within the growth limit: the smallest, and up to a multiple of the most so far."""
-        smallest = self.gpus[usable].min(initial=1)
-        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, job.min_gpus))
+        """Configurations within the growth limit: the smallest, the reserved, and a multiple of the most so far."""
+        smallest = int(self.gpus[usable].min()) if usable.any() else 1
+        reserved = job.reservation[1] if job.reservation is not None else 0
+        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, reserved))
 
     def _replica(self, job: Job, column: int) -> int:
         """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
-        pipeline = self.goodput.applications[job.application].pipeline
+        pipeline = getattr(self.goodput.applications[job.application], "pipeline", None)
         own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
         return job.gpus or max(job.min_gpus, own)
 
     def _held(self, job: Job, row: Floats) -> Floats:
         """Zero but for what a job of fixed GPUs is given."""
-        return row if job.gpus is None else np.where(self.goodput.holds(job.gpus), row, 0.0)
+        if job.gpus is None:
+            return row
+        result = np.zeros(len(row))
+        held = configurations_for(self.configurations, job.gpus)
+        result[held] = row[held]
+        return result
+
+    def _row(self, job: Job, progress: float) -> Floats:
+        """The goodput model's row of a job; zero but for what a job of fixed GPUs is given."""
+        return self._held(job, row_of(self.goodput, job, progress))
 
     def _live(self, job: Job) -> NDArray[np.bool_]:
         """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
+        if job.own_goodput is not None:
+            return self._find_live(job)
+        key = self._limits(job)
+        if key not in self._lives:
+            self._lives[key] = self._find_live(job)
+        return self._lives[key]
+
+    def _find_live(self, job: Job) -> NDArray[np.bool_]:
+        """As :meth:`_live`, worked out."""
         within = self.allowed & (self.gpus >= job.min_gpus)
         if job.max_gpus is not None:
             within &= self.gpus <= job.max_gpus
-        if self.estimator is not None:
-            return within
-        key = (job.shape, job.min_gpus, job.max_gpus)
-        if key not in self._lives:
-            self._lives[key] = within & (self.goodput.job_row(job, 0.0) > 0)
-        return self._lives[key]
+        if self.estimator is None or job.own_goodput is not None:
+            within &= self._row(job, 0.0) > 0
+        return within if job.preemptible else self._requested(job, within)
+
+    def _limits(self, job: Job) -> tuple[object, ...]:
+        """What says where a job can run, and how well."""
+        requested = None if job.preemptible else job.requested_gpus
+        return (job.shape, job.min_gpus, job.max_gpus, requested, self.quota(job.tenant))
+
+    def quota(self, tenant: str | None) -> int | None:
+        """Most GPUs that a tenant's jobs may have together; None without a quota."""
+        row = next((row for row in self.rows if row.tenant is not None and row.tenant == tenant), None)
+        return None if row is None else int(self.model.count(row.key))
+
+    def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of each type the smallest configuration with the GPUs that the job asks for, or the largest there is."""
+        result = np.zeros(len(within), dtype=bool)
+        for kind in range(len(self.types)):
+            mine = np.flatnonzero(within & (self.kind == kind))
+            if len(mine):
+                enough = mine[self.gpus[mine] >= job.requested_gpus]
+                result[enough[0] if len(enough) else mine[-1]] = True
+        return result
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
         """The job's own column of a configuration; InvalidJobError where it has none."""
@@ -384,4 +525,9 @@ class SiaFormulation:
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
         valid = self.fits & (self.gpus >= job.min_gpus)
-        return valid if job.max_gpus is None else valid & (self.gpus <= job.max_gpus)
+        quota = self.quota(job.tenant)
+        if quota is not None:
+            valid &= self.gpus <= quota
+        if job.max_gpus is not None:
+            valid &= self.gpus <= job.max_gpus
+        return valid if job.preemptible else valid & self._live(job)

@@ -21,13 +21,17 @@ class JobState:
 
     `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
     present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
-    restart factor, (own_scale, own_offset) those of the configuration that it has; `clamped` says that the
-    model holds a whole array of values, `stale` that base, configuration or bonus have changed since then.
+    restart factor, `own_value` is that of the configuration that it has; `clamped` says that the model holds a whole
+    array of values, `rebased` that it does not hold the present base, `stale` that base, configuration or bonus have
+    changed since then. `live_base` is the base of its columns, `own_base` that of its configuration.
     `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
-    its steps between ties; `columns` and `local` are those of its column set.
+    its steps between ties; `columns` and `local` are those of its column set. `worth` is what all its values are
+    multiplied by: its weight and priority class; `limits` say
+    where it can run and how well; `rows` are the numbers of the shared rows that it takes part in.
     """
 
     job: Job
+    submit_s: float
     restart_cost_s: float
     base: Floats
     smallest: float
@@ -39,15 +43,20 @@ class JobState:
     factor: float = 1.0
     scale: float = 1.0
     offset: float = 0.0
-    own_scale: float = 1.0
-    own_offset: float = 0.0
+    own_value: float = 0.0
+    own_base: float = 0.0
     clamped: bool = False
+    rebased: bool = True
     stale: bool = False
     hints: TrainingHints | None = None
     most_gpus: int = 0
     bonus: float = 0.0
     tie_scale: float = 1.0
+    live_base: Floats = field(default_factory=lambda: np.empty(0))
     columns: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    limits: tuple[object, ...] = ()
+    worth: float = 1.0
+    rows: tuple[int, ...] = ()
     local: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 

@@ -48,6 +48,13 @@ def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
     return max(age_s - restarts * restart_cost_s, 0.0) / (age_s + restart_cost_s)
 
 
+def restart_factors(age_s: Floats, restarts: Floats, restart_cost_s: Floats) -> Floats:
+    """:func:`restart_factor` of many jobs, (n,)."""
+    kept = np.maximum(age_s - restarts * restart_cost_s, 0.0)
+    young = age_s <= restart_cost_s
+    return np.where(young, 1.0, kept / np.where(young, 1.0, age_s + restart_cost_s))
+
+
 @dataclass(frozen=True, slots=True)
 class SiaObjective:
     """Fairness power and queue-occupancy incentive.
@@ -106,6 +113,13 @@ class SiaObjective:
         if self.power == 0:
             return 1.0, self.incentive + log(factor)
         return float(factor**self.power), self.incentive
+
+    def scales_and_offsets(self, factors: Floats) -> tuple[Floats, Floats]:
+        """:meth:`scale_and_offset` of many restart factors, (n,) each."""
+        factors = np.maximum(factors, 1e-9)
+        if self.power == 0:
+            return np.ones(len(factors)), self.incentive + np.log(factors)
+        return factors**self.power, np.full(len(factors), self.incentive)
 
     def values(self, base: Floats, factor: float, bonus: float = 0.0) -> Floats:
         """v of every configuration at one restart factor, (n,), with the least value and invalid ones set (S4)."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from copter import Model, Settings, Solution, Status
 from copter.errors import SettingsError
-from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
+from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.placement import Placer
@@ -28,14 +28,16 @@ from copter_frontends.policy_kit import (
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.building import FormulationBuilder
 from copter_frontends.sia.exact import exact_assignment
-from copter_frontends.sia.formulation import SiaFormulation
+from copter_frontends.sia.formulation import PRIORITY_FACTOR, SiaFormulation
 from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.objective import SiaObjective, objective_of
 from copter_frontends.sia.placing import place
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.reservations import Reservations
+from copter_frontends.sia.shared_rows import check_quotas
 from copter_frontends.sia.shim import integer_assignment
 from copter_frontends.sia.time_sharing import TimeSharing, Turns
+from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, Job, Plan
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the placer need the rest
@@ -50,8 +52,9 @@ class SiaPolicy(LpPolicy):
     ----------
     cluster : Cluster
         Copied: tell the policy of changes with add_resources and remove_resources.
-    goodput : GoodputModel, optional
-        Its applications are used; by default the project's own representative jobs.
+    goodput : GoodputSource, optional
+        Any model of goodput, over whatever configurations: the policy asks for the same over its own. By default a
+        :class:`~copter_frontends.goodput.GoodputModel` of the project's representative jobs.
     mode : {"full", "capped"}
         Every whole-node size up to the cluster (as the thesis's scale experiments), or at most 64 GPUs per job (as the
         public simulator).
@@ -68,6 +71,10 @@ class SiaPolicy(LpPolicy):
         Batch limits and one-GPU rates by which jobs' hints are read; by default as the fitted constants have them.
     time_sharing : TimeSharing, optional
         The penalty that lets jobs take turns in times of congestion; without one, none.
+    quotas : mapping of str to int, optional
+        GPUs, of whatever type, that a tenant's jobs may have together; tenants that are absent have no limit.
+    priority_factor : float
+        How many times as much a job is worth as one of the priority class below, all else equal.
 
     Attributes
     ----------
@@ -78,7 +85,7 @@ class SiaPolicy(LpPolicy):
     def __init__(
         self,
         cluster: Cluster,
-        goodput: GoodputModel | None = None,
+        goodput: GoodputSource | None = None,
         *,
         mode: Literal["full", "capped"] = "full",
         objective: SiaObjective | None = None,
@@ -87,6 +94,8 @@ class SiaPolicy(LpPolicy):
         semantics: Semantics = DEFAULT,
         profiles: Mapping[str, ProfiledApplication] | None = None,
         time_sharing: TimeSharing | None = None,
+        quotas: Mapping[str, int] | None = None,
+        priority_factor: float = PRIORITY_FACTOR,
     ) -> None:
         if mode not in ("full", "capped"):
             raise SettingsError(f"mode is {mode!r}, must be 'full' or 'capped'")
@@ -99,11 +108,13 @@ class SiaPolicy(LpPolicy):
         self.semantics = semantics
         self.builder = FormulationBuilder(
             mode,
-            goodput.applications if goodput else ALL_APPLICATIONS,
+            goodput or GoodputModel(()),
             objective or objective_of(semantics),
             settings or Settings(),
             semantics,
             profiles,
+            quotas,
+            priority_factor,
         )
         self.formulation: SiaFormulation = self.builder.build(self.cluster)
         self.reservations = Reservations(self.cluster, self.formulation)
@@ -179,6 +190,27 @@ class SiaPolicy(LpPolicy):
             for job_id in jobs_on(doomed, self.held):
                 del self.held[job_id]
                 self.formulation.place(job_id, IDLE)
+
+    def set_quota(self, tenant: str, gpus: int) -> None:
+        """Change a tenant's quota; jobs of its that are beyond it lose GPUs in the next plan.
+
+        Raises
+        ------
+        SettingsError
+            If the tenant has no quota, or the new one is no whole number >= 0.
+        CapacityInUseError
+            If pinned jobs of the tenant have more; nothing is changed.
+        """
+        with self.edit_clock:
+            check_quotas({tenant: gpus})
+            pinned = sum(
+                held.gpus for job, held in self.pins.items() if self.formulation.state(job).job.tenant == tenant
+            )
+            if pinned > gpus:
+                raise CapacityInUseError(f"tenant {tenant!r}: pinned jobs have {pinned} GPUs, more than {gpus}")
+            self.reservations.let_go(self.pins.keys())
+            self.formulation.set_quota(tenant, gpus)
+            self.builder.quotas[tenant] = gpus
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:
         """Keep a job on exactly this allocation until unpinned with None.

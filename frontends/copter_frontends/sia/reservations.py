@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
+from copter_frontends.sia.shim import Assignment
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job
 
 
@@ -37,6 +38,15 @@ class Reservations:
         taken = sum(held[1] for held in self.jobs.values() if held is not None and held[0] == kind)
         if (kind, gpus) not in self.formulation.column_of:
             raise InvalidJobError(f"job {job.id!r}: its reservation, {gpus} GPUs of {kind!r}, is no configuration")
+        quota = self.formulation.quota(job.tenant)
+        if quota is not None:
+            mine = [each for each in self.jobs if self.formulation.jobs[each].job.tenant == job.tenant]
+            theirs = sum(held[1] for each in mine if (held := self.jobs[each]) is not None)
+            if theirs + gpus > quota:
+                raise InvalidJobError(
+                    f"job {job.id!r}: its reservation of {gpus} GPUs does not fit: {theirs} of tenant {job.tenant!r}'s "
+                    f"{quota} are reserved already"
+                )
         if taken + gpus > capacity:
             raise InvalidJobError(
                 f"job {job.id!r}: its reservation of {gpus} GPUs of {kind!r} does not fit: {taken} of {capacity} are "
@@ -65,22 +75,38 @@ class Reservations:
     def fix(self) -> None:
         """Fix jobs to what is reserved for them, and jobs that may not be preempted to what they have.
 
-        What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
+        One that may not be preempted and has nothing yet is given the GPUs that it asks for at once, of the type that
+        it does best on. What jobs in checkpoint-restore are pinned to comes first; a reservation waits for them.
         """
-        left = {kind: self.cluster.capacity(kind) for kind in self.cluster.types}
-        for state in self.formulation.jobs.values():
+        if not self.jobs:
+            return
+        fixed = Assignment(self.formulation)
+        for job_id, state in self.formulation.jobs.items():
             if state.pinned != IDLE:
-                chosen = self.formulation.configurations[state.pinned]
-                left[chosen.gpu_type] -= chosen.gpus
-        for job_id, wanted in self.jobs.items():
-            state = self.formulation.jobs[job_id]
-            column = self.formulation.column_of.get(wanted, IDLE) if wanted is not None else state.column
-            if state.pinned != IDLE or column == IDLE:
-                continue
-            place = self.formulation.configurations[column]
-            if left[place.gpu_type] >= place.gpus:
-                left[place.gpu_type] -= place.gpus
+                fixed.take(job_id, state.pinned)
+        waiting = [job_id for job_id in self.jobs if self.formulation.jobs[job_id].pinned == IDLE]
+        for job_id in sorted(waiting, key=self._turn):
+            column = self._wanted(job_id, fixed)
+            if column != IDLE and fixed.fits(job_id, column):
+                fixed.take(job_id, column)
                 self.formulation.pin(job_id, column)
+
+    def _turn(self, job_id: str) -> int:
+        """What jobs have and may not lose comes first, then reservations, then what others ask for."""
+        if self.jobs[job_id] is not None:
+            return 1
+        return 0 if self.formulation.jobs[job_id].column != IDLE else 2
+
+    def _wanted(self, job_id: str, fixed: Assignment) -> int:
+        """The column that a job is to be fixed on: its reservation, what it has, or the best of what it asks for."""
+        reserved, state = self.jobs[job_id], self.formulation.jobs[job_id]
+        if reserved is not None:
+            return self.formulation.column_of.get(reserved, IDLE)
+        if state.column != IDLE:
+            return state.column
+        values = self.formulation.values(job_id)
+        there = [int(at) for at in state.columns if values[at] > 0 and fixed.fits(job_id, int(at))]
+        return max(there, key=lambda at: float(values[at]), default=IDLE)
 
     def in_place(self, column_of: Mapping[str, int], held: Mapping[str, Allocation], pins: Collection[str]) -> set[str]:
         """Jobs that keep the very nodes that they have."""

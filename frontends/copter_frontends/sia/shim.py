@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,24 +23,51 @@ class Assignment:
         self.left: NDArray[np.int64] = np.array(
             [int(formulation.model.count(name)) for name in formulation.types], dtype=np.int64
         )
+        self.spare: list[float] = [float(formulation.model.count(row.key)) for row in formulation.rows]
         self.column: dict[str, int] = {}
         self.refused: dict[str, set[int]] = {}
         self.objective = 0.0
 
-    def fits(self, column: int) -> bool:
-        """Whether enough GPUs of the column's type are left."""
-        return bool(self.formulation.gpus[column] <= self.left[self.formulation.kind[column]])
+    def fits(self, job_id: str, column: int) -> bool:
+        """Whether enough of all that the column takes is left."""
+        if self.formulation.gpus[column] > self.left[self.formulation.kind[column]]:
+            return False
+        rows = self.formulation.rows
+        return all(rows[at].usage[column] <= self.spare[at] for at in self.formulation.jobs[job_id].rows)
 
     def take(self, job_id: str, column: int) -> None:
         """Give a job its configuration."""
-        self.left[self.formulation.kind[column]] -= self.formulation.gpus[column]
+        self._change_left(job_id, column, -1)
         self.column[job_id] = column
+
+    def take_all(self, job_ids: Sequence[str], columns: Sequence[int]) -> bool:
+        """Give many jobs their configurations if all fit together; else False, and nothing is changed."""
+        form, chosen = self.formulation, np.array(columns, dtype=np.int64)
+        used = np.bincount(form.kind[chosen], weights=form.gpus[chosen], minlength=len(self.left))
+        if (used > self.left).any():
+            return False
+        if self.spare:
+            spare = list(self.spare)
+            for job_id, column in zip(job_ids, columns, strict=True):
+                for at in form.jobs[job_id].rows:
+                    spare[at] -= float(form.rows[at].usage[column])
+            if min(spare) < 0:
+                return False
+            self.spare = spare
+        self.left -= used.astype(np.int64)
+        self.column.update(zip(job_ids, columns, strict=True))
+        return True
 
     def give_back(self, job_id: str) -> int:
         """Take a job's GPUs back; return the column it had."""
         column = self.column.pop(job_id)
-        self.left[self.formulation.kind[column]] += self.formulation.gpus[column]
+        self._change_left(job_id, column, 1)
         return column
+
+    def _change_left(self, job_id: str, column: int, sign: int) -> None:
+        self.left[self.formulation.kind[column]] += sign * self.formulation.gpus[column]
+        for at in self.formulation.jobs[job_id].rows:
+            self.spare[at] += sign * float(self.formulation.rows[at].usage[column])
 
     def refuse(self, job_id: str) -> None:
         """Take a job's GPUs back and do not offer the configuration again: no node has room for it."""
@@ -48,9 +75,13 @@ class Assignment:
 
     def evaluate(self) -> float:
         """Write down, and return, the sum of the values of all assigned jobs."""
-        value = self.formulation.value
-        self.objective = sum(value(job_id, column) for job_id, column in self.column.items())
-        return self.objective
+        value, jobs, total = self.formulation.value, self.formulation.jobs, 0.0
+        for job_id, column in self.column.items():
+            state = jobs[job_id]
+            kept = column == state.column and not state.stale
+            total += state.own_value if kept else value(job_id, column)
+        self.objective = total
+        return total
 
 
 def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
@@ -73,29 +104,37 @@ def integer_assignment(formulation: SiaFormulation, solution: RelaxedSolution) -
 
 def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tuple[Assignment, int]:
     """Pinned jobs, then whole columns, then each fractional job's columns by weight where they fit (thesis 4.4.1)."""
-    result = Assignment(formulation)
-    for job_id, state in formulation.jobs.items():
+    result, jobs = Assignment(formulation), formulation.jobs
+    for job_id, state in jobs.items():
         if state.pinned != IDLE:
             result.take(job_id, state.pinned)
+    given = [(str(request), columns, values) for request, columns, values in solution.by_request() if len(values)]
+    if result.column:
+        given = [each for each in given if each[0] not in result.column]
+    if not given:
+        return result, 0
+    values = np.concatenate([each[2] for each in given])
+    whole = np.flatnonzero(values >= WHOLE)
+    owner = np.repeat(np.arange(len(given)), [len(each[2]) for each in given])[whole].tolist()
+    local = np.concatenate([each[1] for each in given])[whole].tolist()
+    ids = [given[at][0] for at in owner]
+    chosen = [int(jobs[job_id].columns[at]) for job_id, at in zip(ids, local, strict=True)]
+    if not result.take_all(ids, chosen):
+        for job_id, column in zip(ids, chosen, strict=True):
+            if result.fits(job_id, column):
+                result.take(job_id, column)
     partial: list[tuple[float, float, str, int]] = []
     fractional = 0
-    for request, columns, values in solution.by_request():
-        job_id = str(request)
+    for job_id, columns, values in given:
         if job_id in result.column:
             continue
-        columns = formulation.jobs[job_id].columns[columns]
-        at = int(np.argmax(values)) if len(values) else 0
-        if len(values) and values[at] >= WHOLE and result.fits(int(columns[at])):
-            result.take(job_id, int(columns[at]))
-            continue
-        support = values > 1e-9
-        fractional += bool(support.any())
-        partial += [
-            (-float(x), -formulation.value(job_id, int(j)), job_id, int(j))
-            for j, x in zip(columns[support], values[support], strict=True)
-        ]
+        support = np.flatnonzero(values > 1e-9).tolist()
+        fractional += bool(support)
+        for at in support:
+            column = int(jobs[job_id].columns[columns[at]])
+            partial.append((-float(values[at]), -formulation.value(job_id, column), job_id, column))
     for _, _, job_id, column in sorted(partial):
-        if job_id not in result.column and result.fits(column):
+        if job_id not in result.column and result.fits(job_id, column):
             result.take(job_id, column)
     return result, fractional
 
@@ -103,15 +142,15 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
 def keep_previous(formulation: SiaFormulation) -> Assignment:
     """The plan that every job already has, as far as capacity still allows it; pinned jobs first."""
     result = Assignment(formulation)
-    for pinned in (True, False):
-        for job_id, state in formulation.jobs.items():
-            column = state.pinned if pinned else state.column
-            if (
-                column != IDLE
-                and job_id not in result.column
-                and (state.pinned != IDLE) == pinned
-                and result.fits(column)
-            ):
+    had = [(job_id, state.pinned) for job_id, state in formulation.jobs.items() if state.pinned != IDLE]
+    had += [
+        (job_id, state.column)
+        for job_id, state in formulation.jobs.items()
+        if state.pinned == IDLE and state.column != IDLE
+    ]
+    if had and not result.take_all(*(list(each) for each in zip(*had, strict=True))):
+        for job_id, column in had:
+            if result.fits(job_id, column):
                 result.take(job_id, column)
     return result
 
@@ -131,13 +170,14 @@ def fill(assignment: Assignment) -> None:
     if len(usable) == 0:
         return
     offers: list[tuple[float, str, NDArray[np.int64]]] = []
-    seen: dict[int, tuple[float, NDArray[np.int64]]] = {}
+    seen: dict[tuple[int, float, float], tuple[float, NDArray[np.int64]]] = {}
     for job_id, state in formulation.jobs.items():
         if job_id in assignment.column or state.pinned != IDLE:
             continue
-        # Idle jobs have no restart factor, so that those with one base have one offer.
+        # Idle jobs have no restart factor, so that those with one base, weight and bonus have one offer.
         alone = state.column != IDLE or job_id in assignment.refused
-        known = None if alone else seen.get(id(state.base))
+        like = (id(state.base), state.worth, state.bonus)
+        known = None if alone else seen.get(like)
         if known is None:
             values = formulation.values(job_id)[usable]
             order = np.argsort(-values, kind="stable")
@@ -146,13 +186,13 @@ def fill(assignment: Assignment) -> None:
             best = float((values / formulation.gpus[usable]).max())
             known = (best, order)
             if not alone:
-                seen[id(state.base)] = known
+                seen[like] = known
         offers.append((-known[0], job_id, known[1]))
     for _, job_id, order in sorted(offers, key=lambda offer: offer[:2]):
         if not assignment.left.any():
             return
         for column in order:
-            if assignment.fits(int(column)):
+            if assignment.fits(job_id, int(column)):
                 assignment.take(job_id, int(column))
                 break
 
@@ -177,7 +217,7 @@ def upgrade(assignment: Assignment) -> None:
             offers.append((-gain, job_id, best))
     for _, job_id, best in sorted(offers):
         before = assignment.give_back(job_id)
-        assignment.take(job_id, best if assignment.fits(best) else before)
+        assignment.take(job_id, best if assignment.fits(job_id, best) else before)
 
 
 def as_plan(assignment: Assignment) -> Mapping[str, tuple[str, int]]:

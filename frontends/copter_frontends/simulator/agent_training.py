@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from copter_frontends.goodput.job_agent import FitCache, JobAgent, noise_of
+from copter_frontends.goodput.pipeline import pipeline_step_s
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.job_table import Ints, JobTable
-from copter_frontends.vocabulary import Allocation
+from copter_frontends.vocabulary import Allocation, Configuration
 
 ORACLE_NODES, ORACLE_GPUS = 16, 64  # what a job's oracle has profiled
 
@@ -129,11 +130,17 @@ class AgentTraining:
 
     def _rate(self, agent: JobAgent, kind: str, placement: Sequence[int], epoch: int) -> float:
         """Scale-invariant iterations a second with the present batch; the agent sees the step (G14)."""
-        application = agent.application
-        batch = sum(placement) * agent.local * (agent.accumulation + 1)
+        application, pipeline = agent.application, agent.application.application.pipeline
+        replicas = sum(placement) // (1 if pipeline is None else pipeline.stages[kind])
+        batch = replicas * agent.local * (agent.accumulation + 1)
         noise = noise_of(application, batch, epoch)
         first = application.init_batch_size
         gain = batch / first * (noise + first) / (noise + batch)
+        if pipeline is not None:  # a step is one pass of all micro-batches
+            place = Configuration(len(placement), sum(placement), kind)
+            step_s, sync_s = pipeline_step_s(application.application, place)
+            agent.observe(kind, placement, step_s, sync_s, noise)
+            return gain / step_s / application.application.slowdown
         step_s, sync_s = application.steps[kind].step(placement, agent.local)
         agent.observe(kind, placement, step_s, sync_s, noise)
         return gain / (step_s + (step_s - sync_s) * agent.accumulation) / application.application.slowdown

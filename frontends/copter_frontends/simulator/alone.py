@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.simulator.goodput_source import GoodputSource, row_of
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of, slowdown_of
 from copter_frontends.vocabulary import Job
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ class GoodputAloneTimes:
                 rates = row_of(self._model, job, 0.5 * (begin + end))[columns]
                 total += (end - begin) * np.divide(1.0, rates, out=np.full(len(columns), np.inf), where=rates > 0)
                 begin, phase = end, phase + 1
-            work = float(facts.work_samples) * float(facts.slowdown)
+            work = float(facts.work_samples) * slowdown_of(self._model, job)
             self._best[key] = np.minimum.accumulate(work * total)
         return self._best[key]
 

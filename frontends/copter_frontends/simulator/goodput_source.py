@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.vocabulary import Configuration, Job
+from copter_frontends.vocabulary import Configuration, InvalidJobError, Job, OwnGoodput, configurations_for
 
 
 class ApplicationFacts(Protocol):
@@ -30,8 +31,9 @@ class ApplicationFacts(Protocol):
 class GoodputSource(Protocol):
     """A goodput model, piecewise constant over the phases of a job's training.
 
-    Its class is made from ``(configurations, applications)``; the simulator does that for an allocation whose shape
-    is not in `configurations`, such as one that splits a job over more nodes than it needs.
+    The same model over other configurations is what its ``over(configurations)`` returns, or, without such a method,
+    its class made from ``(configurations, applications)``: a policy has configurations of its own, and the simulator
+    asks about allocations whose shape is not in `configurations`, such as one over more nodes than it needs.
     """
 
     @property
@@ -53,16 +55,49 @@ class GoodputSource(Protocol):
 
 
 def same_model_for(model: GoodputSource, configurations: Iterable[Configuration]) -> GoodputSource:
-    """Make the same kind of model over other configurations."""
-    make: Any = type(model)
-    other: GoodputSource = make(list(configurations), model.applications)
+    """Make the same kind of model over other configurations: by its own ``over``, or of its class."""
+    over: Any = getattr(model, "over", None)
+    if over is None:
+        make: Any = type(model)
+        other: GoodputSource = make(list(configurations), model.applications)
+    else:
+        other = over(list(configurations))
     return other
 
 
 def row_of(model: GoodputSource, job: Job, progress: float) -> NDArray[np.float64]:
-    """A job's row with its own limits; a fixed batch or count needs a model that has ``job_row``."""
+    """A job's row with its own limits; a fixed batch or count needs a model that has ``job_row``.
+
+    A job that brings its own goodput is asked itself, in the middle of the phase.
+    """
+    if job.own_goodput is not None:
+        return _own_row(model, job, job.own_goodput, progress)
     own: Any = getattr(model, "job_row", None)
     if own is None:
         return model.row(job.application, progress, job.max_batch_size)
     result: NDArray[np.float64] = own(job, progress)
     return result
+
+
+def slowdown_of(model: GoodputSource, job: Job) -> float:
+    """Measured seconds per modelled second; 1 for a job that brings its own goodput."""
+    return 1.0 if job.own_goodput is not None else float(model.applications[job.application].slowdown)
+
+
+def _own_row(model: GoodputSource, job: Job, goodput: OwnGoodput, progress: float) -> NDArray[np.float64]:
+    """What a job that brings its own goodput says of each configuration, in the middle of the phase of `progress`.
+
+    Of exactly so many GPUs where their number is fixed, and 0 but for the configurations that hold just those.
+    """
+    phase = model.phase(job.application, progress)
+    begin = model.phase_end(job.application, phase - 1) if phase else 0.0
+    middle = 0.5 * (begin + model.phase_end(job.application, phase))
+    row = np.zeros(len(model.configurations))
+    for at, place in enumerate(model.configurations):
+        asked = place if job.gpus is None else replace(place, gpus=job.gpus)
+        row[at] = float(goodput(asked, middle))
+        if not 0.0 <= row[at] < np.inf:
+            raise InvalidJobError(f"job {job.id!r}: its own goodput of {asked} is {row[at]}, must be finite and >= 0")
+    if job.gpus is not None:
+        row[[at for at in range(len(row)) if at not in configurations_for(model.configurations, job.gpus)]] = 0.0
+    return row

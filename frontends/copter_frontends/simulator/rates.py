@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter_frontends.simulator.errors import SimulationError
-from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for
-from copter_frontends.vocabulary import Allocation, Configuration, Job
-
-Shape = tuple[str, int | None, int | None, int | None]
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of, same_model_for, slowdown_of
+from copter_frontends.vocabulary import Allocation, Configuration, Job, Shape
 
 _MOST_ROWS = 4096  # rows of goodput kept at a time; a row has one float64 per configuration
 
@@ -73,7 +71,7 @@ class RateTable:
                 f"application {name!r} cannot run on {configuration.gpus} {configuration.gpu_type} GPUs over "
                 f"{configuration.nodes} nodes (goodput {goodput:g}), but the plan puts it there"
             )
-        rate = goodput / float(self._model.applications[name].slowdown)
+        rate = goodput / slowdown_of(self._model, job)
         self._rates[curve, phase] = rate
         return rate
 

@@ -111,6 +111,7 @@ class Simulation:
         self.now_s = 0.0
         self.records: list[RoundRecord] = []
         self.skipped: list[SkippedJob] = []
+        self.semantics = semantics
         usable = self._usable(jobs, goodput_model)
         names = sorted({job.application for job in usable})
         facts = goodput_model.applications
@@ -118,10 +119,9 @@ class Simulation:
             usable, names, [job.work_samples or facts[job.application].work_samples for job in usable]
         )
         self._restart_s = np.array([float(facts[name].restart_s) for name in names])
-        self.semantics = semantics
         self._training: Training
         if semantics.training == "agent":
-            self._training = AgentTraining(self._table, profiles or fitted_profiles(), semantics)
+            self._training = AgentTraining(self._table, profiles or fitted_profiles(facts), semantics)
         else:
             rates = goodput_model.rate_table(names) if hasattr(goodput_model, "rate_table") else None
             self._training = ExactTraining(self._table, rates or RateTable(goodput_model, names))
@@ -452,6 +452,9 @@ class Simulation:
                 self.skipped.append(SkippedJob(job.id, "another job, submitted before, has the same id"))
             elif job.application not in known:
                 reason = f"unknown application {job.application!r}; there are {', '.join(sorted(known))}"
+                self.skipped.append(SkippedJob(job.id, reason))
+            elif self.semantics.training == "agent" and job.own_goodput is not None:
+                reason = "it brings its own goodput, which needs training='exact': an agent measures steps"
                 self.skipped.append(SkippedJob(job.id, reason))
             else:
                 usable[job.id] = job

@@ -172,6 +172,8 @@ class JobTuner:
 
     def _application(self, job: Job) -> ProfiledApplication:
         result = profile_of(self._profiles, job)
+        if result.application.pipeline is not None:
+            raise InvalidJobError(f"job {job.id!r}: {job.application} is hybrid-parallel and has no batch to tune")
         if self.gpu_type not in result.steps:
             known = ", ".join(result.steps)
             raise InvalidJobError(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.traces import (
     SkippedLine,
     TraceFormat,
@@ -51,6 +52,7 @@ def make_workload(
     work: Work = "trace",
     cap_batch: bool = False,
     throughputs: str | None = None,
+    applications: Collection[str] = ALL_APPLICATIONS,
 ) -> Workload:
     """Make the jobs of a simulation.
 
@@ -75,6 +77,8 @@ def make_workload(
     throughputs : str, optional
         File of measured steps per second, for a trace that has steps and no durations (Gavel's); by default that of
         the data directory, where there is one.
+    applications : collection of str
+        Names that a workload file may use.
 
     Raises
     ------
@@ -85,7 +89,7 @@ def make_workload(
     if trace is None:
         made = generate_day(count, hours, seed, work)
         return Workload(made, f"embedded generator: {count:,} jobs over {hours:g} h", [])
-    read = read_trace(trace)
+    read = read_trace(trace, applications)
     if read.format is TraceFormat.WORKLOAD:
         listed = workload_jobs(read, cap_batch)[:jobs]
         return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped, sampled=False)

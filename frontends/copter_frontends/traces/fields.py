@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from math import inf
+from typing import Any
 
 
 class BadFieldError(ValueError):
@@ -79,6 +81,40 @@ class Columns:
     def empty(self, row: Sequence[str], name: str) -> bool:
         """Whether a field is empty."""
         return not row[self._index[name]].strip()
+
+    def further(self, row: Sequence[str]) -> dict[str, Any]:
+        """The optional fields of a workload's line (those of :class:`.TraceJob`) that are there and not empty."""
+        readers: dict[str, tuple[str, Callable[[Sequence[str], str], Any]]] = {
+            "weight": ("weight", self.positive),
+            "priority": ("priority", self.whole),
+            "tenant": ("tenant", self.text),
+            "preemptible": ("preemptible", self._yes),
+            "reservation": ("reservation", self._held),
+            "min_gpus": ("least_gpus", self.count),
+            "max_gpus": ("most_gpus", self.count),
+        }
+        given = {
+            field: read(row, name)
+            for name, (field, read) in readers.items()
+            if self.has(name) and not self.empty(row, name)
+        }
+        if given.get("most_gpus", inf) < given.get("least_gpus", 1):
+            raise BadFieldError(f"max_gpus is {given['most_gpus']}, below min_gpus {given['least_gpus']}")
+        return given
+
+    def _yes(self, row: Sequence[str], name: str) -> bool:
+        """Yes or no."""
+        text = self.text(row, name).lower()
+        if text not in ("yes", "no"):
+            raise BadFieldError(f"{name} is {text!r}, must be yes or no")
+        return text == "yes"
+
+    def _held(self, row: Sequence[str], name: str) -> tuple[str, int]:
+        """TYPE:GPUS."""
+        kind, _, count = self.text(row, name).rpartition(":")
+        if not kind or not count.isdecimal() or not int(count):
+            raise BadFieldError(f"{name} is {self.text(row, name)!r}, must be TYPE:GPUS, such as a100:8")
+        return kind, int(count)
 
     def time(self, row: Sequence[str], name: str) -> datetime:
         """A date and time, without a time zone."""

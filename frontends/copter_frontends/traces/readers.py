@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, time
 
-from copter_frontends.goodput import APPLICATIONS
+from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.traces.fields import BadFieldError, Columns
 from copter_frontends.traces.formats import LINE_FORMATS, LineFormat, line_format_of
 from copter_frontends.traces.trace import SkippedLine, Trace, TraceFormat, TraceJob
@@ -35,7 +35,7 @@ _EXPECTED = "expected a CSV file, plain or gzipped, with the columns " + " or ".
 _Rows = Iterator[tuple[int, list[str]]]
 
 
-def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APPLICATIONS) -> Trace:
+def read_trace(path: str | os.PathLike[str], applications: Collection[str] = ALL_APPLICATIONS) -> Trace:
     """Read a trace; the header says which format it has.
 
     Broken lines are skipped and recorded in the trace's `skipped`, each with its line number and reason.
@@ -44,7 +44,9 @@ def read_trace(path: str | os.PathLike[str], applications: Collection[str] = APP
     ----------
     path : path
         A CSV file with the columns ``timestamp,duration,num_gpus,gpu_time,cluster`` (a Philly log),
-        ``name,time,application,num_replicas,batch_size`` (a Sia workload), or those of one of
+        ``name,time,application,num_replicas,batch_size`` (a Sia workload; ``weight``, ``priority``, ``tenant``,
+        ``preemptible`` (yes or no), ``reservation`` (TYPE:GPUS), ``min_gpus`` and ``max_gpus`` are read where they are
+        there and not empty), or those of one of
         :data:`~copter_frontends.traces.formats.LINE_FORMATS`, in any order, others ignored. Gzip is told from the
         file's first bytes.
     applications : collection of str
@@ -172,6 +174,7 @@ def _workload(name: str, columns: Columns, rows: _Rows, applications: Collection
                 name=columns.text(row, "name"),
                 application=columns.text(row, "application"),
                 batch_size=columns.count(row, "batch_size"),
+                **columns.further(row),
             )
             if job.application not in applications:
                 known = ", ".join(sorted(applications))

@@ -91,6 +91,13 @@ def workload_jobs(trace: Trace, cap_batch: bool = False) -> list[Job]:
             submit_s=job.submit_s,
             requested_gpus=job.gpus,
             max_batch_size=job.batch_size if cap_batch else None,
+            min_gpus=job.least_gpus,
+            max_gpus=job.most_gpus,
+            weight=job.weight,
+            priority=job.priority,
+            tenant=job.tenant,
+            preemptible=job.preemptible,
+            reservation=job.reservation,
         )
         for job in trace.jobs
     ]

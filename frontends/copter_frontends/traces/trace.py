@@ -46,6 +46,13 @@ class TraceJob:
         Part of its one GPU that the job takes.
     gpu_types : tuple of str
         GPU types that it may have; empty for any.
+    priority : int
+        Priority class; 0 is the lowest.
+    tenant : str or None
+    preemptible : bool
+    reservation : (GPU type, GPUs) or None
+    least_gpus, most_gpus : int and None or int
+        Range of GPUs that the job may run on.
     line_number : int
         Of its line in the file; 0 where it is not kept.
     """
@@ -63,6 +70,12 @@ class TraceJob:
     batch_schedule: str | None = None
     gpu_share: float = 1.0
     gpu_types: tuple[str, ...] = ()
+    priority: int = 0
+    tenant: str | None = None
+    preemptible: bool = True
+    reservation: tuple[str, int] | None = None
+    least_gpus: int = 1
+    most_gpus: int | None = None
     line_number: int = 0
 
     @property

@@ -1,7 +1,7 @@
 """The types that all schedulers share: jobs, GPU types, clusters, configurations, plans and policies."""
 
 from copter_frontends.vocabulary.cluster import Cluster, GpuType, Node
-from copter_frontends.vocabulary.configuration import Configuration, configurations_of
+from copter_frontends.vocabulary.configuration import Configuration, configurations_for, configurations_of
 from copter_frontends.vocabulary.errors import (
     CapacityInUseError,
     DuplicateJobError,
@@ -12,28 +12,35 @@ from copter_frontends.vocabulary.errors import (
     UnknownGpuTypeError,
     UnknownJobError,
 )
-from copter_frontends.vocabulary.job import Job
+from copter_frontends.vocabulary.job import Job, Shape
+from copter_frontends.vocabulary.own_goodput import BatchInference, GoodputTable, LatencyInference, OwnGoodput
 from copter_frontends.vocabulary.plan import Allocation, Plan, PlanStatus
 from copter_frontends.vocabulary.policy import FACTS, SchedulingPolicy
 
 __all__ = [
     "FACTS",
     "Allocation",
+    "BatchInference",
     "CapacityInUseError",
     "Cluster",
     "Configuration",
     "DuplicateJobError",
     "FrontendError",
+    "GoodputTable",
     "GpuType",
     "InvalidClusterError",
     "InvalidJobError",
     "Job",
+    "LatencyInference",
     "Node",
+    "OwnGoodput",
     "Plan",
     "PlanStatus",
     "SchedulingPolicy",
+    "Shape",
     "TraceError",
     "UnknownGpuTypeError",
     "UnknownJobError",
+    "configurations_for",
     "configurations_of",
 ]

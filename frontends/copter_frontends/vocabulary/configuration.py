@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from copter_frontends.vocabulary.cluster import Cluster
@@ -43,3 +44,14 @@ def configurations_of(cluster: Cluster, max_gpus: int | None = None) -> list[Con
         group += [Configuration(n, n * per_node, name) for n in range(1, nodes + 1)]
         result += [c for c in group if max_gpus is None or c.gpus <= max_gpus]
     return result
+
+
+def configurations_for(configurations: Sequence[Configuration], gpus: int) -> list[int]:
+    """Numbers of the configurations that hold exactly so many GPUs: of each type the smallest that has as many."""
+    best: dict[str, int] = {}
+    for at, place in enumerate(configurations):
+        if place.gpus >= gpus:
+            kept = best.get(place.gpu_type)
+            if kept is None or place.gpus < configurations[kept].gpus:
+                best[place.gpu_type] = at
+    return list(best.values())

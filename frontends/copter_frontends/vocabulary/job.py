@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 from copter_frontends.vocabulary.errors import InvalidJobError
+from copter_frontends.vocabulary.own_goodput import GoodputTable, OwnGoodput
+
+Shape = tuple[str, int | None, int | None, int | None, OwnGoodput | None]
+"""What a job's goodput depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,16 @@ class Job:
         Whether the job may lose or change its GPUs once it has any.
     reservation : (GPU type, GPUs), optional
         GPUs kept for the job from its submission to its end, whatever else is worth more.
+    goodput : callable or mapping, optional
+        The job's own goodput in place of its application's: a callable (configuration, progress) -> work per second, or
+        a mapping {(GPU type, GPUs): work per second}. It needs `work_samples` in the same unit; its application still
+        says how long a restart takes.
+    weight : float
+        What the job is worth beside one of weight 1; schedulers without weights ignore it.
+    priority : int
+        Priority class, 0 the lowest; schedulers without classes ignore it.
+    tenant : str, optional
+        Whose job it is, for quotas.
     """
 
     id: str
@@ -50,6 +66,10 @@ class Job:
     gpus: int | None = None
     preemptible: bool = True
     reservation: tuple[str, int] | None = None
+    goodput: OwnGoodput | Mapping[tuple[str, int], float] | None = None
+    weight: float = 1.0
+    priority: int = 0
+    tenant: str | None = None
 
     def __post_init__(self) -> None:
         self._require(bool(self.id), "the id is empty")
@@ -74,11 +94,28 @@ class Job:
         self._require(within, f"gpus is {count}, outside min_gpus {self.min_gpus} to max_gpus {most}")
         held = self.reservation
         self._require(held is None or held[1] >= 1, f"reservation is {held}, must be (GPU type, GPUs >= 1)")
+        self._require(isfinite(self.weight) and self.weight > 0, f"weight is {self.weight}, must be finite and > 0")
+        self._require(self.priority >= 0, f"priority is {self.priority}, must be >= 0")
+        self._check_goodput()
 
     @property
-    def shape(self) -> tuple[str, int | None, int | None, int | None]:
-        """What its goodput depends on: application, largest and fixed batch, fixed GPUs."""
-        return (self.application, self.max_batch_size, self.batch_size, self.gpus)
+    def shape(self) -> Shape:
+        """What its goodput depends on: application, largest and fixed batch, fixed GPUs, and its own goodput."""
+        return (self.application, self.max_batch_size, self.batch_size, self.gpus, self.own_goodput)
+
+    @property
+    def own_goodput(self) -> OwnGoodput | None:
+        """The goodput that it brings, as a callable."""
+        return self.goodput if callable(self.goodput) else None
+
+    def _check_goodput(self) -> None:
+        """Make a callable of a table; InvalidJobError for anything else, or work of no known amount."""
+        if self.goodput is None:
+            return
+        if isinstance(self.goodput, Mapping):
+            object.__setattr__(self, "goodput", GoodputTable(dict(self.goodput)))
+        self._require(callable(self.goodput), "goodput must be a callable (configuration, progress), or a mapping")
+        self._require(self.work_samples is not None, "a job with a goodput of its own needs work_samples, in its unit")
 
     def _require(self, condition: bool, complaint: str) -> None:
         if not condition:

@@ -11,9 +11,11 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import copter
 from copter import LinearProgram, Settings
+from copter.errors import SettingsError
 from copter_frontends.hops.draft import Draft
 from copter_frontends.hops.exact import placed_program
 from copter_frontends.hops.formulation import GroupFormulation, telling_sizes
+from copter_frontends.hops.latency_ratio import LatencyQueue
 from copter_frontends.hops.node_prices import NodePriceFormulation
 from copter_frontends.hops.offers import PACKED
 from copter_frontends.hops.shim import HopsShim, fill, swap
@@ -148,3 +150,36 @@ def test_no_swap_and_no_growth_touches_a_pinned_job(seed: int) -> None:
             assert kept or not pinned, job
             moved += not kept
     assert moved > 0
+
+
+def test_jobs_that_come_and_go_leave_no_templates_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Size sets that never come again: their templates go to others, and the optimum is that of a fresh model."""
+    monkeypatch.setattr("copter_frontends.hops.formulation.SPARE_TEMPLATES", 8)
+    speeds = RandomSpeeds(5)
+    groups = small_groups(speeds, COUNTS)
+    edited = GroupFormulation(groups, Settings())
+    edited.set_free(groups.size)
+    columns, keys = set(), set()
+    for turn in range(60):
+        wishes = {f"{turn}-{job}": wish for job, wish in small_wishes(9, groups, speeds, turn).items()}
+        edited.set_wishes(wishes)
+        columns |= {len(wish.offers.kind) for wish in wishes.values()}
+        keys |= {wish.offers.key for wish in wishes.values()}
+        if turn % 20 == 19:
+            fresh = GroupFormulation(groups, Settings())
+            fresh.set_free(groups.size)
+            fresh.set_wishes(wishes)
+            assert edited.solve().objective == pytest.approx(fresh.solve().objective, rel=1e-5)
+    most = 9 + 8 + 9 * len(columns)
+    assert len(keys) > most
+    assert len(edited.model.templates) <= most
+
+
+def test_what_is_remembered_of_ended_jobs_is_a_day() -> None:
+    ratios = LatencyQueue()
+    for hour in range(200):
+        ratios.ended(3600.0 * hour, float(hour))
+    assert len(ratios._ended) <= 25
+    assert ratios.recent_ratio(3600.0 * 199, 2.0) == pytest.approx(198.5)
+    with pytest.raises(SettingsError, match="at most 24"):
+        ratios.recent_ratio(3600.0 * 199, 25.0)

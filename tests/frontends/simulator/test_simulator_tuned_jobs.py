@@ -114,7 +114,7 @@ def test_bad_input_is_one_clear_error():
     for wrong in ({"most_gpus": 0}, {"seed": -1}, {"band": (0.8, 0.5)}, {"longest_s": 0.0}, {"gpu_counts": (1, 2)}):
         with pytest.raises(SettingsError, match=next(iter(wrong))):
             JobTuner(HOM, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidJobError, match=r"no profile of 'gpt'.*cifar10"):
+    with pytest.raises(InvalidJobError, match="gpt is hybrid-parallel and has no batch to tune"):
         tuned_jobs([Job("j", "gpt")], HOM)
     with pytest.raises(InvalidJobError, match="fixed to 4"):
         tuned_jobs([Job("j", "bert", gpus=4)], HOM)

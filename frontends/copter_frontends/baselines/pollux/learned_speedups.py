@@ -58,8 +58,12 @@ class LearnedSpeedups:
         return min(max(self._growth * had, 1), room)
 
     def runs(self, job: Job, gpu_type: str, gpus: int = 1) -> bool:
-        """Whether a job runs on a type at all, whatever the GPUs; InvalidJobError without a profile of it."""
-        return gpu_type in profile_of(self._profiles, job).steps
+        """Whether a job runs on a type at all, whatever the GPUs; InvalidJobError without a profile of it.
+
+        A hybrid-parallel one does not: Pollux scales by single GPUs.
+        """
+        known = profile_of(self._profiles, job)
+        return gpu_type in known.steps and known.application.pipeline is None
 
     def _limits(self, known: ProfiledApplication) -> ProfiledSteps:
         return known.steps[next(kind for kind in (*self._order, *known.steps) if kind in known.steps)]

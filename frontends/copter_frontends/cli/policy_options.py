@@ -1,0 +1,32 @@
+"""Options that name jobs or tenants: each value split and checked (callbacks of click)."""
+
+from __future__ import annotations
+
+import click
+
+
+def quotas(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """Each ``TENANT=GPUS`` as (tenant, GPUs)."""
+    result: dict[str, int] = {}
+    for value in values:
+        tenant, _, count = value.rpartition("=")
+        if not tenant or not count.isdecimal():
+            raise click.BadParameter(f"{value!r} is not TENANT=GPUS, such as vision=16", context, parameter)
+        if tenant in result:
+            raise click.BadParameter(f"tenant {tenant!r} is named twice", context, parameter)
+        result[tenant] = int(count)
+    return tuple(result.items())
+
+
+def reservations(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str, int], ...]:
+    """Each ``JOB=TYPE:GPUS`` as (job, GPU type, GPUs)."""
+    result: list[tuple[str, str, int]] = []
+    for value in values:
+        job, _, held = value.rpartition("=")
+        kind, _, count = held.rpartition(":")
+        if not (job and kind and count.isdecimal() and int(count)):
+            raise click.BadParameter(f"{value!r} is not JOB=TYPE:GPUS, such as bert-3=a100:8", context, parameter)
+        result.append((job, kind, int(count)))
+    return tuple(result)

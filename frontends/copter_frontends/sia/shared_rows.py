@@ -1,0 +1,86 @@
+"""Capacity rows besides one per GPU type: the placement guarantee on odd nodes, and tenants' quotas (S11, S12)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SettingsError
+from copter_frontends.vocabulary import Configuration
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRow:
+    """sum over jobs and configurations of usage x <= limit.
+
+    Attributes
+    ----------
+    key : hashable
+        Name of the model's resource.
+    usage : float64 array (n,)
+        By configuration.
+    limit : int
+        At first.
+    gpu_type : str or None
+        Whose nodes the limit comes from; None for a quota.
+    node_gpus, per_node : int
+        GPUs of a node of the type, and what it adds to the limit.
+    tenant : str or None
+        Whose jobs the row is of; None for everybody's.
+    """
+
+    key: Hashable
+    usage: Floats
+    limit: int
+    gpu_type: str | None = None
+    node_gpus: int = 1
+    per_node: int = 0
+    tenant: str | None = None
+
+
+def placement_rows(
+    configurations: Sequence[Configuration], capacity: Mapping[str, int], gpus_per_node: Mapping[str, int]
+) -> list[SharedRow]:
+    """The rows that jobs on nodes of R GPUs need to find nodes, R no power of two (S11).
+
+    A node of R GPUs has room for (R - R mod s) / s jobs of s GPUs, s a power of two. Where R mod s is more than R mod
+    s / 2, jobs of s GPUs or more, and the nodes that whole-node jobs take, have R - R mod s GPUs of each node. Other
+    values of s give rows that these, or the capacity, imply.
+    """
+    result: list[SharedRow] = []
+    for kind, size in gpus_per_node.items():
+        nodes = capacity[kind] // size
+        for block in (2**k for k in range(1, size.bit_length())):
+            if size % block == size % (block // 2):
+                continue
+            useful = size - size % block
+            usage = [_usage(place, block, size, useful) if place.gpu_type == kind else 0 for place in configurations]
+            row = np.array(usage, dtype=np.float64)
+            result.append(SharedRow((kind, block), row, nodes * useful, kind, node_gpus=size, per_node=useful))
+    return result
+
+
+def _usage(place: Configuration, block: int, size: int, useful: int) -> int:
+    """What a configuration takes of the parts of nodes that hold jobs of `block` GPUs."""
+    if place.gpus >= size:
+        return place.gpus // size * useful
+    return place.gpus if place.gpus >= block else 0
+
+
+def quota_rows(configurations: Sequence[Configuration], quotas: Mapping[str, int]) -> list[SharedRow]:
+    """A row per tenant with a quota: the GPUs of its jobs, of whatever type (S12)."""
+    gpus = np.array([place.gpus for place in configurations], dtype=np.float64)
+    return [SharedRow(("quota", name), gpus, count, tenant=name) for name, count in quotas.items()]
+
+
+def check_quotas(quotas: Mapping[str, int]) -> dict[str, int]:
+    """The quotas; SettingsError unless each is a whole number of GPUs >= 0."""
+    for tenant, count in quotas.items():
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise SettingsError(f"the quota of tenant {tenant!r} is {count!r}, must be a whole number of GPUs >= 0")
+    return dict(quotas)
