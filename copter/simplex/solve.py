@@ -1,0 +1,170 @@
+"""One small linear program by the dual simplex method, from the basis of its logical variables (docs/simplex.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problem.checker import check, is_improving_ray, is_infeasibility_ray
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
+from copter.runtime.watch import Stopped, Watch
+from copter.settings import Settings
+from copter.simplex.dual_steps import dual_steps
+from copter.simplex.form import Form, formed
+from copter.simplex.primal_steps import primal_steps
+from copter.simplex.tableau import Tableau
+
+Floats = NDArray[np.float64]
+
+CHUNK = 1e7  # work between two looks at the clock
+DONE, BLOCKED, PAUSED, STUCK = range(4)
+BOX = 1e3  # of free variables in the first phase, whose others are in boxes of one
+IMPROVES = 1e-7  # objective of the first phase, below zero, that shows a direction of improvement
+SEED = 20_151
+SHIFT = 5e-7  # of a cost, relative, where many steps change nothing
+
+
+class GivenUp(Exception):
+    """Rounding, or more work than the method is worth."""
+
+
+class SimplexSolve:
+    """One solve of one program that has rows and columns."""
+
+    def __init__(self, lp: LinearProgram, settings: Settings, watch: Watch, most_work: float) -> None:
+        self.lp, self.settings, self.watch = lp, settings, watch
+        self.form: Form = formed(lp)
+        self.left = most_work
+
+    @property
+    def tableau(self) -> Tableau:
+        """The tableau of the form."""
+        return self.form.tableau
+
+    def run(self) -> Solution | None:
+        """The solution, judged on the program as given; None where the method is given up."""
+        try:
+            status, ray = self.ended()
+        except GivenUp:
+            return None
+        except Stopped:
+            return self.solution(Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None)
+        return self.solution(status, ray)
+
+    def ended(self) -> tuple[Status, Floats | None]:
+        """Both phases, then the true costs; how the method ends, with its ray."""
+        if self.tableau.settle(False):
+            ray = self.first_phase()
+            if ray is not None:
+                return self.unbounded(ray)
+        self.perturb()
+        self.tableau.settle(True)
+        if self.pivot(dual_steps) == BLOCKED:
+            return Status.PRIMAL_INFEASIBLE, self.infeasibility_ray()
+        self.tableau.arrays["cost"][:] = self.form.cost
+        self.tableau.renew()
+        if self.tableau.misfits():
+            self.tableau.unit_weights()
+            if self.pivot(primal_steps) == BLOCKED:
+                return Status.DUAL_INFEASIBLE, self.improving_ray(self.direction())
+        return Status.OPTIMAL, None
+
+    def first_phase(self) -> Floats | None:
+        """Pivot to a basis whose reduced costs fit, or to a direction of improvement, which is returned (D6)."""
+        arrays, below, above = self.tableau.arrays, np.isfinite(self.form.lower), np.isfinite(self.form.upper)
+        arrays["lower"][:] = np.where(below, 0.0, np.where(above, -1.0, -BOX))
+        arrays["upper"][:] = np.where(above, 0.0, np.where(below, 1.0, BOX))
+        arrays["x"][:] = 0.0
+        self.tableau.settle(False)
+        if self.pivot(dual_steps) == BLOCKED:
+            raise GivenUp  # zero holds in every row: this is rounding
+        found = None
+        if float(self.form.cost @ arrays["x"]) < -IMPROVES:
+            ray = arrays["x"][: self.tableau.columns] * self.form.column
+            found = ray if is_improving_ray(self.lp, ray) else None
+        arrays["lower"][:], arrays["upper"][:] = self.form.lower, self.form.upper
+        arrays["cost"][:] = self.form.cost
+        arrays["x"][:] = 0.0
+        self.tableau.restart()
+        self.tableau.settle(False)
+        return found
+
+    def unbounded(self, ray: Floats) -> tuple[Status, Floats | None]:
+        """Whether a program that improves along a ray has a point to begin from."""
+        self.tableau.arrays["cost"][:] = 0.0
+        self.tableau.settle(False)
+        if self.pivot(dual_steps) == BLOCKED:
+            return Status.PRIMAL_INFEASIBLE, self.infeasibility_ray()
+        return Status.DUAL_INFEASIBLE, ray
+
+    def perturb(self) -> None:
+        """Move every cost a little to the side on which its reduced cost fits (D8)."""
+        arrays, lower, upper = self.tableau.arrays, self.form.lower, self.form.upper
+        below, above = np.isfinite(lower), np.isfinite(upper)
+        side = np.where(below & above, np.where(arrays["d"] >= 0.0, 1.0, -1.0), below * 1.0 - above * 1.0)
+        side[lower == upper] = 0.0
+        amount = np.random.default_rng(SEED).uniform(SHIFT, 2.0 * SHIFT, len(lower))
+        arrays["cost"] += side * amount * (1.0 + np.abs(arrays["cost"]))
+
+    def pivot(self, steps: Callable[[Tableau, float], int]) -> int:
+        """Steps until they end, a piece of work at a time; DONE or BLOCKED."""
+        while True:
+            before = self.tableau.factor.work
+            found = steps(self.tableau, CHUNK)
+            self.left -= self.tableau.factor.work - before
+            if self.watch():
+                raise Stopped
+            if found in (DONE, BLOCKED):
+                return found
+            if found == STUCK or self.left < 0.0:
+                raise GivenUp
+
+    def infeasibility_ray(self) -> Floats:
+        """Verified multipliers of the rows, from the row of the tableau that no column can answer (D7)."""
+        ray = self.tableau.arrays["ray"][: self.tableau.rows] * self.form.row
+        for each in (ray, -ray):
+            if is_infeasibility_ray(self.lp, each):
+                size: Floats = each / np.abs(each).max()
+                return size
+        raise GivenUp
+
+    def direction(self) -> Floats:
+        """The direction of the column that no row blocks."""
+        tableau, arrays = self.tableau, self.tableau.arrays
+        entering = int(arrays["candidate"][0])
+        sign = -1.0 if arrays["d"][entering] > 0.0 else 1.0
+        found = np.zeros(tableau.total)
+        found[arrays["head"][: tableau.rows]] = -sign * arrays["alpha"][: tableau.rows]
+        found[entering] = sign
+        return found[: tableau.columns] * self.form.column
+
+    def improving_ray(self, ray: Floats) -> Floats:
+        """The direction with its largest entry 1, if the checker verifies it."""
+        if not is_improving_ray(self.lp, ray):
+            raise GivenUp
+        size: Floats = ray / np.abs(ray).max()
+        return size
+
+    def solution(self, status: Status, ray: Floats | None) -> Solution | None:
+        """What the checker says of the basis; None where it is not what the method takes it for."""
+        x, y = self.form.point(), self.form.prices()
+        judged = check(self.lp, x, y)
+        if status is Status.OPTIMAL:
+            settings = self.settings
+            within = judged.residuals.within(settings.tolerance, settings.absolute_tolerance)
+            if not (within and judged.complementarity <= settings.tolerance):
+                return None
+        return Solution.of_program(
+            self.lp,
+            status,
+            x,
+            y,
+            judged,
+            ray,
+            solve_time_s=self.watch.elapsed_s,
+            iterations=self.tableau.iterations,
+            working_columns=self.lp.shape[1],
+        )
