@@ -8,6 +8,7 @@ from copter.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
 cdef double LEAST_ENTRY = 1e-9  # of a row of the tableau that may be a pivot
 cdef double LEAST_PIVOT = 1e-7  # of a column that is exchanged, unless the factors are fresh
 cdef double AGREEMENT = 1e-7  # relative difference of a pivot worked out by row and by column
+cdef double NO_STEP = 1e-12  # change of the prices that counts as none
 cdef double LEAST_WEIGHT = 1e-4
 cdef double FORGOTTEN = 4.0  # times its weight that a row's true one may be before rows are compared again
 cdef double ROUNDING = 1e-12  # share of a violation that the flips of all columns may leave by rounding
@@ -166,6 +167,8 @@ cdef int step(Tableau t, int p, int q, double side, double weight) noexcept nogi
     if theta * side < 0.0:  # within tolerance on the wrong side
         t.cost[q] -= t.d[q]
         t.d[q] = theta = 0.0
+    if fabs(theta) <= NO_STEP:
+        t.idle += 1
     if theta != 0.0:
         for k in range(t.touched_count):
             j = t.touched[k]

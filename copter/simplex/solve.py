@@ -19,7 +19,10 @@ from copter.simplex.tableau import Tableau
 
 Floats = NDArray[np.float64]
 
-CHUNK = 1e7  # work between two looks at the clock
+CHUNK = 5e6  # work between two looks at the clock
+FIRST_CHUNK = 5e5  # and before the first one
+IDLE = 0.2  # share of dual steps without a length, from which costs are perturbed
+SHARP = 1e-12  # tolerances, in scaled units, of a second try where the first ones do not do for the program as given
 DONE, BLOCKED, PAUSED, STUCK = range(4)
 BOX = 1e3  # of free variables in the first phase, whose others are in boxes of one
 IMPROVES = 1e-7  # objective of the first phase, below zero, that shows a direction of improvement
@@ -38,6 +41,7 @@ class SimplexSolve:
         self.lp, self.settings, self.watch = lp, settings, watch
         self.form: Form = formed(lp)
         self.left = most_work
+        self.perturbed = False
 
     @property
     def tableau(self) -> Tableau:
@@ -47,20 +51,28 @@ class SimplexSolve:
     def run(self) -> Solution | None:
         """The solution, judged on the program as given; None where the method is given up."""
         try:
-            status, ray = self.ended()
+            solution = self.solution(*self.ended())
+            if solution is None:
+                self.tableau.sharpen(SHARP, SHARP)
+                solution = self.solution(*self.second_phase())
+            return solution
         except GivenUp:
             return None
         except Stopped:
             return self.solution(Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None)
-        return self.solution(status, ray)
 
     def ended(self) -> tuple[Status, Floats | None]:
-        """Both phases, then the true costs; how the method ends, with its ray."""
+        """Both phases; how the method ends, with its ray."""
         if self.tableau.settle(False):
             ray = self.first_phase()
             if ray is not None:
                 return self.unbounded(ray)
-        self.perturb()
+        return self.second_phase()
+
+    def second_phase(self) -> tuple[Status, Floats | None]:
+        """The dual method with costs that fit, then the primal one with the true costs."""
+        if self.perturbed:
+            self.perturb()
         self.tableau.settle(True)
         if self.pivot(dual_steps) == BLOCKED:
             return Status.PRIMAL_INFEASIBLE, self.infeasibility_ray()
@@ -101,19 +113,25 @@ class SimplexSolve:
         return Status.DUAL_INFEASIBLE, ray
 
     def perturb(self) -> None:
-        """Move every cost a little to the side on which its reduced cost fits (D8)."""
-        arrays, lower, upper = self.tableau.arrays, self.form.lower, self.form.upper
+        """Move the costs outside the basis a little to the side on which their reduced costs fit (D8)."""
+        arrays = self.tableau.arrays
+        lower, upper = arrays["lower"], arrays["upper"]
         below, above = np.isfinite(lower), np.isfinite(upper)
         side = np.where(below & above, np.where(arrays["d"] >= 0.0, 1.0, -1.0), below * 1.0 - above * 1.0)
-        side[lower == upper] = 0.0
+        side[(lower == upper) | (arrays["place"][: len(lower)] >= 0)] = 0.0
         amount = np.random.default_rng(SEED).uniform(SHIFT, 2.0 * SHIFT, len(lower))
-        arrays["cost"] += side * amount * (1.0 + np.abs(arrays["cost"]))
+        amount *= side * (1.0 + np.abs(arrays["cost"]))
+        arrays["cost"] += amount
+        arrays["d"] += amount
+        self.perturbed = True
 
     def pivot(self, steps: Callable[[Tableau, float], int]) -> int:
         """Steps until they end, a piece of work at a time; DONE or BLOCKED."""
+        chunk, since = FIRST_CHUNK, self.tableau.idle
+        first = self.tableau.iterations
         while True:
             before = self.tableau.factor.work
-            found = steps(self.tableau, CHUNK)
+            found = steps(self.tableau, chunk)
             self.left -= self.tableau.factor.work - before
             if self.watch():
                 raise Stopped
@@ -121,6 +139,9 @@ class SimplexSolve:
                 return found
             if found == STUCK or self.left < 0.0:
                 raise GivenUp
+            if not self.perturbed and self.tableau.idle - since > IDLE * (self.tableau.iterations - first):
+                self.perturb()
+            chunk = CHUNK
 
     def infeasibility_ray(self) -> Floats:
         """Verified multipliers of the rows, from the row of the tableau that no column can answer (D7)."""
@@ -153,9 +174,7 @@ class SimplexSolve:
         x, y = self.form.point(), self.form.prices()
         judged = check(self.lp, x, y)
         if status is Status.OPTIMAL:
-            settings = self.settings
-            within = judged.residuals.within(settings.tolerance, settings.absolute_tolerance)
-            if not (within and judged.complementarity <= settings.tolerance):
+            if not judged.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 return None
         return Solution.of_program(
             self.lp,

@@ -9,7 +9,7 @@ cdef enum Outcome:
 
 
 cdef class Tableau:
-    cdef readonly int rows, columns, total, iterations, dual_misfits
+    cdef readonly int rows, columns, total, iterations, dual_misfits, idle
     cdef readonly BasisFactor factor
     cdef readonly object arrays
     cdef int *start

@@ -38,7 +38,7 @@ cdef class Tableau:
         cdef dict arrays = {"value": np.append(value, 0.0), "cost": cost, "lower": lower, "upper": upper}
         self.arrays = arrays
         self.rows, self.columns, self.total = <int>m, <int>n, <int>(m + n)
-        self.iterations = self.dual_misfits = 0
+        self.iterations = self.dual_misfits = self.idle = 0
         self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
         self.factor = BasisFactor(m)
         self.start, self.index = integers(arrays, "start", start), integers(arrays, "index", np.append(index, 0).astype(np.int32))
@@ -114,6 +114,10 @@ cdef class Tableau:
         for j in range(self.total):
             count += self.place[j] < 0 and self.misfit(j) != 0.0
         return count
+
+    def sharpen(self, double primal_tolerance, double dual_tolerance):
+        """Count less as zero."""
+        self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
 
     def unit_weights(self):
         """Forget what the pricing has learned."""

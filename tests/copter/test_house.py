@@ -84,6 +84,7 @@ BELOW = {
     "kernels": {"kernels"},
     "matrix": {"matrix", "kernels", "runtime"},
     "interior": {"interior"},
+    "simplex": {"simplex"},
     "shims": {"matrix", "kernels"},
 }
 
