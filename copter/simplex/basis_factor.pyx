@@ -542,7 +542,9 @@ cdef class BasisFactor:
         return solution
 
     def exchange(self, column, int row):
-        """Put a column in the place of the basic one at a row."""
+        """Put a column in the place of the basic one at a row; ValueError where only fresh factors have room for it."""
+        if self.updates >= self.most_updates:
+            raise ValueError(f"{self.updates} columns have been exchanged: make fresh factors first")
         cdef double[::1] alpha = self.solve(column)
         if self.update(&alpha[0], row) < 0:
             raise MemoryError(f"the factors of a basis of {self.rows} rows")

@@ -64,7 +64,7 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
                     return STUCK
                 t.stale = True
                 continue
-        if step(t, p, q, sign * length) < 0:
+        if step(t, p, q, sign, length) < 0:
             return -1
 
 
@@ -120,15 +120,16 @@ cdef double longest(Tableau t, int q, double sign, int *leaving) noexcept nogil:
     return length
 
 
-cdef int step(Tableau t, int p, int q, double length) noexcept nogil:
-    """Move q by a length with a sign, and exchange it for p's variable unless p is -1."""
+cdef int step(Tableau t, int p, int q, double sign, double size) noexcept nogil:
+    """Move q upwards (sign 1) or downwards (-1), and exchange it for p's variable unless p is -1."""
     cdef int i, j, k, out
-    cdef double theta, ratio, reference = t.weight[q], entry
+    cdef double theta, ratio, reference = t.weight[q], entry, length = sign * size
     for i in range(t.rows):
         if t.alpha[i] != 0.0:
             t.x[t.head[i]] -= length * t.alpha[i]
     if p < 0:
-        t.x[q] = t.upper[q] if length > 0.0 else t.lower[q]
+        t.x[q] = t.upper[q] if sign > 0.0 else t.lower[q]
+        t.fresh = False
         return 0
     t.x[q] += length
     entry, out = t.alpha[p], t.head[p]
@@ -138,7 +139,7 @@ cdef int step(Tableau t, int p, int q, double length) noexcept nogil:
         t.d[j] -= theta * t.row[j]
         ratio = t.row[j] / entry
         t.weight[j] = max(t.weight[j], ratio * ratio * reference)
-    t.x[out] = t.upper[out] if length * entry < 0.0 else t.lower[out]
+    t.x[out] = t.upper[out] if sign * entry < 0.0 else t.lower[out]
     t.d[out] = -theta
     t.weight[out] = max(reference / (entry * entry), 1.0)
     if t.weight[out] > MOST_WEIGHT:
