@@ -35,6 +35,11 @@ cdef class BasisFactor:
     cdef int *row_active
     cdef int row_size, row_active_room
     cdef int *mark
+    cdef int *lower_used
+    cdef int *lower_rows_used
+    cdef int *upper_used
+    cdef int *upper_columns_used
+    cdef int lower_count, lower_row_count, upper_count, upper_column_count
     cdef int *new_head
 
     cdef int factorise(
@@ -54,4 +59,5 @@ cdef class BasisFactor:
     cdef int _room_in_row(self, int row) noexcept nogil
     cdef int _need_rows(self, int more) noexcept nogil
     cdef void _drop_from_row(self, int row, int column) noexcept nogil
+    cdef void _list_used(self) noexcept nogil
     cdef int _finish(self, int done, int columns, int *head) noexcept nogil

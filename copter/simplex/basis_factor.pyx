@@ -102,7 +102,7 @@ cdef class BasisFactor:
         cdef size_t line = rows + 2
         self.rows, self.updates, self.work = rows, 0, 0.0
         self.most_updates = MOST_UPDATES
-        self.pool = <int *>calloc(20 * line + 2 * (MOST_UPDATES + 2), sizeof(int))
+        self.pool = <int *>calloc(24 * line + 2 * (MOST_UPDATES + 2), sizeof(int))
         self.pivot = <double *>calloc(2 * line, sizeof(double))
         if self.pool == NULL or self.pivot == NULL:
             raise MemoryError(f"a basis of {rows} rows")
@@ -120,7 +120,10 @@ cdef class BasisFactor:
         at += 7 * line
         self.row_begin, self.row_length, self.row_room = at, at + line, at + 2 * line
         self.row_head, self.row_after, self.row_before = at + 3 * line, at + 4 * line, at + 5 * line
-        self.eta_start = at + 6 * line
+        at += 6 * line
+        self.lower_used, self.lower_rows_used = at, at + line
+        self.upper_used, self.upper_columns_used = at + 2 * line, at + 3 * line
+        self.eta_start = at + 4 * line
         self.eta_row = self.eta_start + MOST_UPDATES + 2
 
     def __dealloc__(self):
@@ -429,25 +432,46 @@ cdef class BasisFactor:
             return -1
         if transpose(&self.upper, self.upper_start, self.order, m, &self.upper_by_column, self.upper_column_start) < 0:
             return -1
-        self.work += 6.0 * m + 4.0 * (self.lower.size + self.upper.size)
+        self._list_used()
+        self.work += 8.0 * m + 4.0 * (self.lower.size + self.upper.size)
         return m - done
+
+    cdef void _list_used(self) noexcept nogil:
+        """Pivots that a solve has to do anything for, in the order of its passes; most of a basis are unit columns."""
+        cdef int k, row
+        self.lower_count = self.lower_row_count = self.upper_count = self.upper_column_count = 0
+        for k in range(self.rows):
+            row = self.order[k]
+            if self.lower_start[k] < self.lower_start[k + 1]:
+                self.lower_used[self.lower_count] = k
+                self.lower_count += 1
+            if self.upper_start[k] < self.upper_start[k + 1] or self.pivot[row] != 1.0:
+                self.upper_used[self.upper_count] = k
+                self.upper_count += 1
+        for k in range(self.rows - 1, -1, -1):
+            row = self.order[k]
+            if self.lower_row_start[row] < self.lower_row_start[row + 1]:
+                self.lower_rows_used[self.lower_row_count] = row
+                self.lower_row_count += 1
+            if self.upper_column_start[row] < self.upper_column_start[row + 1] or self.pivot[row] != 1.0:
+                self.upper_columns_used[self.upper_column_count] = row
+                self.upper_column_count += 1
 
     # Systems ----------------------------------------------------------------------------------------------------------
 
     cdef void ftran(self, double *x) noexcept nogil:
         """Solve B x = b in place."""
-        cdef int k, p, row
-        cdef double value, touched = self.rows
-        for k in range(self.rows):
-            if self.lower_start[k] == self.lower_start[k + 1]:
-                continue
+        cdef int t, k, p, row
+        cdef double value, touched = self.lower_count + self.upper_column_count
+        for t in range(self.lower_count):
+            k = self.lower_used[t]
             value = x[self.order[k]]
             if value != 0.0:
                 for p in range(self.lower_start[k], self.lower_start[k + 1]):
                     x[self.lower.index[p]] -= self.lower.value[p] * value
                 touched += self.lower_start[k + 1] - self.lower_start[k]
-        for k in range(self.rows - 1, -1, -1):
-            row = self.order[k]
+        for t in range(self.upper_column_count):
+            row = self.upper_columns_used[t]
             if x[row] == 0.0:
                 continue
             if fabs(x[row]) < TINY:
@@ -469,8 +493,8 @@ cdef class BasisFactor:
 
     cdef void btran(self, double *y) noexcept nogil:
         """Solve B'y = c in place."""
-        cdef int k, p, row
-        cdef double value, touched = self.rows
+        cdef int t, k, p, row
+        cdef double value, touched = self.upper_count + self.lower_row_count
         for k in range(self.updates - 1, -1, -1):
             row = self.eta_row[k]
             value = y[row]
@@ -478,7 +502,8 @@ cdef class BasisFactor:
                 value -= self.eta.value[p] * y[self.eta.index[p]]
             y[row] = value / self.eta.value[self.eta_start[k]]
         touched += self.eta.size
-        for k in range(self.rows):
+        for t in range(self.upper_count):
+            k = self.upper_used[t]
             row = self.order[k]
             if y[row] == 0.0:
                 continue
@@ -489,8 +514,8 @@ cdef class BasisFactor:
             for p in range(self.upper_start[k], self.upper_start[k + 1]):
                 y[self.upper.index[p]] -= self.upper.value[p] * value
             touched += self.upper_start[k + 1] - self.upper_start[k]
-        for k in range(self.rows - 1, -1, -1):
-            row = self.order[k]
+        for t in range(self.lower_row_count):
+            row = self.lower_rows_used[t]
             value = y[row]
             if value != 0.0:
                 for p in range(self.lower_row_start[row], self.lower_row_start[row + 1]):

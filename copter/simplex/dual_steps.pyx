@@ -48,10 +48,10 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
         for i in range(t.rows):
             true_weight += t.rho[i] * t.rho[i]
         i = t.head[p]
-        if true_weight > FORGOTTEN * t.weight[i]:
-            t.weight[i] = true_weight
+        if true_weight > FORGOTTEN * t.edge[p]:
+            t.edge[p] = true_weight
             continue
-        t.weight[i] = true_weight
+        t.edge[p] = true_weight
         side = t.violation(i)
         q = entering_column(t, side)
         if q < 0:
@@ -67,7 +67,7 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
             if trouble > MOST_TROUBLE:
                 return STUCK
             if t.fresh:
-                t.weight[i] *= 1e6  # other rows first
+                t.edge[p] *= 1e6  # other rows first
             t.stale = True
             continue
         trouble = 0
@@ -77,15 +77,15 @@ cdef int steps(Tableau t, double most_work) noexcept nogil:
 
 cdef int leaving_row(Tableau t) noexcept nogil:
     """The row whose violation is largest in units of its edge's length; -1 where none is violated."""
-    cdef int i, j, best = -1
-    cdef double violation, largest = 0.0
+    cdef int i, best = -1
+    cdef double largest = 0.0
+    cdef double *squared = t.squared
+    cdef double *edge = t.edge
     for i in range(t.rows):
-        j = t.head[i]
-        violation = t.violation(j)
-        if violation != 0.0 and violation * violation > largest * t.weight[j]:
-            largest = violation * violation / t.weight[j]
+        if squared[i] > largest * edge[i]:
+            largest = squared[i] / edge[i]
             best = i
-    t.factor.work += t.rows
+    t.factor.work += 0.5 * t.rows
     return best
 
 
@@ -184,13 +184,16 @@ cdef int step(Tableau t, int p, int q, double side, double weight) noexcept nogi
         t.x[j] -= length * t.alpha[i]
         if i != p:
             ratio = t.alpha[i] / entry
-            t.weight[j] = max(t.weight[j] - ratio * (2.0 * t.tau[i] - ratio * weight), LEAST_WEIGHT)
+            t.edge[i] = max(t.edge[i] - ratio * (2.0 * t.tau[i] - ratio * weight), LEAST_WEIGHT)
+            t.measure(i)
     t.x[q] += length
     t.x[out] = bound
     t.d[out] = -theta
-    t.weight[q] = max(weight / (entry * entry), LEAST_WEIGHT)
-    t.factor.work += 4.0 * t.rows + t.touched_count
-    return t.exchange(p, q)
+    t.edge[p] = max(weight / (entry * entry), LEAST_WEIGHT)
+    t.factor.work += 2.0 * t.rows + t.touched_count
+    i = t.exchange(p, q)
+    t.measure(p)
+    return i
 
 
 cdef void flip(Tableau t) noexcept nogil:
@@ -209,3 +212,4 @@ cdef void flip(Tableau t) noexcept nogil:
     for i in range(t.rows):
         if t.moved[i] != 0.0:
             t.x[t.head[i]] -= t.moved[i]
+            t.measure(i)

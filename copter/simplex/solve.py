@@ -131,13 +131,13 @@ class SimplexSolve:
         first = self.tableau.iterations
         while True:
             before = self.tableau.factor.work
-            found = steps(self.tableau, chunk)
+            found = steps(self.tableau, min(chunk, max(self.left, 0.0)))
             self.left -= self.tableau.factor.work - before
             if self.watch():
                 raise Stopped
             if found in (DONE, BLOCKED):
                 return found
-            if found == STUCK or self.left < 0.0:
+            if found == STUCK or self.left <= 0.0:
                 raise GivenUp
             if not self.perturbed and self.tableau.idle - since > IDLE * (self.tableau.iterations - first):
                 self.perturb()

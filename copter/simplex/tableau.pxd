@@ -24,6 +24,8 @@ cdef class Tableau:
     cdef double *x
     cdef double *d
     cdef double *weight
+    cdef double *edge
+    cdef double *squared
     cdef int *head
     cdef int *place
     cdef double *rho
@@ -42,6 +44,7 @@ cdef class Tableau:
     cdef void primal_values(self) noexcept nogil
     cdef void dual_values(self) noexcept nogil
     cdef double violation(self, int j) noexcept nogil
+    cdef void measure(self, int i) noexcept nogil
     cdef double misfit(self, int j) noexcept nogil
     cdef void settle_duals(self, bint shift) noexcept nogil
     cdef void load(self, int j, double *into) noexcept nogil

@@ -49,6 +49,7 @@ cdef class Tableau:
         self.lower, self.upper = doubles(arrays, "lower", 0), doubles(arrays, "upper", 0)
         self.cost, self.x, self.d = doubles(arrays, "cost", 0), doubles(arrays, "x", m + n), doubles(arrays, "d", m + n)
         self.weight = doubles(arrays, "weight", m + n, 1.0)
+        self.edge, self.squared = doubles(arrays, "edge", m, 1.0), doubles(arrays, "squared", m)
         self.rho, self.alpha = doubles(arrays, "ray", m), doubles(arrays, "alpha", m)
         self.tau, self.moved = doubles(arrays, "tau", m), doubles(arrays, "moved", m)
         self.row = doubles(arrays, "row", m + n)
@@ -121,9 +122,8 @@ cdef class Tableau:
 
     def unit_weights(self):
         """Forget what the pricing has learned."""
-        cdef int j
-        for j in range(self.total):
-            self.weight[j] = 1.0
+        self.arrays["weight"][:] = 1.0
+        self.arrays["edge"][:] = 1.0
 
     def prices(self):
         """y of the basis, (m,)."""
@@ -134,6 +134,8 @@ cdef class Tableau:
     cdef int refactor(self) noexcept nogil:
         """Fresh factors; -1 without memory. Variables that leave because their columns are dependent go to a bound."""
         cdef int i, j, found
+        for i in range(self.rows):
+            self.weight[self.head[i]] = self.edge[i]
         found = self.factor.factorise(self.start, self.index, self.value, self.columns, self.head)
         if found < 0:
             return -1
@@ -143,6 +145,7 @@ cdef class Tableau:
                     self.place[j] = -2
         for i in range(self.rows):
             self.place[self.head[i]] = i
+            self.edge[i] = self.weight[self.head[i]]
         if found:
             for j in range(self.total):
                 if self.place[j] == -2:
@@ -161,6 +164,7 @@ cdef class Tableau:
         self.factor.ftran(self.moved)
         for i in range(self.rows):
             self.x[self.head[i]] = self.moved[i]
+            self.measure(i)
 
     cdef void dual_values(self) noexcept nogil:
         """Reduced costs of all variables."""
@@ -189,6 +193,11 @@ cdef class Tableau:
         if self.x[j] > self.upper[j] + self.primal_tolerance:
             return self.x[j] - self.upper[j]
         return 0.0
+
+    cdef inline void measure(self, int i) noexcept nogil:
+        """The square of the violation at a row, for the pricing."""
+        cdef double violation = self.violation(self.head[i])
+        self.squared[i] = violation * violation
 
     cdef inline double misfit(self, int j) noexcept nogil:
         """The reduced cost of a variable outside the basis that its bound does not answer for, or zero."""
