@@ -27,6 +27,7 @@ DONE, BLOCKED, PAUSED, STUCK = range(4)
 BOX = 1e3  # of free variables in the first phase, whose others are in boxes of one
 IMPROVES = 1e-7  # objective of the first phase, below zero, that shows a direction of improvement
 SEED = 20_151
+SPARSE = 10.0  # work of a step for each row up to which solves with the factors count as sparse
 SHIFT = 5e-7  # of a cost, relative, where many steps change nothing
 
 
@@ -37,10 +38,12 @@ class GivenUp(Exception):
 class SimplexSolve:
     """One solve of one program that has rows and columns."""
 
-    def __init__(self, lp: LinearProgram, settings: Settings, watch: Watch, most_work: float) -> None:
+    def __init__(
+        self, lp: LinearProgram, settings: Settings, watch: Watch, most_work: float, most_sparse_work: float = 0.0
+    ) -> None:
         self.lp, self.settings, self.watch = lp, settings, watch
         self.form: Form = formed(lp)
-        self.left = most_work
+        self.most_work, self.most_sparse_work = most_work, max(most_work, most_sparse_work)
         self.perturbed = False
 
     @property
@@ -130,9 +133,7 @@ class SimplexSolve:
         chunk, since = FIRST_CHUNK, self.tableau.idle
         first = self.tableau.iterations
         while True:
-            before = self.tableau.factor.work
             found = steps(self.tableau, min(chunk, max(self.left, 0.0)))
-            self.left -= self.tableau.factor.work - before
             if self.watch():
                 raise Stopped
             if found in (DONE, BLOCKED):
@@ -142,6 +143,13 @@ class SimplexSolve:
             if not self.perturbed and self.tableau.idle - since > IDLE * (self.tableau.iterations - first):
                 self.perturb()
             chunk = CHUNK
+
+    @property
+    def left(self) -> float:
+        """Work that may still be done: more where steps touch few rows each, as those of networks do."""
+        spent, tableau = self.tableau.factor.work, self.tableau
+        sparse = spent <= SPARSE * tableau.rows * tableau.iterations
+        return (self.most_sparse_work if sparse else self.most_work) - spent
 
     def infeasibility_ray(self) -> Floats:
         """Verified multipliers of the rows, from the row of the tableau that no column can answer (D7)."""

@@ -15,25 +15,26 @@ from copter.simplex.solve import SimplexSolve
 DIRECT = 6_000  # entries of a program whose presolve takes longer than what it saves
 DIRECT_WORK = 2e7  # of the simplex method on such a program; a unit is about three nanoseconds
 MOST_WORK = 1e8  # of the simplex method before the interior-point method gets its turn
+MOST_SPARSE_WORK = 3e8  # the same where steps stay sparse
 MOST_ENTRIES = 500_000  # of a program that the simplex method is tried on
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 
 
 def by_simplex_directly(lp: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
     """A small program by the simplex method as it stands; None where it is large, or the method gives up."""
-    return _by_simplex(lp, settings, watch, DIRECT_WORK) if lp.A.nnz <= DIRECT else None
+    return _by_simplex(lp, settings, watch, DIRECT_WORK, DIRECT_WORK) if lp.A.nnz <= DIRECT else None
 
 
 def by_simplex(lp: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
     """A presolved program by the simplex method; None where that gives up."""
-    return _by_simplex(lp, settings, watch, MOST_WORK) if lp.A.nnz <= MOST_ENTRIES else None
+    return _by_simplex(lp, settings, watch, MOST_WORK, MOST_SPARSE_WORK) if lp.A.nnz <= MOST_ENTRIES else None
 
 
-def _by_simplex(lp: LinearProgram, settings: Settings, watch: Watch, most_work: float) -> Solution | None:
+def _by_simplex(lp: LinearProgram, settings: Settings, watch: Watch, work: float, sparse_work: float) -> Solution | None:
     m, n = lp.shape
     if not 0 < m <= MOST_ROWS or not n:
         return None
-    return SimplexSolve(lp, settings, watch, most_work).run()
+    return SimplexSolve(lp, settings, watch, work, sparse_work).run()
 
 
 def by_structure(lp: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:

@@ -143,6 +143,7 @@ def test_work_is_counted_and_the_interior_point_method_takes_over(monkeypatch: p
     whole = copter.solve(lp)
     monkeypatch.setattr(first_tries, "DIRECT_WORK", 100.0)
     monkeypatch.setattr(first_tries, "MOST_WORK", 100.0)
+    monkeypatch.setattr(first_tries, "MOST_SPARSE_WORK", 100.0)
     solution = copter.solve(lp)
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(whole.objective, rel=1e-6)
