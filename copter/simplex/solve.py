@@ -181,9 +181,9 @@ class SimplexSolve:
         """What the checker says of the basis; None where it is not what the method takes it for."""
         x, y = self.form.point(), self.form.prices()
         judged = check(self.lp, x, y)
-        if status is Status.OPTIMAL:
-            if not judged.within(self.settings.tolerance, self.settings.absolute_tolerance):
-                return None
+        within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
+        if status is Status.OPTIMAL and not within:
+            return None
         return Solution.of_program(
             self.lp,
             status,

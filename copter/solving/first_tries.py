@@ -30,7 +30,9 @@ def by_simplex(lp: LinearProgram, settings: Settings, watch: Watch) -> Solution 
     return _by_simplex(lp, settings, watch, MOST_WORK, MOST_SPARSE_WORK) if lp.A.nnz <= MOST_ENTRIES else None
 
 
-def _by_simplex(lp: LinearProgram, settings: Settings, watch: Watch, work: float, sparse_work: float) -> Solution | None:
+def _by_simplex(
+    lp: LinearProgram, settings: Settings, watch: Watch, work: float, sparse_work: float
+) -> Solution | None:
     m, n = lp.shape
     if not 0 < m <= MOST_ROWS or not n:
         return None

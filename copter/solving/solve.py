@@ -58,7 +58,8 @@ def solve(
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
         the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
-        the solve with INTERRUPTED. With one, the simplex method is not tried. :func:`copter.with_record` makes one that gets a named record.
+        the solve with INTERRUPTED. With one, the simplex method is not tried. :func:`copter.with_record` makes one that
+        gets a named record.
     verbose : bool
         A line on stderr for each iteration and for the solve. The logger "copter" has the same: iterations at DEBUG,
         solves at INFO.

@@ -109,7 +109,8 @@ def test_infeasible_and_unbounded_ones_have_rays() -> None:
     assert solution is not None
     assert solution.status is Status.DUAL_INFEASIBLE
     assert is_improving_ray(unbounded, solution.ray)
-    both = LinearProgram([-1.0, 0.0, 0.0], [[1.0, 0.0, -1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]], [0, 1, -INF], [0, INF, 0])
+    rows = [[1.0, 0.0, -1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
+    both = LinearProgram([-1.0, 0.0, 0.0], rows, [0, 1, -INF], [0, INF, 0])
     solution = by_simplex(both)
     assert solution is not None
     assert solution.status is Status.PRIMAL_INFEASIBLE
@@ -133,7 +134,8 @@ def test_what_it_claims_holds_and_agrees_with_highs(kind: str, seed: int, most: 
 
 def test_it_gives_up_seldom() -> None:
     """Of programs of sizes that are not far apart; the others are left to the interior-point method."""
-    asked = [random_program(kind, seed, 20) for kind in ("bounded", "chain", "covering", "integers") for seed in range(40)]
+    kinds = ("bounded", "chain", "covering", "integers")
+    asked = [random_program(kind, seed, 20) for kind in kinds for seed in range(40)]
     assert sum(by_simplex(lp) is None for lp in asked) <= 2
 
 
