@@ -1,8 +1,4 @@
-cdef struct Entries:
-    int *index
-    double *value
-    int size
-    int room
+from copter.simplex.entries cimport Entries
 
 
 cdef class BasisFactor:

@@ -1,6 +1,6 @@
 """The bounded dual simplex method: rows by steepest edge, columns by a ratio test that flips bounds (D5 to D8)."""
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
 from copter.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau

@@ -1,6 +1,6 @@
 """The bounded primal simplex method from a basis whose values hold: what removing changed costs leaves to do (D9)."""
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs
 
 from copter.simplex.tableau cimport BLOCKED, DONE, PAUSED, STUCK, Tableau
 

@@ -1,13 +1,13 @@
 """A basis of a small program, and everything that follows from it: values, reduced costs, rows of the tableau.
 
-The program is min c'x subject to A x + s = 0 and bounds on all of (x, s): variable columns + i is the logical one of row
-i. A basic variable stands at the row of its pivot; one outside the basis is at one of its bounds, or at zero if it has
-none (equations D1 to D3).
+The program is min c'x subject to A x + s = 0 and bounds on all of (x, s): variable columns + i is the logical one
+of row i. A basic variable stands at the row of its pivot; one outside the basis is at one of its bounds, or at zero
+if it has none (equations D1 to D3).
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport fabs, isfinite
 from libc.string cimport memset
 
 from copter.simplex.basis_factor cimport BasisFactor
@@ -41,7 +41,8 @@ cdef class Tableau:
         self.iterations = self.dual_misfits = self.idle = 0
         self.primal_tolerance, self.dual_tolerance = primal_tolerance, dual_tolerance
         self.factor = BasisFactor(m)
-        self.start, self.index = integers(arrays, "start", start), integers(arrays, "index", np.append(index, 0).astype(np.int32))
+        self.start = integers(arrays, "start", start)
+        self.index = integers(arrays, "index", np.append(index, 0).astype(np.int32))
         self.value = doubles(arrays, "value", 0)
         self.row_start = integers(arrays, "row_start", np.zeros(m + 1, dtype=np.int32))
         self.row_index = integers(arrays, "row_index", np.zeros(len(index) + 1, dtype=np.int32))
@@ -244,7 +245,7 @@ cdef class Tableau:
         self.factor.ftran(into)
 
     cdef void pivot_row(self, int p) noexcept nogil:
-        """rho = B^-T e_p and the entries rho'a_j of the row for all variables outside the basis, listed in `touched`."""
+        """rho = B^-T e_p, and the row's entries rho'a_j for all variables outside the basis, listed in `touched`."""
         cdef int i, j, q, k, count = 0
         cdef double factor
         for k in range(self.touched_count):
