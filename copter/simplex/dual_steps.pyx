@@ -101,6 +101,13 @@ cdef inline double room(Tableau t, int j, double sign) noexcept nogil:
     return 0.0
 
 
+cdef inline void swap(Tableau t, int one, int other) noexcept nogil:
+    """Exchange two candidates."""
+    t.candidate[one], t.candidate[other] = t.candidate[other], t.candidate[one]
+    t.gap[one], t.gap[other] = t.gap[other], t.gap[one]
+    t.size[one], t.size[other] = t.size[other], t.size[one]
+
+
 cdef int entering_column(Tableau t, double side) noexcept nogil:
     """The bound flipping ratio test: the column that ends the dual step, -1 if none does.
 
@@ -108,55 +115,63 @@ cdef int entering_column(Tableau t, double side) noexcept nogil:
     flips of a group, its variables go to their other bounds. The largest entry of the last group is the pivot, of an
     earlier group where that is tiny. The flips stand before `flips` in `candidate`.
     """
-    cdef double sign = -1.0 if side < 0.0 else 1.0, slope = fabs(side), largest = 0.0, theta, change, least, size, best
-    cdef int k, j, count = 0, begin, end, last, chosen, previous
+    cdef double sign = -1.0 if side < 0.0 else 1.0, slope = fabs(side), largest = 0.0, theta, best, gap
+    cdef int k, j, count = 0, begin, end = 0, last, chosen = -1, previous = -1
     for k in range(t.touched_count):
         j = t.touched[k]
-        if room(t, j, sign) >= 0.0:
-            t.candidate[count] = j
+        gap = room(t, j, sign)
+        if gap >= 0.0:
+            t.candidate[count], t.gap[count], t.size[count] = j, gap, fabs(t.row[j])
+            largest = max(largest, t.size[count])
             count += 1
-            largest = max(largest, fabs(t.row[j]))
     t.factor.work += 2.0 * t.touched_count
-    # The part of the breakpoints that matters: those up to where the slope is used up.
-    last, change, theta = 0, 0.0, 0.0
-    while last < count and change < slope:
-        least = INFINITY
-        begin = last
-        for k in range(begin, count):
-            j = t.candidate[k]
-            size = fabs(t.row[j])
-            if room(t, j, sign) <= theta * size:
-                t.candidate[k], t.candidate[last] = t.candidate[last], j
-                last += 1
-                change += size * (t.upper[j] - t.lower[j])
-            else:
-                least = min(least, (room(t, j, sign) + t.dual_tolerance) / size)
-        t.factor.work += count - begin
-        theta = max(10.0 * theta, least)
-    if change < slope - t.primal_tolerance - ROUNDING * slope:
+    last = within_reach(t, count, slope)
+    if last < 0:
         return -1
-    end, chosen, previous = 0, -1, -1
     t.flips = 0
     while end < last and slope >= 0.0:
         theta, begin = INFINITY, end
         for k in range(begin, last):
-            j = t.candidate[k]
-            theta = min(theta, (room(t, j, sign) + t.dual_tolerance) / fabs(t.row[j]))
+            theta = min(theta, (t.gap[k] + t.dual_tolerance) / t.size[k])
         best = 0.0
         for k in range(begin, last):
-            j = t.candidate[k]
-            size = fabs(t.row[j])
-            if room(t, j, sign) <= theta * size:
-                t.candidate[k], t.candidate[end] = t.candidate[end], j
+            if t.gap[k] <= theta * t.size[k]:
+                swap(t, k, end)
+                j = t.candidate[end]
+                slope -= t.size[end] * (t.upper[j] - t.lower[j])
+                if t.size[end] > best:
+                    best, chosen = t.size[end], j
                 end += 1
-                slope -= size * (t.upper[j] - t.lower[j])
-                if size > best:
-                    best, chosen = size, j
         t.factor.work += 2.0 * (last - begin)
         if previous < 0 or best >= min(0.1 * largest, 1.0):
             previous = chosen
             t.flips = begin
     return previous
+
+
+cdef int within_reach(Tableau t, int count, double slope) noexcept nogil:
+    """Put the candidates first whose breakpoints come before the slope is used up, and say how many they are.
+
+    -1 where the flips of all of them together do not use it up.
+    """
+    cdef double change = 0.0, theta = 0.0, least
+    cdef int k, j, begin, last = 0
+    while last < count and change < slope:
+        least = INFINITY
+        begin = last
+        for k in range(begin, count):
+            if t.gap[k] <= theta * t.size[k]:
+                swap(t, k, last)
+                j = t.candidate[last]
+                change += t.size[last] * (t.upper[j] - t.lower[j])
+                last += 1
+            else:
+                least = min(least, (t.gap[k] + t.dual_tolerance) / t.size[k])
+        t.factor.work += count - begin
+        theta = max(10.0 * theta, least)
+    if change < slope - t.primal_tolerance - ROUNDING * slope:
+        return -1
+    return last
 
 
 cdef int step(Tableau t, int p, int q, double side, double weight) noexcept nogil:

@@ -35,6 +35,8 @@ cdef class Tableau:
     cdef double *row
     cdef int *touched
     cdef int *candidate
+    cdef double *gap
+    cdef double *size
     cdef int touched_count, flips
     cdef bint fresh, stale
     cdef double primal_tolerance, dual_tolerance

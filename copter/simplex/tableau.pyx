@@ -56,6 +56,7 @@ cdef class Tableau:
         self.row = doubles(arrays, "row", m + n)
         self.touched = integers(arrays, "touched", np.zeros(m + n + 1, dtype=np.int32))
         self.candidate = integers(arrays, "candidate", np.zeros(m + n + 1, dtype=np.int32))
+        self.gap, self.size = doubles(arrays, "gap", m + n), doubles(arrays, "size", m + n)
         self.head = integers(arrays, "head", np.arange(n, n + m + 1, dtype=np.int32))
         self.place = integers(arrays, "place", np.concatenate((np.full(n, -1), np.arange(m + 1))).astype(np.int32))
         self._transpose()
