@@ -4,6 +4,7 @@ from copter.simplex.entries cimport Entries
 cdef class BasisFactor:
     cdef readonly int rows, updates, most_updates
     cdef readonly double work
+    cdef public double most_work
     cdef Entries lower, upper, lower_by_row, upper_by_column, eta, active
     cdef int *pool
     cdef int *lower_start

@@ -18,6 +18,7 @@ cdef double LEAST_PIVOT = 1e-9  # a smaller one counts as zero: the columns depe
 cdef double TINY = 1e-14  # what elimination and solves leave out
 cdef int SEARCHED = 4  # rows and columns that are looked into for a pivot, at least one of them with a candidate
 cdef int MOST_UPDATES = 100  # column exchanges between two factorisations
+cdef double MOST_WORK = 3e7  # of one factorisation, about a tenth of a second: nobody asks the clock within it
 cdef double WEAR = 3.0  # times the entries of the fresh factors that the exchanges may have
 
 
@@ -28,7 +29,7 @@ cdef class BasisFactor:
         cdef int *at
         cdef size_t line = rows + 2
         self.rows, self.updates, self.work = rows, 0, 0.0
-        self.most_updates = MOST_UPDATES
+        self.most_updates, self.most_work = MOST_UPDATES, MOST_WORK
         self.pool = <int *>calloc(24 * line + 2 * (MOST_UPDATES + 2), sizeof(int))
         self.pivot = <double *>calloc(2 * line, sizeof(double))
         if self.pool == NULL or self.pivot == NULL:
@@ -72,9 +73,10 @@ cdef class BasisFactor:
         """Factorise the columns that `head` names; columns + i is the unit column of row i.
 
         `head` is put in the order of the pivots' rows. Dependent columns are replaced by unit columns: returns how
-        many, or -1 without memory.
+        many, -1 without memory, or -2 where they fill in so much that it would take too long.
         """
         cdef int step = 0, row = -1, column = -1
+        cdef double end = self.work + self.most_work
         self.updates = 0
         self.eta.size = 0
         if self._load(start, index, value, columns, head) < 0:
@@ -82,6 +84,8 @@ cdef class BasisFactor:
         while step < self.rows and self._choose(&row, &column):
             if self._eliminate(row, column, step) < 0:
                 return -1
+            if self.work > end:
+                return -2
             step += 1
         return self._finish(step, columns, head)
 
@@ -481,6 +485,8 @@ cdef class BasisFactor:
             &start[0], &index[0] if index.shape[0] else NULL, &value[0] if value.shape[0] else NULL,
             <int>(start.shape[0] - 1), &head[0],
         )
+        if found == -2:
+            raise ArithmeticError(f"the factors of a basis of {self.rows} rows fill in")
         if found < 0:
             raise MemoryError(f"the factors of a basis of {self.rows} rows")
         return found

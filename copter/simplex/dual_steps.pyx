@@ -27,11 +27,12 @@ def dual_steps(Tableau tableau, double most_work):
 
 cdef int steps(Tableau t, double most_work) noexcept nogil:
     cdef double end = t.factor.work + most_work, true_weight, side
-    cdef int p, q, i, trouble = 0
+    cdef int p, q, i, found, trouble = 0
     while True:
         if t.stale:
-            if t.refactor() < 0:
-                return -1
+            found = t.refactor()
+            if found < 0:
+                return STUCK if found == -2 else -1
             t.dual_values()
             t.settle_duals(True)
             t.primal_values()

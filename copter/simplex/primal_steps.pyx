@@ -27,11 +27,12 @@ def primal_steps(Tableau tableau, double most_work):
 
 cdef int steps(Tableau t, double most_work) noexcept nogil:
     cdef double end = t.factor.work + most_work, sign, length
-    cdef int p = -1, q, trouble = 0, idle = 0
+    cdef int p = -1, q, found, trouble = 0, idle = 0
     while True:
         if t.stale:
-            if t.refactor() < 0:
-                return -1
+            found = t.refactor()
+            if found < 0:
+                return STUCK if found == -2 else -1
             t.primal_values()
             t.dual_values()
             if violated(t):

@@ -59,7 +59,7 @@ class SimplexSolve:
                 self.tableau.sharpen(SHARP, SHARP)
                 solution = self.solution(*self.second_phase())
             return solution
-        except GivenUp:
+        except (GivenUp, ArithmeticError):
             return None
         except Stopped:
             return self.solution(Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None)

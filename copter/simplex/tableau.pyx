@@ -86,10 +86,15 @@ cdef class Tableau:
         self.stale = True
 
     def renew(self):
-        """Fresh factors, values and reduced costs now; whether there was memory."""
+        """Fresh factors, values and reduced costs now; ArithmeticError where the factors fill in too much."""
+        cdef int found
         with nogil:
-            if self.refactor() < 0:
-                raise MemoryError(f"the factors of a basis of {self.rows} rows")
+            found = self.refactor()
+        if found == -2:
+            raise ArithmeticError(f"the factors of a basis of {self.rows} rows fill in")
+        if found < 0:
+            raise MemoryError(f"the factors of a basis of {self.rows} rows")
+        with nogil:
             self.primal_values()
             self.dual_values()
 
@@ -134,13 +139,13 @@ cdef class Tableau:
     # What follows from a basis ----------------------------------------------------------------------------------------
 
     cdef int refactor(self) noexcept nogil:
-        """Fresh factors; -1 without memory. Variables that leave because their columns are dependent go to a bound."""
+        """Fresh factors; -1 without memory, -2 where they fill in too much. Variables that leave because their columns are dependent go to a bound."""
         cdef int i, j, found
         for i in range(self.rows):
             self.weight[self.head[i]] = self.edge[i]
         found = self.factor.factorise(self.start, self.index, self.value, self.columns, self.head)
         if found < 0:
-            return -1
+            return found
         if found:
             for j in range(self.total):
                 if self.place[j] >= 0:

@@ -93,6 +93,18 @@ def test_a_pivot_of_rounding_alone_counts_as_none() -> None:
     assert factorised(factor, a, head) == 1
 
 
+def test_factors_that_fill_in_too_much_are_given_up() -> None:
+    rng = np.random.default_rng(0)
+    a = sp.csc_array(rng.normal(size=(60, 60)))
+    head, factor = np.arange(60, dtype=np.int32), BasisFactor(60)
+    factor.most_work = 1e4
+    with pytest.raises(ArithmeticError, match="fill in"):
+        factorised(factor, a, head)
+    factor.most_work = 1e9
+    assert factorised(factor, a, head) == 0
+    require_solves(factor, with_units(a)[:, head], np.ones(60))
+
+
 def slow_scaling(a: NDArray[np.float64], passes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Definition D10, one loop a line."""
     row, column = np.ones(a.shape[0]), np.ones(a.shape[1])

@@ -152,6 +152,13 @@ def test_work_is_counted_and_the_interior_point_method_takes_over(monkeypatch: p
     assert solution.iterations < 60
 
 
+def test_factors_that_fill_in_are_left_to_the_interior_point_method() -> None:
+    lp = dense_program(40)
+    solve = SimplexSolve(lp, Settings(), Watch(INF), 1e9)
+    solve.tableau.factor.most_work = 5e3
+    assert solve.run() is None
+
+
 def dense_program(m: int) -> LinearProgram:
     """One that takes the simplex method many seconds."""
     rng = np.random.default_rng(m)
