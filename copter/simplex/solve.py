@@ -26,6 +26,7 @@ SHARP = 1e-12  # tolerances, in scaled units, of a second try where the first on
 DONE, BLOCKED, PAUSED, STUCK = range(4)
 BOX = 1e3  # of free variables in the first phase, whose others are in boxes of one
 IMPROVES = 1e-7  # objective of the first phase, below zero, that shows a direction of improvement
+CANCELLED = 1e6  # sum of the terms of the objective, in units of the objective, above which it has lost six digits
 SEED = 20_151
 SPARSE = 10.0  # work of a step for each row up to which solves with the factors count as sparse
 SHIFT = 5e-7  # of a cost, relative, where many steps change nothing
@@ -182,7 +183,9 @@ class SimplexSolve:
         x, y = self.form.point(), self.form.prices()
         judged = check(self.lp, x, y)
         within = judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
-        if status is Status.OPTIMAL and not within:
+        # A vertex may be so far out that its objective is what cancellation leaves; the middle of the face is nearer.
+        far = float(np.abs(self.lp.c * x).sum()) > CANCELLED * (1.0 + abs(judged.objective))
+        if status is Status.OPTIMAL and (far or not within):
             return None
         return Solution.of_program(
             self.lp,

@@ -159,6 +159,14 @@ def test_factors_that_fill_in_are_left_to_the_interior_point_method() -> None:
     assert solve.run() is None
 
 
+def test_a_vertex_so_far_out_that_its_objective_is_rounding_is_not_taken() -> None:
+    """A face without an end, and its vertex at 1e10: terms of 1e12 leave an objective of 1e4 with a relative 1e-8."""
+    lp = random_program("badly_scaled_stairs", 50_046, 27)
+    solution = copter.solve(lp)
+    assert solution.status is Status.OPTIMAL
+    assert faults(lp, solution) == []
+
+
 def dense_program(m: int) -> LinearProgram:
     """One that takes the simplex method many seconds."""
     rng = np.random.default_rng(m)
