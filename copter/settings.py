@@ -59,8 +59,9 @@ class Settings:
     keep_slack : float
         A column at rest leaves the working set when its reduced cost, less the least one of its block, exceeds this
         many times the largest cost, in absolute value, of its block's working columns.
-    method : {"interior", "proximal"}
-        Method of a one-shot :func:`copter.solve`; sessions always use the proximal one.
+    method : {"auto", "interior", "proximal"}
+        Method of a one-shot :func:`copter.solve`: the simplex method where a program is small and the interior-point
+        method where that gives up, the latter alone, or the proximal one, which sessions always use.
     presolve : bool
         Presolve the linear program of a one-shot solve.
     max_interior_iterations : int
@@ -99,7 +100,7 @@ class Settings:
     purify: bool = True
     purify_rows: int = 64
     keep_slack: float = 0.05
-    method: Literal["interior", "proximal"] = "interior"
+    method: Literal["auto", "interior", "proximal"] = "auto"
     presolve: bool = True
     max_interior_iterations: int = 300
     refinements: int = 3
@@ -132,7 +133,8 @@ class Settings:
             "hand_over_s",
         ):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
-        self._require(self.method in ("interior", "proximal"), "method", self.method, "'interior' or 'proximal'")
+        methods = ("auto", "interior", "proximal")
+        self._require(self.method in methods, "method", self.method, "'auto', 'interior' or 'proximal'")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")

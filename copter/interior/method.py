@@ -119,8 +119,7 @@ class InteriorSolve:
 
     def optimal(self, answer: Answer) -> bool:
         """Whether the checker finds the answer within tolerance."""
-        within = answer.judged.residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
-        return within and answer.judged.complementarity <= self.settings.tolerance
+        return answer.judged.within(self.settings.tolerance, self.settings.absolute_tolerance)
 
     # Points -------------------------------------------------------------------------------------------------------
 

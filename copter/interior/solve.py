@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
 Floats = NDArray[np.float64]
-Structured = Callable[[LinearProgram, Settings, Watch], tuple[Floats, Floats, int] | None]  # x, y, iterations
+FirstTry = Callable[[LinearProgram, Settings, Watch], Solution | None]  # None where the method does not fit
 
 
 def solve_interior(
@@ -26,19 +26,20 @@ def solve_interior(
     settings: Settings,
     watch: Watch,
     callback: Callback | None = None,
-    structured: Structured | None = None,
+    first: Sequence[FirstTry] = (),
     vertex: bool = False,
 ) -> Solution:
     """Solve by the interior-point method, on the presolved program where the settings allow it.
 
     What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
-    the program is solved once more as it stands. `structured`: another method, which the presolved program is shown
-    first; its answer is taken if the checker finds it optimal. `vertex`: whether a program with integer columns shall
+    the program is solved once more as it stands. `first`: other methods, which the presolved program is shown before;
+    their answers must have passed the checker. `vertex`: whether a program with integer columns shall
     have a vertex of its optimal face, if the settings purify; that takes about as long again.
     """
     vertex = vertex and settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
-        return _method(lp, settings, watch, callback, vertex=vertex).run()
+        found = _first_of(first, lp, settings, watch)
+        return found or _method(lp, settings, watch, callback, vertex=vertex).run()
     try:
         reduced = unless_stopped(lambda: presolve(lp), watch, lp.A.nnz)
     except Stopped:
@@ -48,9 +49,7 @@ def solve_interior(
         return _decided(lp, settings, watch, reduced, reduced.status)
     if reduced.program is None:
         raise InternalError("presolve has returned neither a program nor a status")
-    result = None
-    if structured is not None and callback is None and not vertex:
-        result = _by_structure(reduced.program, settings, watch, structured)
+    result = _first_of(first, reduced.program, settings, watch)
     if result is None:
         method = _method(reduced.program, settings, watch, callback, vertex=vertex)
         method.presolved = True
@@ -74,17 +73,13 @@ def _method(
     return method
 
 
-def _by_structure(lp: LinearProgram, settings: Settings, watch: Watch, structured: Structured) -> Solution | None:
-    """What the other method finds, if it is optimal."""
-    try:
-        found = structured(lp, settings, watch)
-    except MemoryError:
-        return None
-    if found is None:
-        return None
-    back = InteriorSolve(lp, settings, watch, None, found[2])
-    answer = _answer(lp, found[0], found[1])
-    return back.solution(answer, Status.OPTIMAL, None) if back.optimal(answer) else None
+def _first_of(first: Sequence[FirstTry], lp: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
+    """What the first method that fits says."""
+    for each in first:
+        found = each(lp, settings, watch)
+        if found is not None:
+            return found
+    return None
 
 
 def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, status: Status) -> Solution:

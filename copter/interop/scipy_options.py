@@ -112,6 +112,7 @@ def options(known: dict[str, Any], nodes: Any, kind: type[Warning]) -> Options:
     settings = Settings(
         tolerance=tolerance,
         absolute_tolerance=max(tolerance, USUAL),
+        method="auto" if maxiter is None else "interior",  # whose iterations the limit counts
         presolve=bool(known.get("presolve", True)),
         max_interior_iterations=USUAL_SETTINGS.max_interior_iterations if maxiter is None else max(1, int(maxiter)),
         time_limit_s=float("inf") if limit is None else limit,

@@ -41,6 +41,10 @@ class Judged:
     gap_absolute: float
     complementarity: float
 
+    def within(self, tolerance: float, absolute_tolerance: float) -> bool:
+        """Whether the point is optimal to within these (docs/formulation.md)."""
+        return self.residuals.within(tolerance, absolute_tolerance) and self.complementarity <= tolerance
+
     @property
     def residuals(self) -> Residuals:
         """The same figures as a solution reports them."""

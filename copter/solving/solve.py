@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.blocks.structure import solve_structured
 from copter.errors import InvalidDataError, SettingsError
-from copter.interior.solve import solve_interior
+from copter.interior.solve import FirstTry, solve_interior
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
 from copter.settings import Settings
+from copter.solving.first_tries import by_simplex, by_simplex_directly, by_structure
 from copter.solving.proximal import solve_proximal
 
 LARGEST = 1e200  # a number whose products with others are still finite after scaling
@@ -54,12 +54,15 @@ def solve(
     ----------
     lp : LinearProgram
     settings : Settings, optional
-        Its `method` chooses: "interior" (the default, docs/interior.md) for any LP, or "proximal", the method that
-        sessions keep warm, for LPs of many columns and few rows. What does not fit into memory goes to the latter.
+        Its `method` chooses: "auto" (the default) for any LP: the dual simplex method for small ones (docs/simplex.md),
+        the interior-point method where that gives up (docs/interior.md). "interior" for the latter alone. "proximal",
+        the method that sessions keep warm, for LPs of many columns and few rows; what does not fit into memory goes to
+        it too.
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
         the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
-        the solve with INTERRUPTED. :func:`copter.with_record` makes one that gets a named record.
+        the solve with INTERRUPTED. With one, the simplex method is not tried. :func:`copter.with_record` makes one that
+        gets a named record.
     verbose : bool
         A line on stderr for each iteration and for the solve. The logger "copter" has the same: iterations at DEBUG,
         solves at INFO.
@@ -103,9 +106,17 @@ def _solved(
 ) -> Solution:
     """By the method that the settings choose."""
     with Watch(settings.time_limit_s) as watch:
-        if settings.method == "interior":
+        if settings.method != "proximal":
+            tries: tuple[FirstTry, ...] = ()
+            if callback is None:
+                simplex = (by_simplex,) if settings.method == "auto" else ()
+                tries = simplex if vertex else (*simplex, by_structure)
             try:
-                result = solve_interior(lp, settings, watch, callback, solve_structured, vertex)
+                if callback is None and settings.method == "auto":
+                    found = by_simplex_directly(lp, settings, watch)
+                    if found is not None:
+                        return found
+                result = solve_interior(lp, settings, watch, callback, tries, vertex)
             except MemoryError:  # the proximal method factorises nothing of this size
                 return solve_proximal(lp, settings, watch, callback)
             return (

@@ -86,7 +86,7 @@ def test_any_prices_of_badly_scaled_programs(block: int) -> None:
     assert certified > 5
 
 
-@pytest.mark.parametrize("method", ["interior", "proximal"])
+@pytest.mark.parametrize("method", ["auto", "interior", "proximal"])
 @pytest.mark.parametrize("block", range(5))
 def test_solved_programs_against_rational_optima(method: str, block: int) -> None:
     """Whatever the status, no certified bound is beyond the exact optimum."""

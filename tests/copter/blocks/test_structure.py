@@ -80,8 +80,8 @@ def test_solve_uses_the_blocks_of_a_program_that_has_them(monkeypatch):
         tried.append(solve_structured(*given))
         return tried[-1]
 
-    monkeypatch.setattr("copter.solving.solve.solve_structured", noted)
-    solution = copter.solve(lp)
+    monkeypatch.setattr("copter.solving.first_tries.solve_structured", noted)
+    solution = copter.solve(lp, Settings(method="interior"))
     assert solution.status is Status.OPTIMAL
     assert tried[0] is not None
     assert solution.iterations == tried[0][2]

@@ -23,11 +23,13 @@ from tests.copter.problems import ALL, INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
 
 INF = np.inf
-PLAIN = Settings(presolve=False)
+PLAIN = Settings(method="interior", presolve=False)
 WAYS = {
-    "presolved": Settings(),
+    "auto": Settings(),
+    "presolved": Settings(method="interior"),
     "interior": PLAIN,
-    "accurate": Settings(presolve=False, tolerance=1e-9, absolute_tolerance=1e-9),
+    "accurate": Settings(method="interior", presolve=False, tolerance=1e-9, absolute_tolerance=1e-9),
+    "accurate auto": Settings(presolve=False, tolerance=1e-9, absolute_tolerance=1e-9),
     "proximal": Settings(method="proximal"),
 }
 SHAPED = {
@@ -177,7 +179,7 @@ def test_the_clock_ends_a_factorisation() -> None:
 @pytest.mark.parametrize("presolve", [True, False])
 def test_the_limit_of_iterations_ends_a_solve(iterations: int, presolve: bool) -> None:
     lp = random_program("covering", 1)
-    solution = solve(lp, Settings(max_interior_iterations=iterations, presolve=presolve))
+    solution = solve(lp, Settings(method="interior", max_interior_iterations=iterations, presolve=presolve))
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.iterations == iterations
     assert faults(lp, solution) == []

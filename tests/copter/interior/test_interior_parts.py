@@ -27,7 +27,7 @@ from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import random_program
 
 INF = np.inf
-PLAIN = Settings(presolve=False)
+PLAIN = Settings(method="interior", presolve=False)
 SHAPED = {
     f"{kind} {seed}": random_program(kind, seed) for kind in ("bounded", "chain", "covering") for seed in range(3)
 }

@@ -21,6 +21,10 @@ MARGINALS = (
     "asks that finite differences of the optimum be zero to the last bit, which an interior-point method's rounding "
     "does not give; test_scipy_linprog.py holds them against SciPy's own marginals"
 )
+DECIDED = (
+    "asks that presolve decide it, in no iterations; copter gives a small program to the simplex method as it stands, "
+    "which ends in the same way"
+)
 LEFT_OUT = {
     "ipm": {
         "test_crossover": "asks for the number of HiGHS's crossover steps; copter has no crossover, and says 0",
@@ -28,6 +32,9 @@ LEFT_OUT = {
         "test_marginals": MARGINALS,
     },
     "simplex": {
+        "test_bounds_fixed": DECIDED,
+        "test_singleton_row_eq_1": DECIDED,
+        "test_singleton_row_ub_1": DECIDED,
         "test_bug_20336": "calls scipy.optimize.linprog by its full name, which is HiGHS",
         "test_marginals": MARGINALS,
     },

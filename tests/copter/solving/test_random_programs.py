@@ -25,6 +25,8 @@ SAME = {
 }
 FALSE_BY_A_HAIR = 1e-5  # relaxation of all bounds that may make a program feasible, or infeasible
 
+INTERIOR = Settings(method="interior")
+
 quick = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 thorough = settings(max_examples=6000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 of_any_kind = st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 2**31))
@@ -85,11 +87,19 @@ def test_agrees_with_highs(program: tuple[str, int]) -> None:
 
 
 @pytest.mark.slow
+@settings(quick, max_examples=200)
+@given(of_any_kind)
+def test_the_interior_point_method_agrees_with_highs(program: tuple[str, int]) -> None:
+    lp = random_program(*program)
+    require_true(lp, solve(lp, INTERIOR))
+
+
+@pytest.mark.slow
 @settings(quick, max_examples=100)
 @given(of_any_kind)
 def test_agrees_with_highs_without_presolve(program: tuple[str, int]) -> None:
     lp = random_program(*program)
-    require_true(lp, solve(lp, Settings(presolve=False)))
+    require_true(lp, solve(lp, Settings(method="interior", presolve=False)))
 
 
 @pytest.mark.slow
@@ -131,8 +141,14 @@ def test_agrees_with_exact_arithmetic(lp: LinearProgram) -> None:
 
 def require_exact(lp: LinearProgram) -> None:
     """The status is the true one, and the objective to 1e-6."""
+    for method in (Settings(), INTERIOR):
+        require_exact_by(lp, method)
+
+
+def require_exact_by(lp: LinearProgram, method: Settings) -> None:
+    """The same of one method."""
     status, value = exact(lp)
-    solution = solve(lp)
+    solution = solve(lp, method)
     assert faults(lp, solution) == []
     if status is Status.PRIMAL_INFEASIBLE:  # its dual may be infeasible too
         assert solution.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE)
