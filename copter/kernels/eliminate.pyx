@@ -16,7 +16,7 @@ from scipy.linalg.cython_lapack cimport dpotrs
 from copter.kernels cimport arrow
 from copter.kernels.tiled_cholesky cimport TILE
 
-from copter.kernels.arrow import arrows
+from copter.kernels.arrow import arrows as _arrows
 
 cdef enum:
     PANEL = 48  # dense rank-one terms that are gathered before they are added at once
@@ -61,7 +61,7 @@ cdef class Elimination:
         self.most_private = int(rows.max(initial=0))
         self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
         self.factor_start_view = self.factor_start
-        self.border_start, self.border_row, self.border_place, self.group_start, self.group_column = arrows(
+        self.border_start, self.border_row, self.border_place, self.group_start, self.group_column = _arrows(
             column_start, private_start, own_start, own_row)
         r, p = max(self.most_touched, 1), max(self.most_private, 1)
         self.n_pieces = n_pieces
