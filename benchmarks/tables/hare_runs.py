@@ -24,6 +24,7 @@ NAMES = {
     "gavel_fifo": "Gavel_FIFO",
 }
 MAX_TASKS = 1_000_000
+TESTBED_MEDIAN_MIN = 2.0  # of the testbed's jobs, in figures 12 and 13 alike: the one length that is free
 
 
 def mixed(gpus: int, types: Sequence[str] = MIXED) -> dict[str, int]:
@@ -46,28 +47,44 @@ def completions(
 
 def weighted_jct_h(
     workload: PaperWorkload, gpus: Mapping[str, int], seeds: Iterable[int], online: bool = False
-) -> dict[str, float]:
-    """Sum of w_n (C_n - a_n) in hours of each scheme, mean over seeds."""
+) -> dict[str, list[float]]:
+    """Sum of w_n (C_n - a_n) in hours of each scheme, seed by seed."""
     values: dict[str, list[float]] = {}
     for seed in seeds:
         instance, found = completions(workload, gpus, seed, online)
         for name, completion in found.items():
-            jct = float(instance.weight @ (completion - instance.arrival_s)) / 3600.0
-            values.setdefault(name, []).append(jct)
-    return {name: float(np.mean(each)) for name, each in values.items()}
+            values.setdefault(name, []).append(weighted_h(instance, completion))
+    return values
 
 
-def print_sweep(what: str, rows: Mapping[str, Mapping[str, float]], paper: Sequence[str]) -> None:
+def weighted_h(instance: HareInstance, completion: Floats) -> float:
+    """Sum of w_n (C_n - a_n) in hours."""
+    return float(instance.weight @ (completion - instance.arrival_s)) / 3600.0
+
+
+def below_others(row: Mapping[str, Sequence[float]]) -> list[tuple[float, float]]:
+    """How far Hare is below the nearest and the furthest of the others, seed by seed, as shares."""
+    others = np.array([each for name, each in row.items() if not name.startswith("hare")])
+    below = 1.0 - np.array(row["hare"]) / others
+    return list(zip(below.min(axis=0).tolist(), below.max(axis=0).tolist(), strict=True))
+
+
+def spread(values: Sequence[float], form: str = ".1f") -> str:
+    """Mean (least to largest)."""
+    if len(values) == 1:
+        return format(values[0], form)
+    return f"{np.mean(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+def print_sweep(what: str, rows: Mapping[str, Mapping[str, Sequence[float]]], paper: Sequence[str]) -> None:
     """A line a setting: hours of every scheme, and how far Hare is below the others; then what the paper says."""
     names = list(next(iter(rows.values())))
-    print(f"{what:>16} " + " ".join(f"{NAMES[name]:>12}" for name in names) + "   Hare below others")
+    print(f"{what:>16} " + " ".join(f"{NAMES[name]:>24}" for name in names))
     for label, row in rows.items():
-        others = [1.0 - row["hare"] / value for name, value in row.items() if not name.startswith("hare")]
-        print(
-            f"{label:>16} "
-            + " ".join(f"{row[name]:12.1f}" for name in names)
-            + f"   {100 * min(others):.1f}% to {100 * max(others):.1f}%"
-        )
-    print("weighted JCT in hours, sum of w (C - a)")
+        nearest, furthest = zip(*below_others(row), strict=True)
+        print(f"{label:>16} " + " ".join(f"{spread(row[name]):>24}" for name in names))
+        near, far = ([100 * each for each in side] for side in (nearest, furthest))
+        print(f"{'':>16} Hare below the others: nearest {spread(near)}%, furthest {spread(far)}%")
+    print("weighted JCT in hours, sum of w (C - a): mean (least to largest seed)")
     for line in paper:
         print(f"paper: {line}")

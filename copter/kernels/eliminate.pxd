@@ -12,7 +12,8 @@ cdef class Elimination:
     cdef const int[::1] cuts
     cdef double[:, :, ::1] sums, panel, square
     cdef double[:, ::1] dense, wide, paired
-    cdef int[:, ::1] paired_column
+    cdef int[:, ::1] paired_column, met, seen
+    cdef const int[::1] border_start, border_row, border_place, group_start, group_column
     cdef double[::1] factor, theta, slack
     cdef void piece(self, int piece, int first, int last, bint ends) noexcept nogil
     cdef void outer(self, int j, double* total, double weight) noexcept nogil
@@ -22,9 +23,11 @@ cdef class Elimination:
                     double* total) noexcept nogil
     cdef void add_panel(self, int piece, int filled, double* total) noexcept nogil
     cdef int many_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil
-    cdef bint is_sparse(self, const double* factor, const double* wide, int p, int r) noexcept nogil
-    cdef int sparse_rows(self, int piece, const double* factor, double* wide, int p, int r, const int* touched,
-                         double* total, int filled) noexcept nogil
+    cdef int border_of(self, int g, const int** border) noexcept nogil
+    cdef int arrow_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil
+    cdef void diagonal_row(self, int piece, int row, int i, int b, int p, int r, const int* touched, double* factor,
+                           double* wide, double* total) noexcept nogil
+    cdef int subtract_rows(self, int piece, int b, int r, const int* touched, double* total, int filled) noexcept nogil
     cdef void restore_block(self, int g, const double[::1] price, const double[::1] private,
                             double[::1] own) noexcept nogil
     cdef void solve_private(self, int g, int p, const double* right, double* solution) noexcept nogil

@@ -13,11 +13,14 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport ddot, dgemm
 from scipy.linalg.cython_lapack cimport dpotrs
 
+from copter.kernels cimport arrow
 from copter.kernels.tiled_cholesky cimport TILE
+
+from copter.kernels.arrow import arrows as _arrows
 
 cdef enum:
     PANEL = 48  # dense rank-one terms that are gathered before they are added at once
-    SPARSE = 6  # a block's matrices are worth going through by entries if no more than one in so many is not zero
+    WIDE = 4  # an arrow's rows are gathered if they meet more than one coupling row in so many
     PAIRED = 16  # columns of a block whose entries are paired directly, if no two of them share a coupling row
 
 cdef double LEAST_PIVOT = 1e-300
@@ -58,6 +61,8 @@ cdef class Elimination:
         self.most_private = int(rows.max(initial=0))
         self.factor_start = np.concatenate(([0], np.cumsum(rows * rows)))
         self.factor_start_view = self.factor_start
+        self.border_start, self.border_row, self.border_place, self.group_start, self.group_column = _arrows(
+            column_start, private_start, own_start, own_row)
         r, p = max(self.most_touched, 1), max(self.most_private, 1)
         self.n_pieces = n_pieces
         self.cuts = self._pieces(n_pieces)
@@ -69,6 +74,7 @@ cdef class Elimination:
         self.paired_column = np.zeros((n_pieces, r), dtype=np.int32)
         if self.most_private <= 1:
             r = p = 1
+        self.met, self.seen = np.zeros((2, n_pieces, max(self.most_touched, 1)), dtype=np.int32)
         self.square, self.wide = np.zeros((n_pieces, r, r)), np.zeros((n_pieces, r * p))
         self.factor = np.zeros(max(int((rows * rows).sum()), 1))
 
@@ -118,6 +124,7 @@ cdef class Elimination:
             for piece in prange(n, nogil=True, num_threads=n, schedule="static", chunksize=1):
                 if part == 0:
                     memset(&self.sums[piece, 0, 0], 0, <size_t>m * m * sizeof(double))
+                    memset(&self.seen[piece, 0], 0xff, self.seen.shape[1] * sizeof(int))
                 first, count = self.cuts[piece], self.cuts[piece + 1] - self.cuts[piece]
                 self.piece(piece, <int>(first + count * part // parts), <int>(first + count * (part + 1) // parts),
                            part == parts - 1)
@@ -136,6 +143,8 @@ cdef class Elimination:
             p = self.private_start[g + 1] - self.private_start[g]
             if p == 1:
                 filled = self.one_row(piece, g, self.slack[self.private_start[g]], total, filled)
+            elif self.border_start[g + 1] > self.border_start[g]:
+                filled = self.arrow_rows(piece, g, p, total, filled)
             else:
                 filled = self.many_rows(piece, g, p, total, filled)
         self.add_panel(piece, filled, total)
@@ -330,8 +339,6 @@ cdef class Elimination:
         if r == 0:
             return filled
         touched = &self.touched_view[0] + self.touched_start_view[g]
-        if self.is_sparse(factor, wide, p, r):
-            return self.sparse_rows(piece, factor, wide, p, r, touched, total, filled)
         for i in range(r):  # W = L^-1 V, one touched row after the other
             for k in range(p):
                 scaled = wide[i * p + k] - ddot(&k, factor + k * p, &step, wide + i * p, &step)
@@ -349,50 +356,126 @@ cdef class Elimination:
                 total[<size_t>touched[i] * m + touched[k]] -= square[i * r + k]
         return filled
 
-    cdef bint is_sparse(self, const double* factor, const double* wide, int p, int r) noexcept nogil:
-        """Whether few entries of L and V are not zero: private rows of disjoint columns, and a few of all."""
-        cdef int i, count = 0
-        for i in range(p * r):
-            count += wide[i] != 0.0
-        if SPARSE * count > p * r:
-            return False
-        count = 0
-        for i in range(p * p):
-            count += factor[i] != 0.0
-        return SPARSE * count <= p * p
+    cdef inline int border_of(self, int g, const int** border) noexcept nogil:
+        """How many rows an arrow's border has, and where they stand."""
+        border[0] = &self.border_row[0] + self.border_start[g]
+        return 0 if border[0][0] < 0 else self.border_start[g + 1] - self.border_start[g]
 
-    cdef int sparse_rows(self, int piece, const double* factor, double* wide, int p, int r, const int* touched,
-                         double* total, int filled) noexcept nogil:
-        """total -= W'W with W = L^-1 V, row by row of W, by the entries that are not zero (K2)."""
-        cdef int i, j, k, below, count, m = self.n_rows
+    cdef int arrow_rows(self, int piece, int g, int p, double* total, int filled) noexcept nogil:
+        """A block whose K is an arrow: every diagonal row is eliminated from its own columns, then the border (K2)."""
+        cdef int first = self.column_start[g], last = self.column_start[g + 1], base = self.private_start[g]
+        cdef int j, e, f, i, k
+        cdef int r = self.touched_start_view[g + 1] - self.touched_start_view[g]
+        cdef const int* border
+        cdef int b = self.border_of(g, &border)
+        cdef const int* touched = &self.touched_view[0] + self.touched_start_view[g]
+        cdef double* factor = &self.factor[self.factor_start_view[g]]
+        cdef double* rows = factor + p
+        cdef double* square = rows + b * p
+        cdef double* wide = &self.wide[piece, 0]
+        cdef double weight, scaled
+        cdef double[arrow.MOST_BORDER] before
+        memset(factor, 0, (p + b * p + b * b) * sizeof(double))
+        memset(wide, 0, b * r * sizeof(double))
+        for j in range(first, last):
+            weight = self.theta[j]
+            if weight == 0.0:
+                continue
+            self.outer(j, total, weight)
+            for e in range(self.own_start[j], self.own_start[j + 1]):
+                k = self.border_place[base + self.own_row[e]]
+                if k < 0:
+                    continue
+                scaled = weight * self.own_value[e]
+                for f in range(self.start[j], self.start[j + 1]):
+                    wide[k * r + self.local_view[f]] += scaled * self.value[f]
+                for f in range(self.own_start[j], self.own_start[j + 1]):
+                    i = self.border_place[base + self.own_row[f]]
+                    if i < 0:
+                        rows[k * p + self.own_row[f]] += scaled * self.own_value[f]
+                    elif i <= k:
+                        square[k * b + i] += scaled * self.own_value[f]
+        for i in range(p):
+            factor[i] = 1.0
+            if self.border_place[base + i] < 0:
+                self.diagonal_row(piece, base + i, i, b, p, r, touched, factor, wide, total)
+        for k in range(b):
+            square[k * b + k] += self.slack[base + border[k]]
+            if square[k * b + k] <= LEAST_PIVOT:
+                square[k * b + k] = 1.0
+            before[k] = square[k * b + k]
+        arrow.factorise(factor, before, p, border, b)
+        for k in range(b):  # W = L^-1 V
+            for i in range(k):
+                scaled = square[k * b + i]
+                for e in range(r):
+                    wide[k * r + e] -= scaled * wide[i * r + e]
+            scaled = 1.0 / square[k * b + k]
+            for e in range(r):
+                wide[k * r + e] *= scaled
+        return self.subtract_rows(piece, b, r, touched, total, filled)
+
+    cdef void diagonal_row(self, int piece, int row, int i, int b, int p, int r, const int* touched, double* factor,
+                           double* wide, double* total) noexcept nogil:
+        """Eliminate one diagonal row from its columns, and from the border's rows of V; the factor gets its pivot."""
+        cdef int c, j, e, f, k, count = 0, m = self.n_rows, one, other
+        cdef double pivot = self.slack[row], weight, scaled
+        cdef double* z = &self.dense[piece, 0]
+        cdef int* met = &self.met[piece, 0]
+        for c in range(self.group_start[row], self.group_start[row + 1]):
+            j = self.group_column[c]
+            weight = self.theta[j]
+            if weight == 0.0:
+                continue
+            for e in range(self.own_start[j], self.own_start[j + 1]):
+                if self.own_row[e] == i:
+                    pivot += weight * self.own_value[e] * self.own_value[e]
+                    for f in range(self.start[j], self.start[j + 1]):
+                        if self.seen[piece, self.local_view[f]] != row:
+                            self.seen[piece, self.local_view[f]] = row
+                            met[count] = self.local_view[f]
+                            z[met[count]] = 0.0
+                            count += 1
+                        z[self.local_view[f]] += weight * self.own_value[e] * self.value[f]
+        if pivot <= LEAST_PIVOT:
+            pivot = 1.0
+        factor[i] = pivot
+        for c in range(count):
+            one = met[c]
+            scaled = z[one] / pivot
+            for k in range(b):
+                wide[k * r + one] -= scaled * factor[p + k * p + i]
+            for e in range(c + 1):
+                other = met[e]
+                if other <= one:
+                    total[<size_t>touched[one] * m + touched[other]] -= scaled * z[other]
+                else:
+                    total[<size_t>touched[other] * m + touched[one]] -= scaled * z[other]
+
+    cdef int subtract_rows(self, int piece, int b, int r, const int* touched, double* total,
+                           int filled) noexcept nogil:
+        """total -= W'W for the rows W (b, r) over the touched rows, gathered where they are wide."""
+        cdef int k, i, e, m = self.n_rows
         cdef double weight
         cdef double* row
-        for i in range(r):
-            row = wide + i * p
-            for k in range(p):
-                if row[k] != 0.0:
-                    row[k] /= factor[k * p + k]
-                    for below in range(k + 1, p):
-                        row[below] -= factor[below * p + k] * row[k]
-        for k in range(p):
-            count = 0
-            for i in range(r):
-                count += wide[i * p + k] != 0.0
-            if 8 * count > m:
+        cdef const double* wide = &self.wide[piece, 0]
+        if WIDE * r > m:
+            for k in range(b):
                 memset(&self.panel[piece, filled, 0], 0, m * sizeof(double))
                 for i in range(r):
-                    self.panel[piece, filled, touched[i]] = wide[i * p + k]
+                    self.panel[piece, filled, touched[i]] = wide[k * r + i]
                 filled += 1
                 if filled == PANEL:
                     self.add_panel(piece, filled, total)
                     filled = 0
-                continue
-            for i in range(r):
-                weight = wide[i * p + k]
+            return filled
+        for i in range(r):
+            row = total + <size_t>touched[i] * m
+            for k in range(b):
+                weight = wide[k * r + i]
                 if weight != 0.0:
-                    for j in range(i + 1):
-                        if wide[j * p + k] != 0.0:
-                            total[<size_t>touched[i] * m + touched[j]] -= weight * wide[j * p + k]
+                    for e in range(i + 1):
+                        row[touched[e]] -= weight * wide[k * r + e]
         return filled
 
     # Solving ------------------------------------------------------------------------------------------------------
@@ -441,12 +524,17 @@ cdef class Elimination:
         self.solve_private(g, p, &own[base], &own[base])
 
     cdef void solve_private(self, int g, int p, const double* right, double* solution) noexcept nogil:
-        cdef int i, one = 1, info = 0
+        cdef int i, one = 1, info = 0, b
+        cdef const int* border
         cdef double* factor = &self.factor[self.factor_start_view[g]]
         if p == 1:
             solution[0] = right[0] / factor[0]
             return
         if p == 0:
+            return
+        if self.border_start[g + 1] > self.border_start[g]:
+            b = self.border_of(g, &border)
+            arrow.solve(factor, p, border, b, right, solution)
             return
         if solution != right:
             for i in range(p):

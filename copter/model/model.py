@@ -30,7 +30,7 @@ from copter.model.checks import (
     stored_cost,
 )
 from copter.model.cost_edits import CostEdits
-from copter.model.private_rows import PrivateRows, bounds_of_rows, private_pattern
+from copter.model.private_rows import PrivateRows, bounds_of_rows, private_pattern, split_pattern
 from copter.model.resource_edits import ResourceEdits
 from copter.model.row_edits import RowEdits
 from copter.model.usage import Usage, pattern_of
@@ -241,6 +241,8 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         resources: Sequence[Hashable] | None = None,
         limit: ArrayLike = 1.0,
         at_least: ArrayLike = -np.inf,
+        private_rows: PrivateRows | None = None,
+        private_sizes: ArrayLike = 0,
     ) -> None:
         """Add many requests, each with a pattern of its own, from one matrix: all or none.
 
@@ -256,6 +258,11 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         usage, resources
             As for :meth:`add_template`, with the columns of all requests, n in all.
         limit, at_least : float or array_like (k,)
+        private_rows : PrivateRows, optional
+            Of all requests, one after the other: a matrix (rows, n) in which a row has entries in its own request's
+            columns only.
+        private_sizes : array_like of int (k,)
+            How many private rows each request has.
 
         Raises
         ------
@@ -283,9 +290,9 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         given = np.broadcast_to(np.asarray(cost, dtype=np.float64), (n,))
         rounding = np.maximum.reduceat(np.abs(given - costs), first[:-1])
         limits, leasts = checked_sums(ids, limit, at_least)
-        self.ledger.apply(
-            "add_own", ids, first.astype(np.int32), start, row, coefficient, costs, limits, leasts, rounding
-        )
+        columns = first.astype(np.int32)
+        private = split_pattern(ids, columns, private_rows, private_sizes)
+        self.ledger.apply("add_own", ids, columns, start, row, coefficient, costs, limits, leasts, rounding, private)
 
     def remove_request(self, request: Hashable) -> None:
         """Take a request out, with its columns and its limit."""

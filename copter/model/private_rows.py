@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import DimensionError, InvalidDataError
 from copter.matrix.contents import Private
 from copter.matrix.patterns import all_finite, from_entries
+from copter.model.checks import whole_numbers
 from copter.problem.linear_program import as_floats, checked_vector, require_ordered
 from copter.problem.sparse_input import checked_sparse
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Split = tuple[Ints, Private]  # first row of each request and the number of rows; rows counted within the request
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,3 +92,46 @@ def rows_of(private: Private, n: int, lower: Floats, upper: Floats) -> PrivateRo
     start, row, value = private[:3]
     matrix = sp.csc_array((value.copy(), row.copy(), start.copy()), shape=(len(lower), n))
     return PrivateRows(matrix, lower, upper)
+
+
+def split_pattern(requests: list[Hashable], first: Ints, rows: PrivateRows | None, sizes: ArrayLike) -> Split | None:
+    """The private rows of many requests, given as one matrix over all their columns; None for no rows.
+
+    Parameters
+    ----------
+    requests : list of ids (k,)
+    first : ndarray (k + 1,)
+        First column of each request, and the number of columns.
+    rows : PrivateRows, optional
+        Request after request; a row has entries in its own request's columns only.
+    sizes : array_like of int (k,)
+        How many rows each request has.
+
+    Raises
+    ------
+    DimensionError, InvalidDataError
+    """
+    k = len(requests)
+    if rows is None:
+        if np.any(np.asarray(sizes) != 0):
+            raise InvalidDataError("private_sizes counts private rows, but private_rows is not given")
+        return None
+    counts = whole_numbers("private_sizes", sizes if np.ndim(sizes) else np.full(k, sizes), k)
+    for at in np.flatnonzero(counts < 0)[:1].tolist():
+        raise InvalidDataError(f"request {requests[at]!r}: private_sizes has {counts[at]}, must be >= 0")
+    height = np.shape(rows.matrix)[0] if isinstance(rows, PrivateRows) and np.ndim(rows.matrix) == 2 else None
+    first_row = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    if height is not None and first_row[-1] != height:
+        raise DimensionError(f"private_rows has {height} rows, private_sizes sum to {first_row[-1]}")
+    private = private_pattern("of all requests", rows, int(first[-1]))
+    if private is None:
+        return None
+    start, row, value, lower, upper = private
+    owner = np.repeat(np.repeat(np.arange(k), np.diff(first)), np.diff(start))
+    of_row = np.repeat(np.arange(k), counts)[row]
+    for at in np.flatnonzero(owner != of_row)[:1].tolist():
+        raise InvalidDataError(
+            f"request {requests[of_row[at]]!r}: private row {row[at]} of all has an entry in a column of request "
+            f"{requests[owner[at]]!r}; rows over several requests are resources"
+        )
+    return first_row, (start, (row - first_row[of_row]).astype(np.int32), value, lower, upper)

@@ -52,7 +52,7 @@ class AuditedSelector(Selector):
         aside = knobs.get("aside", args[6] if len(args) > 6 else None)
         records = [record for record in self.book.planned(first, begins) if record.promised >= 0]
         horizon = self.book.most_leases(first)
-        capacity = self._capacity(gpus, aside, self.book.promised_gpus(len(gpus), first, horizon))
+        capacity = self._capacity(gpus, horizon, aside, self.book.promised_gpus(len(gpus), first, horizon))
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options, told = self.book.options(records, first, horizon, begins), len(self.notices)
         found = super().cycle(now_s, first, gpus, fixed, *args, **knobs)

@@ -37,11 +37,9 @@ class Draft:
         self.taken: Bools = np.zeros((options.jobs, self.horizon), dtype=bool)
         self.shifts = 0
         columns = (options.job, options.kind, options.gpus, options.need, options.last)
-        self._table: list[list[int]] = np.stack(columns).T.tolist()
+        self._table = np.stack(columns, axis=1)
         self._roomy: dict[tuple[int, int], list[int]] = {}  # leases with so many free, among the first d
-        order = np.lexsort((options.gpus * options.need, -options.value, options.job))
-        self._ranked: list[int] = order.tolist()
-        self._first: list[int] = options.rows_of().tolist()
+        self._first = options.rows_of()
 
     def copy(self) -> Draft:
         """The same plan, to go on from."""
@@ -51,7 +49,13 @@ class Draft:
 
     def ranked(self, job: int) -> list[int]:
         """A job's options by reward, then by GPU-leases."""
-        return self._ranked[self._first[job] : self._first[job + 1]]
+        options, first, end = self.options, int(self._first[job]), int(self._first[job + 1])
+        if end - first < 2:
+            return list(range(first, end))
+        own = slice(first, end)
+        order = np.lexsort((options.gpus[own] * options.need[own], -options.value[own]))
+        ranked: list[int] = (order + first).tolist()
+        return ranked
 
     def put_all(self, rows: Ints, leases: Bools) -> Bools:
         """Give jobs these options on these leases, (rows, leases), in turn; say which of them fit."""
@@ -85,9 +89,32 @@ class Draft:
         """Promised jobs without an option."""
         return int((self.options.must & (self.row < 0)).sum())
 
+    def roomy(self, rows: Ints, own: bool = False) -> Bools:
+        """Which options have as many leases free in time as they need; with `own`, those of the job itself as well."""
+        options, result = self.options, np.zeros(len(rows), dtype=bool)
+        kind, gpus = options.kind[rows], options.gpus[rows]
+        ahead = np.arange(self.horizon)[None, :] < options.last[rows][:, None]
+        room = np.where(ahead, self.free[kind], -1)
+        if own:
+            job = options.job[rows]
+            now = self.row[job]
+            units = np.where((now >= 0) & (options.kind[now] == kind), options.gpus[now], 0)
+            room += np.where(ahead, self.taken[job], False) * units[:, None]
+        result[:] = (room >= gpus[:, None]).sum(axis=1) >= options.need[rows]
+        return result
+
+    def jobs_with_room(self, jobs: Ints) -> Bools:
+        """Which jobs have an option that :meth:`place` would find leases for, as things stand."""
+        wanted = np.zeros(self.options.jobs, dtype=bool)
+        wanted[jobs] = True
+        rows = np.flatnonzero(wanted[self.options.job])
+        able = np.zeros(self.options.jobs, dtype=bool)
+        able[self.options.job[rows[self.roomy(rows)]]] = True
+        return able[jobs]
+
     def place(self, row: int) -> bool:
         """Give a job an option, on the leases with most free GPUs, late ones first; say whether it fits."""
-        job, kind, gpus, need, last = self._table[row]
+        job, kind, gpus, need, last = self._table[row].tolist()
         if need > self._roomy_leases(kind, gpus)[last]:
             return False
         order = np.argsort(-self.free[kind, :last][::-1], kind="stable")[:need]
@@ -96,7 +123,7 @@ class Draft:
 
     def put(self, row: int, leases: Ints) -> bool:
         """Give a job an option on these leases; say whether they are free and as many as it needs."""
-        job, kind, gpus, need, last = self._table[row]
+        job, kind, gpus, need, last = self._table[row].tolist()
         sound = (
             len(leases) == need and int(leases.max(initial=-1)) < last and bool((self.free[kind][leases] >= gpus).all())
         )
@@ -109,7 +136,7 @@ class Draft:
         row = int(self.row[job])
         leases = np.flatnonzero(self.taken[job])
         if row >= 0:
-            _, kind, gpus, _, _ = self._table[row]
+            _, kind, gpus, _, _ = self._table[row].tolist()
             self.free[kind][leases] += gpus
             self._roomy.clear()
             self.taken[job] = False
@@ -120,7 +147,7 @@ class Draft:
         """As :meth:`place`, but move single leases of other jobs out of the way; changes nothing where that fails."""
         if self.place(row):
             return True
-        job, kind, gpus, need, last = self._table[row]
+        job, kind, gpus, need, last = self._table[row].tolist()
         reserved = np.flatnonzero(self.free[kind][:last] >= gpus)
         blocked = np.flatnonzero(self.free[kind][:last] < gpus)
         blocked = blocked[np.argsort(-self.free[kind][blocked], kind="stable")]
@@ -154,7 +181,7 @@ class Draft:
             row = int(self.row[job])
             if row < 0 or self.taken[job, 0]:
                 continue
-            _, kind, gpus, _, _ = self._table[row]
+            _, kind, gpus, _, _ = self._table[row].tolist()
             if self.free[kind, 0] >= gpus:
                 self._move(job, int(np.flatnonzero(self.taken[job])[-1]), 0)
                 moved += 1
@@ -182,7 +209,7 @@ class Draft:
         self.row[job] = row
 
     def _move(self, job: int, source: int, target: int) -> None:
-        _, kind, gpus, _, _ = self._table[int(self.row[job])]
+        _, kind, gpus, _, _ = self._table[int(self.row[job])].tolist()
         self.free[kind, source] += gpus
         self.free[kind, target] -= gpus
         self._roomy.clear()

@@ -22,55 +22,125 @@ class HeldLeases:
         Of the book that it was read from.
     first : int
         Absolute number of the first lease.
-    records : list of SloRecord
-    table : float64 array (records, 7)
-        The option that each has, as in :attr:`.SloRecord.table`.
+    records : sequence of SloRecord
+    leases : list of int64 arrays
+        The records' own leases when they were read: a record that has other ones by now is read again.
+    table : int64 array (records, 5)
+        The option that each has: mode, GPU type, GPUs taken, deadline's number, and absolute number of the lease after
+        the last that ends before the deadline.
+    value : float64 array (records,)
+        Its reward above the floor.
     taken : bool array (records, leases)
     """
 
     version: int
     first: int
     records: Sequence[SloRecord]
-    table: Floats
+    leases: Sequence[Ints]
+    table: Ints
+    value: Floats
     taken: Bools
 
     @classmethod
     def of(cls, book: SloBook, first: int) -> HeldLeases:
         """Read the leases of all promised jobs from the book."""
-        records = [r for r in book.records.values() if r.promised >= 0 and len(r.leases) and r.leases[-1] >= first]
-        table = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 7)
-        horizon = max(int(book.grid.ended_by_all(table[:, 5]).max(initial=first)) - first, 1)
-        taken = np.zeros((len(records), horizon), dtype=bool)
+        return cls.of_records([record for record in book.records.values() if has_ahead(record, first)], book, first)
+
+    @classmethod
+    def of_records(cls, records: Sequence[SloRecord], book: SloBook, first: int) -> HeldLeases:
+        """Read the leases of these records."""
+        rows = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 7)
+        table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), book.grid.ended_by_all(rows[:, 5])))
+        taken = np.zeros((len(records), max(int(table[:, 4].max(initial=first)) - first, 1)), dtype=bool)
         lease = np.concatenate([NO_LEASES, *(r.leases for r in records)]) - first
         owner = np.repeat(np.arange(len(records)), [len(r.leases) for r in records])
         taken[owner[lease >= 0], lease[lease >= 0]] = True
-        return cls(book.version, first, records, table, taken)
+        return cls(book.version, first, records, [r.leases for r in records], table, rows[:, 6].copy(), taken)
 
-    def is_of(self, book: SloBook, first: int) -> bool:
-        """Whether it is still what the book says."""
-        return self.version == book.version and self.first == first
+    @classmethod
+    def of_draft(cls, records: Sequence[SloRecord], draft: Draft, book: SloBook, first: int) -> HeldLeases:
+        """What a plan has just given these records."""
+        at = np.flatnonzero(draft.row >= 0)
+        options, row = draft.options, draft.row[at]
+        table = np.stack(
+            (options.mode[row], options.kind[row], options.gpus[row], options.step[row], options.last[row] + first),
+            axis=1,
+        )
+        own = [records[k] for k in at.tolist()]
+        return cls(book.version, first, own, [r.leases for r in own], table, options.value[row], draft.taken[at])
+
+    def now(self, book: SloBook, first: int) -> HeldLeases:
+        """The same for the book as it is by now, from another lease on: only what has changed is read again."""
+        if (self.version, self.first) == (book.version, first):
+            return self
+        if first < self.first:
+            return HeldLeases.of(book, first)
+        past, known = first - self.first, book.records
+        ahead: list[bool] = np.any(self.taken[:, past:], axis=1, keepdims=True)[:, 0].tolist()
+        same = [
+            at
+            for at, (record, leases) in enumerate(zip(self.records, self.leases, strict=True))
+            if ahead[at] and record.leases is leases and known.get(record.job.id) is record
+        ]
+        kept = {self.records[at].job.id for at in same}
+        others = [r for r in known.values() if r.job.id not in kept and has_ahead(r, first)]
+        taken = self.taken[same, past:] if past < self.taken.shape[1] else np.zeros((len(same), 1), dtype=bool)
+        own = HeldLeases(
+            book.version, first, [self.records[at] for at in same], [self.leases[at] for at in same],
+            self.table[same], self.value[same], taken,
+        )  # fmt: skip
+        return own.with_more(HeldLeases.of_records(others, book, first)) if others else own
+
+    def with_more(self, other: HeldLeases) -> HeldLeases:
+        """Both, of one book and from one lease on."""
+        horizon = max(self.taken.shape[1], other.taken.shape[1])
+        return HeldLeases(
+            other.version,
+            self.first,
+            [*self.records, *other.records],
+            [*self.leases, *other.leases],
+            np.concatenate((self.table, other.table)),
+            np.concatenate((self.value, other.value)),
+            np.concatenate((_wide(self.taken, horizon), _wide(other.taken, horizon))),
+        )
 
     def with_one_more(self, record: SloRecord, book: SloBook) -> tuple[Options, Bools]:
         """One option per promised job, in the order of the jobs, then all options of one more job; leases taken."""
         ends = int(book.grid.ended_by_all(record.table[:, 5]).max(initial=self.first)) - self.first
         horizon = max(self.taken.shape[1], ends)
-        taken = np.pad(self.taken, ((0, 0), (0, horizon - self.taken.shape[1])))
+        taken = _wide(self.taken, horizon)
         own = book.options([record], self.first, horizon, begins=False)
         count = len(self.records)
-        mode, kind, gpus, step = (self.table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
-        last = book.grid.ended_by_all(self.table[:, 5]) - self.first
-        held = (np.arange(count), mode, kind, gpus, taken.sum(axis=1), last, step)
+        mode, kind, gpus, step, end = self.table.T
+        held = (np.arange(count), mode, kind, gpus, taken.sum(axis=1), end - self.first, step)
         more = (own.job + count, own.mode, own.kind, own.gpus, own.need, own.last, own.step)
-        whole = [np.concatenate(pair) for pair in zip(held, more, strict=True)]
+        job, mode, kind, gpus, need, last, step = (np.concatenate(pair) for pair in zip(held, more, strict=True))
         must = np.append(np.ones(count, dtype=bool), False)
-        job, mode, kind, gpus, need, last, step = whole
-        return Options(
-            job, mode, kind, gpus, need, last, step, np.concatenate((self.table[:, 6], own.value)), must
-        ), taken
+        return Options(job, mode, kind, gpus, need, last, step, np.concatenate((self.value, own.value)), must), taken
 
     def admitted(self, record: SloRecord, draft: Draft, version: int) -> HeldLeases:
         """The same with one more job; the draft has its leases, and those of others that were moved for it."""
-        row: Ints = record.table[record.mode * len(record.reward.steps) + record.step]
+        options, row = draft.options, int(draft.row[-1])
+        own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first)
+        records = [*self.records, record]
         return HeldLeases(
-            version, self.first, [*self.records, record], np.concatenate((self.table, row[None, :])), draft.taken
+            version,
+            self.first,
+            records,
+            [each.leases for each in records],
+            np.concatenate((self.table, [[each[row] for each in own]])),
+            np.append(self.value, options.value[row]),
+            draft.taken,
         )
+
+
+def has_ahead(record: SloRecord, first: int) -> bool:
+    """Whether a job was promised something and has a lease from `first` on."""
+    return record.promised >= 0 and bool(len(record.leases)) and bool(record.leases[-1] >= first)
+
+
+def _wide(taken: Bools, horizon: int) -> Bools:
+    """The same with as many leases, none of them taken."""
+    if taken.shape[1] == horizon:
+        return taken
+    return np.pad(taken, ((0, 0), (0, horizon - taken.shape[1])))

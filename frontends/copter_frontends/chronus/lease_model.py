@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from copter import Model, Session, Settings, Solution, Status
 from copter_frontends.chronus.column_pool import ColumnPool
@@ -130,27 +131,29 @@ class LeaseModel:
             if names:
                 self.model.update_limits(names, np.ones(len(names)), np.full(len(names), least))
                 self._must.update(dict.fromkeys(names, least == 1.0))
-        for job in again:
-            self._add(options, pool, job, order[start[job] : start[job + 1]], scarce)
+        self._add(options, pool, again, [order[start[job] : start[job + 1]] for job in again], scarce)
         self.edits.added += len(again) - len(replaced)
         self.edits.removed += len(gone)
         self.edits.changed += len(replaced) + len(promised) + len(freed)
         self.edits.requests = len(self._columns)
 
-    def _add(self, options: Options, pool: ColumnPool, job: int, mine: Ints, scarce: int) -> None:
-        if not len(mine):
+    def _add(self, options: Options, pool: ColumnPool, jobs: list[int], mine: list[Ints], scarce: int) -> None:
+        """Add the requests of jobs with these columns of the pool, in one edit; those without any are left out."""
+        jobs, mine = [job for job, own in zip(jobs, mine, strict=True) if len(own)], [own for own in mine if len(own)]
+        if not jobs:
             return
-        name, row, use = pool.names[job], pool.row[mine], {}
-        kind, early = options.kind[row], pool.leases[mine, :scarce]
-        for q in np.unique(kind).tolist():
-            units = np.where((kind == q)[:, None] & early, options.gpus[row][:, None], 0).astype(np.float64)
-            for lease in np.flatnonzero(units.any(axis=0)).tolist():
-                use[q, pool.first + lease] = units[:, lease]
-        must = bool(options.must[job])
-        if not use:  # columns of late leases alone, which are not scarce
-            use[next(iter(self.rows))] = np.zeros(len(mine))
-        self.model.add_request(name, options.value[row], use, at_least=1.0 if must else -np.inf)
-        self._columns[name], self._must[name] = pool.uid[mine], must
+        columns = np.concatenate(mine)
+        row = pool.row[columns]
+        column, lease = np.nonzero(pool.leases[columns, :scarce])
+        place = options.kind[row][column] * scarce + lease  # the order of the leases in `rows`
+        start = np.searchsorted(column, np.arange(len(columns) + 1)).astype(np.int32)
+        units = options.gpus[row][column].astype(np.float64)
+        usage = csc_array((units, place, start), shape=(len(self.rows), len(columns)))
+        names, must = [pool.names[job] for job in jobs], options.must[jobs]
+        least, sizes = np.where(must, 1.0, -np.inf), np.array([len(own) for own in mine])
+        self.model.add_own_requests(names, sizes, options.value[row], usage, resources=list(self.rows), at_least=least)
+        self._must.update(zip(names, must.tolist(), strict=True))
+        self._columns.update((name, pool.uid[own]) for name, own in zip(names, mine, strict=True))
 
     # The answer ---------------------------------------------------------------------------------------------------
 

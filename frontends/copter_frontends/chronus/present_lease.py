@@ -94,9 +94,9 @@ class PresentLease:
     def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:
         """GPUs of each type without those of jobs that may not be stopped and have no lease."""
         result = total.copy()
-        for job_id, allocation in held.items():
-            if not jobs[job_id].preemptible and job_id not in self.records:
-                result[self.types.index(allocation.gpu_type)] -= allocation.gpus
+        for job_id in held.keys() - self.records.keys():
+            if not jobs[job_id].preemptible:
+                result[self.types.index(held[job_id].gpu_type)] -= held[job_id].gpus
         return result
 
     def pinned_gpus(self, pins: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:

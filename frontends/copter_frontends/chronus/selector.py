@@ -123,7 +123,8 @@ class Selector:
         """
         records = self.book.planned(first, begins)
         horizon = self.book.most_leases(first)
-        capacity = self._capacity(gpus, aside, self.book.promised_gpus(len(gpus), first, horizon))
+        promised = None if aside is None or not aside.any() else self.book.promised_gpus(len(gpus), first, horizon)
+        capacity = self._capacity(gpus, horizon, aside, promised)
         capacity[:, 0] = np.maximum(capacity[:, 0] - fixed, 0)
         options = self.book.options(records, first, horizon, begins)
         begun = time.perf_counter()
@@ -135,6 +136,7 @@ class Selector:
         self.book.give(records, draft, first, keep=not begins)
         past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)
         self._decide(records, draft, now_s, fresh)
+        self._held = HeldLeases.of_draft(records, draft, self.book, first)
         shim_s = time.perf_counter() - ended
         return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, ended - begun, shim_s)
 
@@ -185,16 +187,14 @@ class Selector:
         Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
-        held = self._held
-        if held is None or not held.is_of(self.book, first):
-            held = self._held = HeldLeases.of(self.book, first)
+        held = self._held = HeldLeases.of(self.book, first) if self._held is None else self._held.now(self.book, first)
         options, taken = held.with_one_more(record, self.book)
         number = len(held.records)
         promised = np.zeros((len(gpus), taken.shape[1]), dtype=np.int64)
         for q in range(len(gpus)):
             mine = np.flatnonzero(options.kind[:number] == q)
             promised[q] = options.gpus[mine] @ taken[mine].astype(np.int64)
-        draft = Draft(options, self._capacity(gpus, aside, promised))
+        draft = Draft(options, self._capacity(gpus, taken.shape[1], aside, promised))
         if not draft.put_all(np.arange(number), taken).all():
             return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
         rows = draft.ranked(number)
@@ -214,10 +214,10 @@ class Selector:
         return Admission(job.id, record.standing, record.step, tuple(record.leases.tolist()), tuple(moves))
 
     @staticmethod
-    def _capacity(gpus: Ints, aside: Ints | None, promised: Ints) -> Ints:
+    def _capacity(gpus: Ints, horizon: int, aside: Ints | None, promised: Ints | None) -> Ints:
         """GPUs of each type in each lease: without those set aside, but for what is promised, (types, leases)."""
-        total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], promised.shape[1], axis=1)
-        if aside is None:
+        total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
+        if aside is None or promised is None:
             return total
         return np.asarray(np.minimum(total, np.maximum(total - aside[:, None], promised)))
 
@@ -236,7 +236,10 @@ class Selector:
         left = self.shim.most_failures if thorough else 0
         possible = np.diff(options.rows_of()) > 0
         for must in (True, False):
-            for job in np.flatnonzero((draft.row < 0) & possible & (options.must == must)).tolist():
+            waiting = np.flatnonzero((draft.row < 0) & possible & (options.must == must))
+            for job, able in zip(waiting.tolist(), draft.jobs_with_room(waiting).tolist(), strict=True):
+                if not able and left <= 0:
+                    continue
                 rows = draft.ranked(job)
                 if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
                     left -= 1

@@ -66,9 +66,10 @@ class LeaseShim:
             if not draft.place(row) and options.must[job]:
                 self._any(draft, job, squeeze=True)
         others = np.flatnonzero((draft.row < 0) & (worth >= 0) & ~options.must)
+        others = others[np.argsort(-gain[others], kind="stable")]
         left = self.most_failures
-        for job in others[np.argsort(-gain[others], kind="stable")].tolist():
-            if not self._any(draft, job, squeeze=left > 0):
+        for job, able in zip(others.tolist(), draft.jobs_with_room(others).tolist(), strict=True):
+            if (able or left > 0) and not self._any(draft, job, squeeze=left > 0):
                 left -= 1
         improve(draft, left)
 
@@ -80,18 +81,29 @@ class LeaseShim:
 
 
 def improve(draft: Draft, most_failures: int) -> None:
-    """Try an earlier deadline for the jobs that were given a later one than their best."""
-    options = draft.options
-    has = np.flatnonzero(draft.row >= 0)
+    """Try an earlier deadline for the jobs that were given a later one than their best.
+
+    Others are moved for the first jobs only that find no room without it. What a job that got better has left may be
+    room for another: as long as one does, those that then have room are tried again.
+    """
+    options, left = draft.options, most_failures
+    got_better = len(options.value) > 0
     best = options.best_of_jobs(options.value, floor=-np.inf)[1]
-    behind = has[options.value[draft.row[has]] < best[has]]
-    left = most_failures
-    for job in behind.tolist():
-        now = int(draft.row[job])
-        leases = draft.remove(job)
-        better = [row for row in draft.ranked(job) if options.value[row] > options.value[now]]
-        if any(draft.place(row) for row in better):
-            continue
-        if left <= 0 or not any(draft.squeeze(row) for row in better):
-            left -= 1
-            draft.put(now, leases)
+    while got_better:
+        got_better = False
+        rows = np.flatnonzero(options.value > np.where(draft.row >= 0, options.value[draft.row], np.inf)[options.job])
+        able = np.zeros(options.jobs, dtype=bool)
+        able[options.job[rows[draft.roomy(rows, own=True)]]] = True
+        has = np.flatnonzero(draft.row >= 0)
+        behind = has[options.value[draft.row[has]] < best[has]]
+        for job, may in zip(behind.tolist(), able[behind].tolist(), strict=True):
+            if not may and left <= 0:
+                continue
+            now = int(draft.row[job])
+            leases = draft.remove(job)
+            better = [row for row in draft.ranked(job) if options.value[row] > options.value[now]]
+            if any(draft.place(row) for row in better):
+                got_better = True
+            elif left <= 0 or not any(draft.squeeze(row) for row in better):
+                left -= 1
+                draft.put(now, leases)

@@ -45,20 +45,21 @@ class JobColumns:
     weight: float
 
     @classmethod
-    def of(cls, data: Relaxation, job: int, used: Bools, edges: Floats) -> JobColumns:
-        """Those of one job, `used` (L, G), with the right edges of the intervals."""
-        interval, kind = np.nonzero(used)
-        own, row = np.unique(interval, return_inverse=True)
-        return cls(
-            edges[interval],
-            kind,
-            row,
-            data.alpha[job, kind],
-            data.start[job, interval],
-            data.parallel[job, own],
-            float(data.excess[job]),
-            float(data.weight[job]),
-        )
+    def of_jobs(cls, data: Relaxation, used: Bools, edges: Floats) -> list[JobColumns]:
+        """Those of every job, `used` (N, L, G), with the right edges of the intervals; the arrays are views."""
+        job, interval, kind = np.nonzero(used)
+        live = used.any(axis=2)
+        row = (np.cumsum(live, axis=1) - 1)[job, interval]
+        edge, alpha, start = edges[interval], data.alpha[job, kind], data.start[job, interval]
+        parallel, excess, weight = data.parallel[live], data.excess.tolist(), data.weight.tolist()
+        column = np.searchsorted(job, np.arange(len(used) + 1)).tolist()
+        rows = np.concatenate(([0], np.cumsum(live.sum(axis=1)))).tolist()
+        found = []
+        for n in range(len(used)):
+            own = slice(column[n], column[n + 1])
+            room = parallel[rows[n] : rows[n + 1]]
+            found.append(cls(edge[own], kind[own], row[own], alpha[own], start[own], room, excess[n], weight[n]))
+        return found
 
 
 def whole(data: Relaxation, jobs: Ints) -> bool:

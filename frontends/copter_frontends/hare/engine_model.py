@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import coo_array, csc_array
 
 from copter import Model, PrivateRows, Session, Settings, Solution
 from copter_frontends.hare.columns import JobColumns
-from copter_frontends.hare.instance import Floats
+from copter_frontends.hare.instance import Floats, Ints
 from copter_frontends.policy_kit import Edits
 
 ABSOLUTE = 100.0  # times the relative tolerance: GPU seconds are large numbers in the solver's units
@@ -70,6 +70,7 @@ class EngineModel:
         """Have these requests: others are removed, and those whose columns or coefficients changed added again."""
         self.remove([job for job in self._jobs if job not in jobs])
         bounds: dict[str, tuple[JobColumns, float]] = {}
+        fresh: dict[str, JobColumns] = {}
         for job, own in jobs.items():
             had = self._jobs.get(job)
             left = None if had is None or had[1] != undone_at else _left(had[0], own)
@@ -77,9 +78,9 @@ class EngineModel:
                 if not _same(self._now[job], (own, left)):
                     bounds[job] = (own, left)
                 continue
-            if had is not None:
-                self.remove([job])
-            self._add(job, own, undone_at)
+            fresh[job] = own
+        self.remove([job for job in fresh if job in self._jobs])
+        self._add(fresh, undone_at)
         self._move(bounds)
         self.edits.requests = len(self._jobs)
 
@@ -91,29 +92,59 @@ class EngineModel:
                 del self._jobs[job], self._now[job]
             self.edits.removed += len(jobs)
 
-    def _add(self, job: str, own: JobColumns, undone_at: float) -> None:
-        """Add a request; all of its work is ahead of it."""
-        k, rows = len(own.edge), len(own.parallel)
-        step = np.arange(k + 1, dtype=np.int32)
-        usage = csc_array((np.ones(k), step[:k], np.append(step, (k, k))), shape=(k, k + 2))
-        entry = np.stack((own.row, np.full(k, rows), np.full(k, rows + 1)), axis=1).ravel()
-        value = np.stack((np.ones(k), own.alpha, -own.alpha * own.start), axis=1).ravel()
-        matrix = csc_array(
-            (
-                np.concatenate((value, [1.0, 1.0, -undone_at])),
-                np.concatenate((entry, [rows + 1, rows, rows + 1])).astype(np.int32),
-                np.concatenate((3 * step, [3 * k + 1, 3 * k + 3])),
-            ),
-            shape=(rows + 2, k + 2),
+    def _add(self, jobs: Mapping[str, JobColumns], undone_at: float) -> None:
+        """Add requests in one edit; all of their work is ahead of them."""
+        if not jobs:
+            return
+        own = list(jobs.values())
+        columns, rows = (np.array([len(getattr(each, what)) for each in own]) for what in ("edge", "parallel"))
+        first, first_row = (np.concatenate(([0], np.cumsum(counts + 2))) for counts in (columns, rows))
+        last = np.stack((first[1:] - 2, first[1:] - 1))  # each job's excess and undone share
+        n = int(first[-1])
+        seconds = np.ones(n, dtype=np.bool_)
+        seconds[last] = False
+        at, base = np.flatnonzero(seconds), np.repeat(first_row[:-1], columns)
+        work = np.repeat(first_row[1:] - 2, columns)
+        alpha, start = (np.concatenate([getattr(each, what) for each in own]) for what in ("alpha", "start"))
+        row = base + np.concatenate([each.row for each in own])
+        ones, end = np.ones(len(own)), first_row[1:] - 1
+        entries = (
+            (at, row, np.ones(len(at))),
+            (at, work, alpha),
+            (at, work + 1, -alpha * start),
+            (last[0], end, ones),
+            (last[1], end - 1, ones),
+            (last[1], end, -undone_at * ones),
         )
-        cost = np.zeros(k + 2)
-        cost[k] = own.weight
-        lower, upper = _bounds(own, 1.0)
-        resources = list(zip(own.kind.tolist(), own.edge.tolist(), strict=True))
-        private = PrivateRows(matrix, lower, upper)
-        self.model.add_request(job, cost, usage, resources=resources, limit=np.inf, private_rows=private)
-        self._jobs[job], self._now[job] = (own, undone_at), (own, 1.0)
-        self.edits.added += 1
+        column, line, value = (np.concatenate([each[part] for each in entries]) for part in range(3))
+        matrix = coo_array((value, (line, column)), shape=(int(first_row[-1]), n))
+        lower, upper = (np.concatenate(side) for side in zip(*(_bounds(each, 1.0) for each in own), strict=True))
+        cost = np.zeros(n)
+        cost[last[0]] = [each.weight for each in own]
+        self.model.add_own_requests(
+            list(jobs),
+            columns + 2,
+            cost,
+            self._usage(own, at, n),
+            resources=list(self._rows),
+            limit=np.inf,
+            private_rows=PrivateRows(matrix, lower, upper),
+            private_sizes=rows + 2,
+        )
+        for job, each in jobs.items():
+            self._jobs[job], self._now[job] = (each, undone_at), (each, 1.0)
+        self.edits.added += len(jobs)
+
+    def _usage(self, own: list[JobColumns], at: Ints, n: int) -> csc_array:
+        """What the columns at these places, of n, use: a second of the type in the interval each."""
+        kind, edge = (np.concatenate([getattr(each, what) for each in own]) for what in ("kind", "edge"))
+        edges, place = np.unique(edge, return_inverse=True)
+        number = {row: k for k, row in enumerate(self._rows)}
+        kinds = int(kind.max()) + 1
+        table = np.array([[number.get((g, each), -1) for g in range(kinds)] for each in edges.tolist()])
+        start = np.zeros(n + 1, dtype=np.int32)
+        start[at + 1] = 1
+        return csc_array((np.ones(len(at)), table[place, kind], np.cumsum(start)), shape=(len(number), n))
 
     def _move(self, bounds: Mapping[str, tuple[JobColumns, float]]) -> None:
         """Give requests other bounds and costs: the share of the work that is left changes these and no coefficient."""

@@ -24,14 +24,18 @@ def fifo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
     return choose
 
 
-def srtf_rule(instance: HareInstance, one_type: bool = False) -> Choose:
-    """SRTF: of the jobs that fit on idle GPUs, the one that would end first, on the fastest of them."""
+def srtf_rule(instance: HareInstance, one_type: bool = False, backfill: bool = True) -> Choose:
+    """SRTF: of the jobs that fit on idle GPUs, the one that would end first, on the fastest of them.
+
+    Without `backfill` the others wait while the first in the order does not fit.
+    """
     kind = gpu_type_of(instance)
     alone = instance.rounds * instance.least_round_s()
 
     def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
         idle = _idle(busy_s)
-        for job in sorted(waiting, key=lambda n: (alone[n], n)):
+        order = sorted(waiting, key=lambda n: (alone[n], n))
+        for job in order if backfill else order[:1]:
             result = _fastest(instance, job, idle, kind, one_type)
             if result is not None:
                 return result
@@ -40,8 +44,11 @@ def srtf_rule(instance: HareInstance, one_type: bool = False) -> Choose:
     return choose
 
 
-def homo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
-    """Sched_Homo: by weight over work at the mean speed of all GPUs, on any idle GPUs; blind to their types."""
+def homo_rule(instance: HareInstance, one_type: bool = False, backfill: bool = True) -> Choose:
+    """Sched_Homo: by weight over work at the mean speed of all GPUs, on any idle GPUs; blind to their types.
+
+    Without `backfill` the others wait while the first in the order does not fit.
+    """
     usable = np.isfinite(instance.train_s)
     share = usable * instance.gpus
     mean = (np.where(usable, instance.train_s, 0.0) * share).sum(axis=1) / share.sum(axis=1)
@@ -50,7 +57,8 @@ def homo_rule(instance: HareInstance, one_type: bool = False) -> Choose:
 
     def choose(waiting: list[int], busy_s: Floats) -> Choice | None:
         idle = _idle(busy_s)
-        for job in sorted(waiting, key=lambda n: (density[n], n)):
+        order = sorted(waiting, key=lambda n: (density[n], n))
+        for job in order if backfill else order[:1]:
             fits = idle[usable[job, kind[idle]]]
             count = min(int(instance.tasks[job]), int(share[job].sum()))
             if one_type:

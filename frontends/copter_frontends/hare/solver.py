@@ -333,7 +333,7 @@ class _Round:
         room = np.maximum(data.capacity - best.v[stay].sum(axis=0), 0.0)
         rows = self._rows(room)
         names, edges = [self.names[n] for n in free.tolist()], self.grid.right
-        jobs = {j: JobColumns.of(data, n, used[k], edges) for k, (j, n) in enumerate(zip(names, free, strict=True))}
+        jobs = dict(zip(names, JobColumns.of_jobs(data.of_jobs(free), used, edges), strict=True))
         with engine.model.batch():
             engine.set_rows(rows)
             engine.set_jobs(jobs, self._undone_at())

@@ -37,6 +37,8 @@ class PaperWorkload:
         Batch size in multiples of the default; the work in samples stays, so the rounds fall as it grows.
     median_min : float
         Median minutes of a job alone, every task of a round on a V100 of its own.
+    task_shares : tuple of float
+        Shares of jobs with 1, 2, 4 and 8 tasks a round.
     arrival_window_s : float
         Jobs arrive as a Poisson process conditioned on this window; zero: all at the start.
     """
@@ -47,6 +49,7 @@ class PaperWorkload:
     gbps: float = REFERENCE_GBPS
     batch: float = 1.0
     median_min: float = 4.0
+    task_shares: tuple[float, float, float, float] = (0.3, 0.3, 0.25, 0.15)
     arrival_window_s: float = 600.0
 
     def make(self, seed: int) -> list[HareJob]:
@@ -63,7 +66,7 @@ class PaperWorkload:
 
     def _job(self, index: int, family: str, arrival_s: float, rng: np.random.Generator) -> HareJob:
         model = MODELS[str(rng.choice(FAMILIES[family]))]
-        tasks = int(rng.choice([1, 2, 4, 8], p=[0.3, 0.3, 0.25, 0.15]))
+        tasks = int(rng.choice([1, 2, 4, 8], p=self.task_shares))
         heavy = 2.0 if family == "nlp" else 0.6 if family == "rec" else 1.0
         alone_s = 60.0 * self.median_min * heavy * float(rng.lognormal(0.0, 0.8))
         rounds = max(1, round(alone_s / (model.v100_s + model.sync_s()) / self.batch))

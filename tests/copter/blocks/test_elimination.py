@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from copter.kernels.arrow import arrows
 from copter.kernels.eliminate import Elimination
 from copter.kernels.tiled_cholesky import dense_cholesky, dense_solve
 
@@ -40,6 +41,44 @@ class Blocks:
         self.slack = 10.0 ** rng.uniform(-3.0, 3.0, self.whole.shape[0])
         self.right = rng.normal(size=self.whole.shape[0])
 
+    @classmethod
+    def of_arrows(cls, seed: int, rows: int, blocks: int, border: int) -> Blocks:
+        """Blocks with a private row for every few columns, and `border` rows across them, in any order."""
+        found = cls(seed, rows, 0, (1, 1), 0)
+        rng = np.random.default_rng(seed)
+        own_counts = rng.integers(4 + border, 14, blocks)
+        per_row = [rng.integers(0, 4, count - border) for count in own_counts]
+        counts = [int(each.sum()) + 2 for each in per_row]  # two columns are in border rows alone, if in any
+        found.column_start = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+        found.private_start = np.concatenate(([0], np.cumsum(own_counts))).astype(np.int32)
+        n = int(found.column_start[-1])
+        shared = sp.random_array((rows, n), density=min(1.0, 2.0 / rows), rng=rng, format="csc")
+        shared.sort_indices()
+        found.start, found.row, found.value = (
+            shared.indptr.astype(np.int32),
+            shared.indices.astype(np.int32),
+            shared.data,
+        )
+        own = sp.lil_array((int(found.private_start[-1]), n))
+        for g, each in enumerate(per_row):
+            place = rng.permutation(own_counts[g]) + found.private_start[g]
+            for c, i in enumerate(np.append(np.repeat(np.arange(len(each)), each), [-1, -1])):
+                column = found.column_start[g] + c
+                if i >= 0:
+                    own[place[i], column] = rng.normal()
+                for k in range(border):
+                    if i >= 0 or rng.random() < 0.5:
+                        own[place[-1 - k], column] = rng.normal()
+        by_column = own.tocsc()
+        by_column.sort_indices()
+        base = np.repeat(np.repeat(found.private_start[:-1], counts), np.diff(by_column.indptr))
+        found.own = (by_column.indptr.astype(np.int32), (by_column.indices - base).astype(np.int32), by_column.data)
+        found.whole = sp.csr_array(sp.vstack((shared, own)))
+        found.theta = 10.0 ** rng.uniform(-3.0, 3.0, n)
+        found.slack = 10.0 ** rng.uniform(-3.0, 3.0, found.whole.shape[0])
+        found.right = rng.normal(size=found.whole.shape[0])
+        return found
+
     def elimination(self, threads: int) -> Elimination:
         shape = (self.rows, self.column_start, self.private_start, self.start, self.row, self.value)
         return Elimination(*shape, *self.own, threads)
@@ -51,7 +90,37 @@ KINDS = [(5, 40, (1, 1), 0), (60, 40, (1, 1), 7), (4, 60, (0, 3), 5), (70, 90, (
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_reduced_system_has_the_solution_of_the_whole_one(kind, threads):
-    blocks = Blocks(3, *kind)
+    require_solution(Blocks(3, *kind), threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("border", [0, 1, 2, 3])
+@pytest.mark.parametrize("rows", [3, 40, 300])
+def test_blocks_that_are_arrows_have_it_too(rows, border, threads):
+    blocks = Blocks.of_arrows(11, rows, 30, border)
+    own_start, own_row, _ = blocks.own
+    border_start = arrows(blocks.column_start, blocks.private_start, own_start, own_row)[0]
+    assert (np.diff(border_start) > 0).all()
+    require_solution(blocks, threads)
+
+
+def test_the_border_is_the_rows_across_the_others():
+    # Rows 0, 2 and 3 have columns of their own, row 1 has all; the second block has no such order.
+    own = sp.csc_array([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]])
+    full = sp.csc_array(np.ones((4, 4)))
+    own_start = np.concatenate((own.indptr, own.indptr[-1] + full.indptr[1:])).astype(np.int32)
+    own_row = np.concatenate((own.indices, full.indices)).astype(np.int32)
+    starts = np.array([0, 5, 9], dtype=np.int32), np.array([0, 4, 8], dtype=np.int32)
+    border_start, border_row, place, group_start, group_column = arrows(*starts, own_start, own_row)
+    assert border_start.tolist() == [0, 1, 1]
+    assert border_row[:1].tolist() == [1]
+    assert place.tolist() == [-1, 0, -1, -1, -1, -1, -1, -1]
+    assert group_start.tolist() == [0, 2, 2, 3, 4, 4, 4, 4, 4]
+    assert group_column[:4].tolist() == [0, 1, 2, 3]
+
+
+def require_solution(blocks: Blocks, threads: int) -> None:
+    """The reduced system, solved and restored, gives what the whole matrix gives."""
     m, elimination = blocks.rows, blocks.elimination(threads)
     elimination.form(blocks.theta, blocks.slack[m:].copy())
     reduced = elimination.reduced

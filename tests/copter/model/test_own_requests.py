@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from copter import Model, Session
+from copter import Model, PrivateRows, Session
 from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError, UnknownHandleError
 
 
@@ -103,6 +103,91 @@ def test_the_journal_has_them(tmp_path: Path) -> None:
     added(session.model)
     session.journal(None)
     require_same(Session.load(tmp_path / "begun").model, one_by_one())
+
+
+def own_rows(seed: int = 0) -> tuple[np.ndarray, list[PrivateRows | None], PrivateRows]:
+    """(rows of each request, the rows request by request, the same as one matrix) for the six requests of columns()."""
+    rng, sizes = np.random.default_rng(seed + 100), columns(seed)[0]
+    counts = rng.integers(0, 4, 6)
+    counts[1] = 0
+    blocks = [sp.random_array((r, n), density=0.7, rng=rng, format="csc") for r, n in zip(counts, sizes, strict=True)]
+    lower = [np.where(rng.random(r) < 0.5, -np.inf, 0.0) for r in counts]
+    upper = [rng.uniform(1.0, 2.0, r) for r in counts]
+    each = [
+        PrivateRows(block, low, high) if len(low) else None
+        for block, low, high in zip(blocks, lower, upper, strict=True)
+    ]
+    return counts, each, PrivateRows(sp.block_diag(blocks), np.concatenate(lower), np.concatenate(upper))
+
+
+def added_with_rows(model: Model, seed: int = 0) -> None:
+    sizes, costs, usage, limits, leasts = columns(seed)
+    counts, _, together = own_rows(seed)
+    model.add_own_requests(
+        range(6), sizes, costs, usage, resources=list("abcde"), limit=limits, at_least=leasts,
+        private_rows=together, private_sizes=counts,
+    )  # fmt: skip
+
+
+def one_by_one_with_rows(seed: int = 0) -> Model:
+    model = new_model()
+    sizes, costs, usage, limits, leasts = columns(seed)
+    first = np.concatenate(([0], np.cumsum(sizes)))
+    for k, rows in enumerate(own_rows(seed)[1]):
+        own = slice(first[k], first[k + 1])
+        kept = {"limit": limits[k], "at_least": leasts[k], "private_rows": rows}
+        model.add_request(k, costs[own], usage[:, own], resources=list("abcde"), **kept)
+    return model
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_private_rows_of_many_requests_are_what_single_edits_make(seed: int) -> None:
+    model = new_model()
+    added_with_rows(model, seed)
+    single = one_by_one_with_rows(seed)
+    require_same(model, single)
+    rows = [k for k, each in enumerate(own_rows(seed)[1]) if each is not None]
+    for each in (model, single):
+        each.update_row_bounds(
+            rows, [np.full(len(each.private_rows(k).lower), -np.inf) for k in rows],
+            [np.full(len(each.private_rows(k).upper), 1.5) for k in rows],
+        )  # fmt: skip
+        each.remove_request(rows[0])
+        each.drop_resource("b")
+    require_same(model, single)
+    model.ledger.check_consistent()
+    assert Session(model).solve().objective == pytest.approx(Session(single).solve().objective, rel=1e-6)
+
+
+def test_the_journal_has_private_rows(tmp_path: Path) -> None:
+    session = Session(new_model())
+    session.save(tmp_path / "start")
+    session.journal(tmp_path / "journal")
+    session.save(tmp_path / "begun")
+    added_with_rows(session.model)
+    session.journal(None)
+    require_same(Session.load(tmp_path / "begun").model, one_by_one_with_rows())
+
+
+def test_wrong_private_rows_are_named_and_change_nothing() -> None:
+    model = new_model()
+    sizes, costs, usage, _, _ = columns()
+    n = int(sizes.sum())
+    across = sp.csc_array(([1.0, 1.0], ([0, 1], [0, n - 1])), shape=(2, n))
+    wrong = [
+        ({"private_sizes": 1}, "private_rows is not given"),
+        ({"private_rows": PrivateRows(across), "private_sizes": [2, 0, 0, 0, 0, 0]}, "private row 1 .* of request 5"),
+        ({"private_rows": PrivateRows(across), "private_sizes": [1, 0, 0, 0, 0, 0]}, "private_sizes sum to 1"),
+        ({"private_rows": PrivateRows(across), "private_sizes": [3, -1, 0, 0, 0, 0]}, "request 1: private_sizes has"),
+        ({"private_rows": PrivateRows(across, 2.0, 1.0), "private_sizes": [1, 0, 0, 0, 0, 1]}, "lower"),
+        ({"private_rows": across, "private_sizes": [1, 0, 0, 0, 0, 1]}, "give PrivateRows"),
+    ]
+    for given, message in wrong:
+        with pytest.raises((DimensionError, InvalidDataError), match=message):
+            model.add_own_requests(range(6), sizes, costs, usage, resources=list("abcde"), **given)
+    assert not model.ledger.slot_of
+    added_with_rows(model)
+    require_same(model, one_by_one_with_rows())
 
 
 @pytest.mark.parametrize(

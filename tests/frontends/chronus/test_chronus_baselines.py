@@ -162,7 +162,7 @@ def test_the_tables_run_on_made_up_jobs(table: str) -> None:
 
 
 def test_the_example_plans_near_its_bound() -> None:
-    found = runpy.run_path(str(ROOT / "frontends" / "examples" / "chronus_at_scale.py"))["run"](400, 2, 0)
+    found = runpy.run_path(str(ROOT / "frontends" / "examples" / "chronus_at_scale.py"))["run"](400, 2, 0, 3)
     assert len(found["cycles"]) == 2
     for cycle in found["cycles"]:
         assert cycle["jobs"] > 20

@@ -1,0 +1,70 @@
+"""Hare's figure 12 under other assumptions than ours: which of them the paper's distances could come from.
+
+The paper says neither whether a job may pass another that does not fit, nor how many tasks jobs have, nor how soon they
+come. One assumption is changed at a time, on the testbed's 15 GPUs with 40 jobs.
+
+python benchmarks/tables/hare_reasons.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hare_runs import MAX_TASKS, NAMES, TESTBED_MEDIAN_MIN, below_others, spread, weighted_h
+
+from copter_frontends.hare import HareInstance, HareScheduler
+from copter_frontends.hare.job_level import run_jobs
+from copter_frontends.hare.opponents import OPPONENTS, homo_rule, srtf_rule
+from copter_frontends.hare.workload import TESTBED, PaperWorkload
+
+JOBS = 40
+BASE = PaperWorkload(JOBS, median_min=TESTBED_MEDIAN_MIN)
+WORKLOADS = {
+    "ours": BASE,
+    "others wait for the first": BASE,
+    "no job of one task": replace(BASE, task_shares=(0.0, 0.4, 0.35, 0.25)),
+    "all jobs of 8 tasks": replace(BASE, task_shares=(0.0, 0.0, 0.0, 1.0)),
+    "all there at the start": replace(BASE, arrival_window_s=0.0),
+    "twice as long": replace(BASE, median_min=2.0 * TESTBED_MEDIAN_MIN),
+    "they wait, and 8 tasks": replace(BASE, task_shares=(0.0, 0.0, 0.0, 1.0)),
+}
+PATIENT = ("others wait for the first", "they wait, and 8 tasks")  # SRTF and Sched_Homo pass no job
+
+
+def schemes(workload: PaperWorkload, seed: int, patient: bool) -> Mapping[str, float]:
+    """Weighted JCT of every scheme, hours."""
+    instance = HareInstance.of(workload.make(seed), TESTBED)
+    found = {"hare": HareScheduler(max_tasks=MAX_TASKS).schedule(instance).schedule.completion_s}
+    found |= {name: scheme(instance).completion_s for name, scheme in OPPONENTS.items()}
+    if patient:
+        found["srtf"] = run_jobs(instance, srtf_rule(instance, backfill=False)).completion_s
+        found["sched_homo"] = run_jobs(instance, homo_rule(instance, backfill=False)).completion_s
+    return {name: weighted_h(instance, each) for name, each in found.items()}
+
+
+def main() -> None:
+    """Parse, run, print."""
+    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("--seeds", type=int, default=5)
+    command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    arguments = command.parse_args()
+    if arguments.seeds < 1:
+        command.error("seeds must be >= 1")
+    table: dict[str, dict[str, list[float]]] = {}
+    for label, workload in WORKLOADS.items():
+        rows = [schemes(workload, seed, label in PATIENT) for seed in range(arguments.seeds)]
+        table[label] = {name: [row[name] for row in rows] for name in rows[0]}
+    print(f"{'how far Hare is below, %':>26} {'nearest (paper 47.6)':>26} {'furthest (paper 75.3)':>26}   nearest is")
+    for label, row in table.items():
+        near, far = ([100 * each for each in side] for side in zip(*below_others(row), strict=True))
+        others = {name: sum(row[name]) for name in row if name != "hare"}
+        print(f"{label:>26} {spread(near):>26} {spread(far):>26}   {NAMES[min(others, key=others.__getitem__)]}")
+    if arguments.json:
+        print(json.dumps({"weighted_jct_h": table}))
+
+
+if __name__ == "__main__":
+    main()

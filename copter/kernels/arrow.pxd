@@ -1,0 +1,7 @@
+cdef enum:
+    MOST_BORDER = 16  # rows of a border at most
+
+cdef void factorise(double* factor, const double* before, int p, const int* border, int b) noexcept nogil
+
+cdef void solve(const double* factor, int p, const int* border, int b, const double* right,
+                double* solution) noexcept nogil
