@@ -139,7 +139,10 @@ cdef class Tableau:
     # What follows from a basis ----------------------------------------------------------------------------------------
 
     cdef int refactor(self) noexcept nogil:
-        """Fresh factors; -1 without memory, -2 where they fill in too much. Variables that leave because their columns are dependent go to a bound."""
+        """Fresh factors; -1 without memory, -2 where they fill in too much.
+
+        Variables that leave because their columns are dependent go to a bound.
+        """
         cdef int i, j, found
         for i in range(self.rows):
             self.weight[self.head[i]] = self.edge[i]
