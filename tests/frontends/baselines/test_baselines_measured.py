@@ -39,7 +39,10 @@ class Steps:
 
 
 def rate(gpus: int, batch: int, kind: str = "a") -> float:
-    application = SimpleNamespace(init_batch_size=16, max_batch_size=4096, steps={"a": Steps()})
+    data_parallel = SimpleNamespace(pipeline=None)
+    application = SimpleNamespace(
+        application=data_parallel, init_batch_size=16, max_batch_size=4096, steps={"a": Steps()}
+    )
     cluster = Cluster.of({"a": (4, 4), "b": (1, 4)})
     throughputs = MeasuredThroughputs(cluster, {"x": application})  # type: ignore[dict-item]
     return throughputs.rate(Job("j", "x", requested_gpus=gpus, batch_size=batch), kind, gpus)

@@ -136,7 +136,6 @@ BAD = {
     "No such option '--colour'": ["simulate", "fifo", "--colour", "red"],
     "No such command 'fly'": ["fly"],
     "Missing": ["simulate"],
-    "model of GPU type 'm60'": ["simulate", "sia", "--cluster", "hare-15", "--rounds", "1"],
     "events.yaml: cannot be read": ["simulate", "fifo", "--gpus", "8", "--events", "events.yaml"],
     "--save-every says how often": ["simulate", "fifo", "--gpus", "8", "--save-every", "5"],
     "do not go together": ["simulate", "sia", "--gpus", "8", "--compare", "highs", "--save", "run"],
