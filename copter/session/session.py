@@ -33,7 +33,7 @@ from copter.storage.journal import History, Journal, checked_sync
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
 
 SHIM_S, SHIM_SLOT_S = 3e-3, 4e-7  # of a deadline, kept for rounding: and for each slot; half of it at most
-NODES = 20_000  # of the search that closes a small plan's gap: about a millisecond
+WORK = 40_000  # of the search that closes a small plan's gap, nodes times rows: about a millisecond
 CHECK_S, CHECK_SLOT_S = 5e-4, 3e-7  # of what is kept, for repairing and checking the plan
 LEAST_S, MOST_SLOWNESS = 1e-4, 4.0
 LP_SHARE = 0.7  # of a deadline, where a shim that searches comes after the LP
@@ -172,7 +172,7 @@ class Session:
             check = self._slowness * (CHECK_S + CHECK_SLOT_S * self.model.ledger.matrix.n_slots)
             rounding = shim is None or shim == "rounding"
             shim = (
-                RoundingShim(time_limit_s=left - check, most_nodes=NODES)
+                RoundingShim(time_limit_s=left - check, most_work=WORK)
                 if rounding
                 else shims.shim_by_name(str(shim), left)
             )

@@ -15,6 +15,7 @@ from copter.shims.greedy import takeable
 from copter.shims.plan import IDLE
 
 MOST_COLUMNS = 5_000  # of the model; above, looking at all of them costs more than a round should
+MOST_USES = 50_000  # columns times rows
 MOST_OPEN = 64  # requests with more than one option that could be in a better plan
 MOST_ROWS = 256
 MARGIN = 1e-9  # of the sizes summed: what their rounding is given
@@ -23,7 +24,7 @@ Ints = NDArray[np.int32]
 Places = NDArray[np.intp]
 
 
-def closed(draft: Draft, solution: Solution, most_nodes: int) -> float | None:
+def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
     """Improve a draft that holds as far as it can be; what no plan costs less than (as minimised), where all are seen.
 
     With prices p >= 0 a plan costs L(p) plus the losses of its options and the priced units that it leaves (M16), so a
@@ -32,7 +33,8 @@ def closed(draft: Draft, solution: Solution, most_nodes: int) -> float | None:
     ledger = draft.model.ledger
     free = np.flatnonzero(draft.alive & ~draft.forced).astype(np.int32)
     sizes = draft.sizes[free]
-    if draft.shares is not None or not len(free) or sizes.sum() > MOST_COLUMNS or len(draft.left) > MOST_ROWS:
+    columns, rows = int(sizes.sum()), len(draft.left)
+    if draft.shares is not None or not 0 < columns <= MOST_COLUMNS or rows > MOST_ROWS or columns * rows > MOST_USES:
         return None
     if not solution.bound_is_certified or not isfinite(solution.bound):
         return None
@@ -51,7 +53,7 @@ def closed(draft: Draft, solution: Solution, most_nodes: int) -> float | None:
     if kept is None:
         return None
     choices, order = kept.choices(prices, left, draft.room)
-    whole = choices.search(budget - 2.0 * margin, most_nodes)
+    whole = choices.search(budget - 2.0 * margin, most_work // (2 + len(prices)))
     if choices.found and not took(draft, kept, choices.choice(), order):
         return None
     return float(draft.value() - 2.0 * margin) if whole else None
@@ -131,13 +133,13 @@ class Kept:
         owner, counts = rank[self.owner[order]], self.counts[order]
         entry = ranges(self.first[order], self.first[order + 1])
         row, coefficient = self.row[entry], self.coefficient[entry]
-        use = np.zeros((len(order), m))
-        np.add.at(use, (np.repeat(np.arange(len(order)), counts), row), coefficient)
-        largest = np.zeros((n + 1, m))
-        np.maximum.at(largest, np.asarray(owner), use)
+        place = np.repeat(np.arange(len(order)), counts) * m + row
+        use = np.bincount(place, weights=coefficient, minlength=len(order) * m).reshape(len(order), m)
+        first = sums_before(np.bincount(owner, minlength=n))  # every request has its best option
+        largest = np.append(np.maximum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
         most = np.ascontiguousarray(largest[::-1].cumsum(axis=0)[::-1])
         search = Choices(
-            sums_before(np.bincount(owner, minlength=n)).astype(np.int32),
+            first.astype(np.int32),
             self.loss[order],
             sums_before(counts).astype(np.int32),
             row.astype(np.int32),

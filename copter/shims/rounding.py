@@ -27,14 +27,14 @@ class RoundingShim:
     time_limit_s : float
         Wall-clock seconds after which requests are no longer filled in nor shares improved; what there is then is
         returned, feasible.
-    most_nodes : int
-        Nodes of the search that closes the gap of a small plan (M16); 0 for none.
+    most_work : int
+        Of the search that closes the gap of a small plan (M16), in nodes times rows; 0 for none.
     """
 
     whole: float = 1.0 - 1e-6
     support: float = 1e-9
     time_limit_s: float = float("inf")
-    most_nodes: int = 0
+    most_work: int = 0
 
     def __call__(self, model: Model, solution: Solution, previous: IntegerPlan | None = None) -> IntegerPlan:
         """Round a solution of the model as it stands.
@@ -49,7 +49,7 @@ class RoundingShim:
         best, fractional, kept = rounded(self, model, solution, previous)
         if not best.holds():
             return no_plan(model, best)
-        least = closed(best, solution, self.most_nodes) if self.most_nodes > 0 else None
+        least = closed(best, solution, self.most_work) if self.most_work > 0 else None
         return planned(model, best, solution, fractional, kept, least)
 
 

@@ -84,7 +84,7 @@ def test_the_readme_s_example_is_proven_optimal() -> None:
 
 def test_few_nodes_leave_the_lp_s_bound() -> None:
     session = Session(twelve())
-    plan = session.solve_integer(RoundingShim(most_nodes=3))
+    plan = session.solve_integer(RoundingShim(most_work=12))
     assert plan.status is IntegerStatus.FEASIBLE
     assert plan.bound == pytest.approx(36.0 + 2.0 / 9.0)
 
