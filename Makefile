@@ -90,10 +90,15 @@ $(VENV)/.made:
 	@touch $@
 
 # One editable install an extra; the extensions are built in place and rebuilt when a source changes.
-$(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark $(VENV)/.docs: $(VENV)/.%: $(VENV)/.made $(SOURCES)
+$(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark: $(VENV)/.%: $(VENV)/.made $(SOURCES)
 	$(PIP) --no-build-isolation --editable '.[$*]'
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.test Makefile
 	$(PIP) 'ruff>=0.8' 'mypy>=1.13' 'cython-lint>=0.16' 'import-linter>=2.16'
+	@touch $@
+
+# As the extra `docs`, without building the extensions again.
+$(VENV)/.docs: $(VENV)/.test Makefile
+	$(PIP) 'sphinx>=8' 'myst-parser>=4' 'furo>=2024.8.6' 'numpydoc>=1.8' 'sphinx-gallery>=0.18'
 	@touch $@
