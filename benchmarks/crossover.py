@@ -17,7 +17,6 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-import families
 from floor import machine
 
 HERE = Path(__file__).parent
@@ -159,15 +158,15 @@ def main() -> None:
     """Parse, sweep, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=list(SCALES), default="quick")
-    parser.add_argument("--families", default=",".join(families.NAMES))
+    parser.add_argument("--families", default=",".join(SCALES["quick"]))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of one run")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     arguments = parser.parse_args()
     names = arguments.families.split(",")
-    unknown = [name for name in names if name not in families.NAMES]
+    unknown = [name for name in names if name not in SCALES[arguments.preset]]
     if unknown or arguments.rounds < 1:
-        parser.error(f"families are some of {', '.join(families.NAMES)}; rounds >= 1")
+        parser.error(f"families are some of {', '.join(SCALES[arguments.preset])}; rounds >= 1")
     found = sweep(names, arguments.preset, arguments.rounds, arguments.limit)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "crossover.json").write_text(json.dumps(found, indent=1))
