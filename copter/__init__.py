@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from copter.formats.mps import read_mps, write_mps
     from copter.integer.solution import IntegerSolution, IntegerStatus
     from copter.integer.solve import solve_integer
-    from copter.interop.certify import Certificate, certify_with_highs
+    from copter.problem.certify import Certificate, certify_with_highs
 
 __version__ = "0.1.0"
 
 # Imported when they are first asked for, so that importing copter stays fast.
 _LAZY = {
-    "Certificate": "copter.interop.certify",
+    "Certificate": "copter.problem.certify",
     "IntegerSolution": "copter.integer.solution",
     "IntegerStatus": "copter.integer.solution",
-    "certify_with_highs": "copter.interop.certify",
+    "certify_with_highs": "copter.problem.certify",
     "read_lp": "copter.formats.lp",
     "read_mps": "copter.formats.mps",
     "solve_integer": "copter.integer.solve",

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import DimensionError, InvalidDataError
-from copter.interop.certify import Certificate, basis_of
+from copter.problem.certify import Certificate, basis_of
 from copter.problem.highs_lp import highs_lp, require_highspy
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
