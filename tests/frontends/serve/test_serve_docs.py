@@ -58,6 +58,7 @@ def test_the_page_names_what_there_is() -> None:
 )
 def test_options_are_the_commands(path: str) -> None:
     known = {option for parameter in serve.params for option in parameter.opts}
+    known |= set(re.findall(r"\"(--[a-z-]+)\"", (ROOT / "benchmarks" / "serve_load.py").read_text()))
     text = (ROOT / path).read_text()
     others = {"--no-cache-dir", "--no-install-recommends", "--system", "--uid", "--home-dir", "--create-home", "--from",
               "--interval", "--timeout", "--start-period", "--max-time", "--now"}  # fmt: skip
