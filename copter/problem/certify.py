@@ -36,7 +36,7 @@ class Certificate:
     col_basic, row_basic : ndarray of bool
         Which columns and rows are basic: as many as there are rows.
     iterations : int
-        Simplex and crossover iterations that it took.
+        Simplex iterations that it took.
     seconds : float
     """
 
@@ -54,8 +54,8 @@ class Certificate:
 def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: float | None = None) -> Certificate:
     """Turn a solution of an LP into an optimal basis of HiGHS's simplex.
 
-    Where both x and y are near optimal HiGHS's crossover starts from them; for a point that is not, the simplex starts
-    from a basis made of what is strictly between its bounds.
+    The simplex starts from a basis made of what is strictly between its bounds. HiGHS's own crossover is not used: on
+    programs with dependent rows it writes past its memory now and then (HiGHS 1.15.1), and took as long.
 
     Parameters
     ----------
@@ -79,16 +79,17 @@ def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: floa
     highspy = require_highspy("certify_with_highs")
     if solution.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
         raise CopterError(f"a solution that is {solution.status.value} has no basis: its certificate is Solution.ray")
-    x, y = solution.x, solution.y
-    if (len(y), len(x)) != lp.shape:
-        raise DimensionError(f"the solution is of a program of {len(y)} x {len(x)}, this one is {lp.shape}")
+    x = solution.x
+    if (len(solution.y), len(x)) != lp.shape:
+        raise DimensionError(f"the solution is of a program of {len(solution.y)} x {len(x)}, this one is {lp.shape}")
     started = time.perf_counter()
-    solver = crossed_over(highspy, lp, x, y, time_limit_s) if solution.status is Status.OPTIMAL else None
-    if solver is None:
-        solver = loaded(highspy, lp, time_limit_s)
-        solver.setBasis(basis_of(highspy, lp, x, lp.A @ x))
-        solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    solver = loaded(highspy, lp, time_limit_s)
+    solver.setBasis(basis_of(highspy, lp, x, lp.A @ x))
+    for again in (solver.run, solver.run, solver.clearSolver):  # from the basis, from where that ended, from none
+        again()
+        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            break
+    else:
         solver.run()
     return certificate_of(highspy, solver, time.perf_counter() - started)
 
@@ -100,20 +101,6 @@ def loaded(highspy: Any, lp: LinearProgram, time_limit_s: float | None) -> Any:
     if time_limit_s is not None:
         solver.setOptionValue("time_limit", float(time_limit_s))
     solver.passModel(highs_lp(lp))
-    return solver
-
-
-def crossed_over(highspy: Any, lp: LinearProgram, x: Floats, y: Floats, time_limit_s: float | None) -> Any | None:
-    """HiGHS after its crossover from a point, or None where that gives up (it does on programs without tight rows)."""
-    solver = loaded(highspy, lp, time_limit_s)
-    point = highspy.HighsSolution()
-    point.col_value, point.col_dual = x.tolist(), (lp.c - lp.A.T @ y).tolist()
-    point.row_value, point.row_dual = (lp.A @ x).tolist(), y.tolist()
-    point.value_valid = point.dual_valid = True
-    try:
-        solver.crossover(point)
-    except RuntimeError:
-        return None
     return solver
 
 
@@ -142,7 +129,6 @@ def certificate_of(highspy: Any, solver: Any, seconds: float) -> Certificate:
     """What HiGHS ended with."""
     status, info, point, basis = solver.getModelStatus(), solver.getInfo(), solver.getSolution(), solver.getBasis()
     basic = highspy.HighsBasisStatus.kBasic
-    counts = (info.simplex_iteration_count, info.crossover_iteration_count)
     return Certificate(
         optimal=status == highspy.HighsModelStatus.kOptimal and bool(basis.valid),
         status=solver.modelStatusToString(status),
@@ -151,6 +137,6 @@ def certificate_of(highspy: Any, solver: Any, seconds: float) -> Certificate:
         objective=float(info.objective_function_value),
         col_basic=np.array([place == basic for place in basis.col_status], dtype=np.bool_),
         row_basic=np.array([place == basic for place in basis.row_status], dtype=np.bool_),
-        iterations=int(sum(max(count, 0) for count in counts)),
+        iterations=max(int(info.simplex_iteration_count), 0),
         seconds=seconds,
     )
