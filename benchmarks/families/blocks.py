@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,8 +14,6 @@ from copter import Model
 from families.protocol import At, Floats, Ints, amount_of, chosen
 from families.uniform import UniformFamily
 
-MANY = 200_000
-Pattern = tuple[sp.csc_array, list[int]]
 REPRICED = 2.5  # requests with new costs a round, for each request replaced
 MOST = 2.0  # upper bound of a column, in usual limits
 SOME = (0.5, 1.5)  # between which a limit is drawn anew, in usual limits
@@ -30,15 +28,13 @@ class Blocks:
     coefficient: Floats
     limit: Floats
 
-    def usage(self, at: int) -> Pattern:
-        """Usage of one request as a sparse matrix over the rows that it touches, and those rows."""
-        column, entry = np.nonzero(self.coefficient[at])
-        rows, place = np.unique(self.row[at, column, entry], return_inverse=True)
-        start = np.concatenate(([0], np.cumsum(np.bincount(column, minlength=self.cost.shape[1]))))
-        matrix = sp.csc_array(
-            (self.coefficient[at, column, entry], place, start), shape=(len(rows), self.cost.shape[1])
-        )
-        return matrix, rows.tolist()
+    def usage(self, rows: int) -> sp.csc_array:
+        """Usage of all requests' columns, request after request."""
+        n, k, _ = self.coefficient.shape
+        request, column, entry = np.nonzero(self.coefficient)
+        start = np.concatenate(([0], np.cumsum(np.bincount(request * k + column, minlength=n * k))))
+        found = (self.coefficient[request, column, entry], self.row[request, column, entry], start)
+        return sp.csc_array(found, shape=(rows, n * k))
 
 
 class BlockFamily(UniformFamily):
@@ -77,9 +73,7 @@ class BlockFamily(UniformFamily):
         self.departed, self.arrived = np.zeros(0, dtype=np.int64), self.ids
         self.repriced = self.limited = self.recounted = self.departed  # places in requests, and rows, that change
         self.outage = Outage(rng, list(np.arange(len(capacity))[:, None]))
-        # Patterns are made beforehand, as they are the caller's; of very many, one at a time to spare memory.
-        patterns = (blocks.usage(i) for i in range(n))
-        self.waiting: Iterable[Pattern] = patterns if n > MANY else list(patterns)
+        self.waiting: sp.csc_array | None = blocks.usage(len(capacity))  # made beforehand, as it is the caller's
 
     @property
     def requests(self) -> Ints:
@@ -152,7 +146,7 @@ class BlockFamily(UniformFamily):
         self.place = np.concatenate((self.place[keep], free))
         self.limit = np.concatenate((self.limit[keep], blocks.limit))
         self.usual = np.concatenate((self.usual[keep], blocks.limit))
-        self.waiting = [blocks.usage(i) for i in range(len(doomed))]
+        self.waiting = blocks.usage(len(self.capacity))
 
     def edit(self) -> None:
         """Apply the round's changes to the model."""
@@ -164,19 +158,23 @@ class BlockFamily(UniformFamily):
             set_limits(self.model, self.ids[self.limited].tolist(), self.limit[self.limited])
         if len(self.recounted):
             set_counts(self.model, self.recounted.tolist(), self.capacity[self.recounted])
-        first = len(self.ids) - len(self.arrived)
-        upper = self.upper[first:].tolist() if len(self.arrived) else []
-        for at, (matrix, rows) in enumerate(self.waiting, first):
-            self.model.add_request(
-                int(self.ids[at]),
-                self.cost[self.place[at]],
-                matrix,
-                resources=rows,
-                limit=float(self.limit[at]),
-                upper=upper[at - first],
-                integer=self.integer,
-            )
-        self.waiting = []
+        if self.waiting is not None:
+            self.arrive(self.waiting)
+        self.waiting = None
+
+    def arrive(self, usage: sp.csc_array) -> None:
+        """Add the new requests, which stand at the end of the order."""
+        at = np.arange(len(self.ids) - len(self.arrived), len(self.ids))
+        self.model.add_own_requests(
+            self.ids[at].tolist(),
+            np.full(len(at), self.columns),
+            self.cost[self.place[at]].ravel(),
+            usage,
+            resources=range(len(self.capacity)),
+            limit=self.limit[at],
+            upper=np.repeat(self.upper[at], self.columns),
+            integer=self.integer,
+        )
 
 
 # Changes that other families draw too ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -186,9 +186,35 @@ def checked_bounds(request: Hashable, lower: ArrayLike, upper: ArrayLike, limit:
         raise InvalidDataError(f"request {request!r}: a limit needs finite lower bounds; give limit=inf or bounds")
     if low.sum() > limit:
         raise InvalidDataError(f"request {request!r}: lower bounds sum to {low.sum():g}, above the limit {limit:g}")
-    plain_low = float(low[0]) if (low == low[0]).all() else low
-    plain_high = float(high[0]) if (high == high[0]).all() else high
-    return plain_low, plain_high
+    return one_bound(low), one_bound(high)
+
+
+def checked_own_bounds(
+    requests: Sequence[Hashable], lower: ArrayLike, upper: ArrayLike, limits: Floats, first: NDArray[np.integer]
+) -> tuple[Bound, Bound]:
+    """Bounds of the columns of many requests (:func:`checked_bounds`); a float where all columns have the same."""
+    n = int(first[-1])
+    low, high = checked_vector("lower", lower, n, 0.0, -1), checked_vector("upper", upper, n, np.inf, 1)
+    sums = np.add.reduceat(low, first[:-1])
+    wrong = np.maximum.reduceat(low > high, first[:-1]) | (np.isfinite(limits) & ~np.isfinite(sums)) | (sums > limits)
+    for at in np.flatnonzero(wrong)[:1].tolist():
+        own = slice(int(first[at]), int(first[at + 1]))
+        checked_bounds(requests[at], low[own], high[own], float(limits[at]), own.stop - own.start)
+    return one_bound(low), one_bound(high)
+
+
+def one_bound(bounds: Floats) -> Bound:
+    """The bounds, or a float where all are the same."""
+    return float(bounds[0]) if (bounds == bounds[0]).all() else bounds
+
+
+def bounds_of_each(bounds: Bound, first: NDArray[np.integer]) -> list[Bound]:
+    """Bounds of columns first[k] .. first[k + 1] - 1 of each request; a float where all of them have the same."""
+    if isinstance(bounds, float):
+        return [bounds] * (len(first) - 1)
+    same = np.minimum.reduceat(bounds, first[:-1]) == np.maximum.reduceat(bounds, first[:-1])
+    parts = zip(same.tolist(), first[:-1].tolist(), first[1:].tolist(), strict=True)
+    return [float(bounds[a]) if plain else bounds[a:b].copy() for plain, a, b in parts]
 
 
 def checked_column(request: Hashable, n: int, column: Any) -> int:

@@ -22,8 +22,8 @@ from copter.errors import (
 )
 from copter.matrix import BlockMatrix, SavedSlab, Template
 from copter.matrix.contents import Contents, Private
-from copter.model.checks import Bound, Costs, cost_type, finite, hashable
-from copter.model.private_rows import Split
+from copter.model.checks import Bound, Costs, bounds_of_each, cost_type, finite, hashable
+from copter.model.private_rows import Split, split_rows
 from copter.runtime.guard import Guard
 
 if TYPE_CHECKING:
@@ -358,20 +358,26 @@ class Ledger:
         leasts: Floats,
         rounding: Floats,
         private: Split | None = None,
+        lower: Bound = 0.0,
+        upper: Bound = np.inf,
+        integer: NDArray[np.bool_] | None = None,
     ) -> None:
         """Add requests with a pattern of their own each: columns first[k] .. first[k + 1] - 1 of one CSC matrix."""
         matrix, version = self.matrix, self.version
         self._keep_scales(np.arange(matrix.n_rows, dtype=np.int32))
         columns, entries = first.tolist(), start[first].tolist()
         own = [(None, None)] * len(requests) if private is None else list(split_rows(first, *private))
-        numbers = zip(limits.tolist(), leasts.tolist(), rounding.tolist(), own, strict=True)
-        for at, (request, (limit, least, rounded, (rows, bounds))) in enumerate(zip(requests, numbers, strict=True)):
+        low, high = bounds_of_each(lower, first), bounds_of_each(upper, first)
+        whole = [False] * len(requests) if integer is None else integer.tolist()
+        numbers = zip(limits.tolist(), low, high, whole, rounding.tolist(), leasts.tolist(), strict=True)
+        for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
             a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
             template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
             serial = matrix.next_serial
             matrix.enlist(template)
             self._undo.append((self._retract_template, (template, serial)))
-            rest = (limit, 0.0, np.inf, self.sign, 0.0, False, rounded, least, bounds, 0)
+            limit, least_x, most_x, is_whole, rounded, least = number
+            rest = (limit, least_x, most_x, self.sign, 0.0, is_whole, rounded, least, bounds, 0)
             self._hang(request, version + at, template, cost[a:b], *rest)
         self.version = version + max(len(requests) - 1, 0)
 
@@ -470,19 +476,6 @@ class Ledger:
         slots = np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
         self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
         self.matrix.rescale(slots, scale, offset, column, cost)
-
-
-def split_rows(first: Ints, first_row: Ints, private: Private) -> Iterator[tuple[Private | None, Floats | None]]:
-    """Each request's share of private rows that were given as one matrix, and the table of its bounds."""
-    start, row, value, lower, upper = private
-    columns, rows, entries = first.tolist(), first_row.tolist(), start[first].tolist()
-    for at in range(len(columns) - 1):
-        (a, b), (r, s), (e, f) = columns[at : at + 2], rows[at : at + 2], entries[at : at + 2]
-        if r == s:
-            yield None, None
-            continue
-        low, high = lower[r:s], upper[r:s]
-        yield (start[a : b + 1] - e, row[e:f], value[e:f], low, high), np.concatenate((low, high))[None]
 
 
 # Operations by the name that the journal has them under.

@@ -20,6 +20,7 @@ from copter.model.checks import (
     checked_cost,
     checked_least,
     checked_limit,
+    checked_own_bounds,
     checked_sums,
     cost_type,
     different,
@@ -241,12 +242,15 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         resources: Sequence[Hashable] | None = None,
         limit: ArrayLike = 1.0,
         at_least: ArrayLike = -np.inf,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        integer: ArrayLike = False,
         private_rows: PrivateRows | None = None,
         private_sizes: ArrayLike = 0,
     ) -> None:
         """Add many requests, each with a pattern of its own, from one matrix: all or none.
 
-        Columns are at least zero, without upper bounds of their own; their objective coefficients are their costs.
+        Objective coefficients of the columns are their costs.
 
         Parameters
         ----------
@@ -258,6 +262,10 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         usage, resources
             As for :meth:`add_template`, with the columns of all requests, n in all.
         limit, at_least : float or array_like (k,)
+        lower, upper : float or array_like (n,)
+            Of each column.
+        integer : bool or array_like (k,)
+            Of each request.
         private_rows : PrivateRows, optional
             Of all requests, one after the other: a matrix (rows, n) in which a row has entries in its own request's
             columns only.
@@ -292,7 +300,11 @@ class Model(ResourceEdits, RowEdits, CostEdits):
         limits, leasts = checked_sums(ids, limit, at_least)
         columns = first.astype(np.int32)
         private = split_pattern(ids, columns, private_rows, private_sizes)
-        self.ledger.apply("add_own", ids, columns, start, row, coefficient, costs, limits, leasts, rounding, private)
+        low, high = checked_own_bounds(ids, lower, upper, limits, first)
+        whole = checked_vector("integer", integer, len(ids), 0.0) != 0
+        self.ledger.apply(
+            "add_own", ids, columns, start, row, coefficient, costs, limits, leasts, rounding, private, low, high, whole
+        )
 
     def remove_request(self, request: Hashable) -> None:
         """Take a request out, with its columns and its limit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,3 +135,16 @@ def split_pattern(requests: list[Hashable], first: Ints, rows: PrivateRows | Non
             f"{requests[owner[at]]!r}; rows over several requests are resources"
         )
     return first_row, (start, (row - first_row[of_row]).astype(np.int32), value, lower, upper)
+
+
+def split_rows(first: Ints, first_row: Ints, private: Private) -> Iterator[tuple[Private | None, Floats | None]]:
+    """Each request's share of private rows that were given as one matrix, and the table of its bounds."""
+    start, row, value, lower, upper = private
+    columns, rows, entries = first.tolist(), first_row.tolist(), start[first].tolist()
+    for at in range(len(columns) - 1):
+        (a, b), (r, s), (e, f) = columns[at : at + 2], rows[at : at + 2], entries[at : at + 2]
+        if r == s:
+            yield None, None
+            continue
+        low, high = lower[r:s], upper[r:s]
+        yield (start[a : b + 1] - e, row[e:f], value[e:f], low, high), np.concatenate((low, high))[None]

@@ -159,6 +159,50 @@ def test_private_rows_of_many_requests_are_what_single_edits_make(seed: int) -> 
     assert Session(model).solve().objective == pytest.approx(Session(single).solve().objective, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_and_whole_requests_are_what_single_edits_make(seed: int, tmp_path: Path) -> None:
+    sizes, costs, usage, limits, _ = columns(seed)
+    rng = np.random.default_rng(seed)
+    n, whole = len(costs), rng.random(6) < 0.5
+    first = np.concatenate(([0], np.cumsum(sizes)))
+    lower = np.where(rng.random(n) < 0.3, -1.0, 0.0)
+    upper = np.where(np.repeat(whole, sizes), 1.0, rng.uniform(0.5, 2.0, n))
+    session = Session(new_model())
+    session.save(tmp_path / "start")
+    session.journal(tmp_path / "journal")
+    session.save(tmp_path / "begun")
+    given = {"limit": limits, "lower": lower, "upper": upper, "integer": whole}
+    session.model.add_own_requests(range(6), sizes, costs, usage, resources=list("abcde"), **given)
+    session.journal(None)
+    single = new_model()
+    for k in range(6):
+        own = slice(first[k], first[k + 1])
+        part = {"limit": limits[k], "lower": lower[own], "upper": upper[own], "integer": bool(whole[k])}
+        single.add_request(k, costs[own], usage[:, own], resources=list("abcde"), **part)
+    require_same(session.model, single)
+    require_same(Session.load(tmp_path / "begun").model, single)
+    np.testing.assert_array_equal(session.model.to_linear_program().integrality, single.to_linear_program().integrality)
+
+
+def test_wrong_bounds_are_named_and_change_nothing() -> None:
+    model = new_model()
+    sizes, costs, usage, _, _ = columns()
+    n = len(costs)
+    low = np.zeros(n)
+    low[-1] = 3.0
+    for given, message in (
+        ({"lower": low, "limit": 1.0}, "request 5: lower bounds sum to 3, above the limit 1"),
+        ({"lower": -np.inf, "limit": 1.0}, "request 0: a limit needs finite lower bounds"),
+        ({"lower": low, "upper": 2.0, "limit": 9.0}, "request 5, column"),
+        ({"lower": np.nan}, "lower"),
+        ({"upper": np.zeros(n + 1)}, "upper"),
+        ({"integer": [True] * 5}, "integer"),
+    ):
+        with pytest.raises((DimensionError, InvalidDataError), match=message):
+            model.add_own_requests(range(6), sizes, costs, usage, resources=list("abcde"), **given)
+    assert not model.ledger.slot_of
+
+
 def test_the_journal_has_private_rows(tmp_path: Path) -> None:
     session = Session(new_model())
     session.save(tmp_path / "start")
