@@ -3,7 +3,7 @@
 import numpy as np
 
 from cython.parallel cimport prange
-from libc.math cimport INFINITY, NAN, fabs
+from libc.math cimport INFINITY, NAN, fabs, isnan
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
@@ -15,7 +15,35 @@ from copter.matrix.template cimport Template
 
 from copter.runtime import threads as _threads
 
+cdef enum:
+    OFTEN = 16  # patterns between two looks at the clock
+    FEW = 4  # slots between two looks at the clock
+    AHEAD = 2  # patterns that are asked for before they are priced
+    LINE = 64  # bytes of a line of the cache
+    MOST_AHEAD = 1024  # bytes of an array that are asked for: the processor itself reads on
+
 cdef double HALF_ULP = 2.0 ** -53
+
+
+cdef extern from *:
+    void __builtin_prefetch(const void* address) noexcept nogil
+
+
+cdef inline void fetch(const void* address, size_t size) noexcept nogil:
+    """Ask for an array's first bytes."""
+    cdef const char* place = <const char*>address
+    cdef size_t at = 0
+    while at < size and at < MOST_AHEAD:
+        __builtin_prefetch(place + at)
+        at += LINE
+
+
+cdef inline void fetch_pattern(const Pattern* pattern) noexcept nogil:
+    """Ask for what pricing a pattern reads: patterns of single requests lie scattered in memory."""
+    cdef int entries = pattern.column_start[pattern.n_columns]
+    fetch(pattern.row, entries * sizeof(int))
+    fetch(pattern.coefficient, entries * sizeof(double))
+    fetch(pattern.priced_usage, pattern.n_columns * sizeof(double))
 
 
 cdef inline double now_s() noexcept nogil:
@@ -153,24 +181,27 @@ cdef class BlockMatrix(ListOfLists):
                 n_patterns += 1
         cdef double end = now_s() + seconds
         cdef bint skipped = False
-        cdef unsigned char* late = <unsigned char*>calloc(n_patterns + 1, 1)
+        cdef unsigned char* late = <unsigned char*>calloc(n_patterns // OFTEN + 1, 1)
         if late == NULL:
             free(patterns)
             raise MemoryError("no memory for a pricing pass")
-        for i in prange(n_patterns, nogil=True, num_threads=threads, schedule="static"):
-            if seconds < INFINITY and now_s() > end:
-                late[i] = 1
+        for i in prange(n_patterns, nogil=True, num_threads=threads, schedule="static", chunksize=OFTEN):
+            if i % OFTEN == 0 and seconds < INFINITY and now_s() > end:
+                late[i // OFTEN] = 1
+            if late[i // OFTEN]:
                 continue
+            if i + AHEAD < n_patterns:
+                fetch_pattern(patterns[i + AHEAD])
             price_pattern(patterns[i], prices)
-        for i in range(n_patterns):
+        for i in range(n_patterns // OFTEN + 1):
             skipped |= late[i]
         free(late)
         free(patterns)
         if skipped:
             smallest[:] = np.nan
             return smallest, found[:0], found[:0], smallest[:0]
-        for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=16):
-            if seconds < INFINITY and now_s() > end:
+        for i in prange(n, nogil=True, num_threads=threads, schedule="dynamic", chunksize=4 * FEW):
+            if seconds < INFINITY and (i % FEW and isnan(smallest_view[i - i % FEW]) or not i % FEW and now_s() > end):
                 smallest_view[i] = NAN
                 continue
             self.price_slot(i, weight, &threshold[0], &smallest_view[0], &column_view[0, 0], &reduced_view[0, 0],

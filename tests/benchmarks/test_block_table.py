@@ -26,13 +26,21 @@ def test_every_row_is_a_run_that_there_is() -> None:
 def result(ratio: float | None, gap: float = 1e-9, not_optimal: int = 0) -> dict:
     own = {
         "p50_s": 0.01,
+        "lp_p50_s": 0.008,
         "gap_max": gap,
         "relative_residual_max": 1e-12,
         "not_optimal": not_optimal,
         "peak_rss_mb": 500,
     }
-    found = {"copter": own, "ratio_to_best_peer": ratio, "best_peer_p50_s": None if ratio is None else 0.01 * ratio}
-    found |= {"best_peer": "highs_dual_warm", "cold_ratio_to_best_peer": 2.0, "tolerance": 1e-6, "nonzeros": 2_000_000}
+    peer_s = None if ratio is None else 0.008 * ratio
+    found = {"copter": own, "lp_ratio_to_best_peer": ratio, "best_peer_p50_s": peer_s}
+    found |= {"ratio_to_best_peer": None if ratio is None else 0.8 * ratio}
+    found |= {
+        "best_peer": "highs_dual_warm",
+        "cold_lp_ratio_to_best_peer": 2.0,
+        "tolerance": 1e-6,
+        "nonzeros": 2_000_000,
+    }
     return found
 
 
@@ -44,13 +52,13 @@ def test_what_is_met_and_what_is_missed() -> None:
     assert not met(row, result(3.5, not_optimal=1))
     assert not met(row, result(None))
     assert met(clock, result(None))
-    assert "2.5 (missed)" in line(row, result(2.5))
+    assert "| 2.5 (missed) | 2 | 8.0 ms | 20.0 ms |" in line(row, result(2.5))
     assert "dual_warm | 2 (missed)" in line(row, result(2.5))
     assert "| 21.8 (missed) |" in line(row, result(2.5))
     assert "not done" in line(row, None)
     page = markdown([row, clock], {row.name: result(3.5), clock.name: None}, 5)
     assert "1 of 2 bars are met" in page
-    assert all(text.count("|") == 14 for text in page.splitlines() if text.startswith("|"))
+    assert all(text.count("|") == 15 for text in page.splitlines() if text.startswith("|"))
 
 
 def test_one_command_prints_and_writes_the_table(

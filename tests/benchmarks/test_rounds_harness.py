@@ -59,6 +59,9 @@ def test_highs_agrees_and_the_keys_are_there(name: str, change: str | None) -> N
     assert best["gap_max"] <= 1e-6
     assert best["relative_residual_max"] <= 1e-6
     assert found["ratio_to_best_peer"] == best["p50_s"] / found["copter"]["p50_s"]
+    assert found["lp_ratio_to_best_peer"] == best["p50_s"] / found["copter"]["lp_p50_s"]
+    assert found["lp_ratio_to_best_peer"] >= found["ratio_to_best_peer"]
+    assert found["cold_lp_ratio_to_best_peer"] >= found["cold_ratio_to_best_peer"]
     assert all(way["dropped"] or "p50_s" in way for way in found["peers"].values())
     assert found["best_peer_cold_s"] > 0
     if name == "chronus":  # its plan is judged, and its LP is another one
