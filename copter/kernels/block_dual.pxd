@@ -6,6 +6,7 @@ from copter.kernels.reduced_costs cimport ReducedCosts
 cdef class BlockDual(BlockBasis):
     cdef readonly int pivots, flips, passes
     cdef int visits, since
+    cdef double reach  # how far breakpoints are looked for first, times the length of the row
     cdef bint looked
     cdef readonly ReducedCosts costs
     cdef readonly Breakpoints ahead
@@ -14,7 +15,8 @@ cdef class BlockDual(BlockBasis):
     cdef int choose_row(self, double* excess) noexcept nogil
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
     cdef void move(self, const double* alpha, double theta) noexcept nogil
-    cdef int choose_column(self, double excess, double* step) noexcept nogil
+    cdef int choose_column(self, double excess, double length, double* step) noexcept nogil
+    cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil
     cdef void scan_touched(self, double side, double end) noexcept nogil
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil

@@ -6,7 +6,7 @@ flips. The reduced costs of all columns are kept from pivot to pivot.
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
 from copter.kernels.block_basis cimport ARTIFICIAL, BlockBasis
@@ -16,6 +16,7 @@ from copter.kernels.reduced_costs cimport ReducedCosts
 cdef enum:
     STALE = -3  # in place of an ending: look again, then go on
     OFTEN = 25  # pivots between two looks at what rounding has done
+    MANY = 64  # breakpoints within reach that are more than are needed
 
 cdef enum:  # how a run ends: copter.blocks.basis.Ending
     OPTIMAL = 0
@@ -26,6 +27,7 @@ cdef enum:  # how a run ends: copter.blocks.basis.Ending
 cdef double RATE = 1e-7  # least entry of a tableau row that counts
 cdef double PIVOT = 1e-6  # least pivot
 cdef double DRIFT = 1e-6  # relative difference, made by rounding, of a pivot's values by row and by column
+cdef double FARTHER = 4.0  # times a step: what is within reach of the next one
 cdef double TIE = 1e-12  # steps this close are taken as equal, and the larger pivot is taken
 
 
@@ -46,6 +48,7 @@ cdef class BlockDual(BlockBasis):
         self.stamp = np.zeros(self.n_blocks, dtype=np.int32)
         self.costs = ReducedCosts(n_rows, start, row, value)
         self.visits = self.since = 0
+        self.reach = INFINITY
         self.looked = False
         self.pivots = self.flips = self.passes = 0
 
@@ -76,7 +79,7 @@ cdef class BlockDual(BlockBasis):
             if self.since > OFTEN:
                 return STALE
             self.inverse.row(p, &self.rho[0])
-            q = self.choose_column(excess, &step)
+            q = self.choose_column(excess, sqrt(self.inverse.norm[p]), &step)
             if q < 0:
                 return INFEASIBLE
             if not self.pivot(p, q, excess > 0.0, step):
@@ -170,24 +173,39 @@ cdef class BlockDual(BlockBasis):
 
     # The ratio test -----------------------------------------------------------------------------------------------
 
-    cdef int choose_column(self, double excess, double* step) noexcept nogil:
+    cdef int choose_column(self, double excess, double length, double* step) noexcept nogil:
         """The entering variable: the last breakpoint at which the dual objective still rises; those before flip.
 
-        -1 where all breakpoints do not suffice: there is no feasible point.
+        Few breakpoints are passed, so those within reach are looked at first, and all others where they do not
+        suffice. The reach is relative to the row's length. -1 where all breakpoints do not suffice: there is no
+        feasible point.
         """
         cdef int v
-        cdef double side = -1.0 if excess > 0.0 else 1.0, end = INFINITY, here, left = fabs(excess)
-        self.visits += 1
+        cdef double side = -1.0 if excess > 0.0 else 1.0, left = fabs(excess)
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
-        self.ahead.size = 0
         self.costs.spread(&self.rho[0])
+        v = self.passed(self.reach / length, side, &left, step)
+        if v < 0 and self.reach < INFINITY:
+            v = self.passed(INFINITY, side, &left, step)
+            if v >= 0:
+                self.reach = max(self.reach, FARTHER * step[0] * length)
+        elif v >= 0 and self.ahead.most > MANY:
+            self.reach = max(0.5 * self.reach if self.reach < INFINITY else 0.0, FARTHER * step[0] * length)
+        return v
+
+    cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil:
+        """Go past the breakpoints up to an end, as :meth:`choose_column`; -1 where they do not suffice."""
+        cdef int v
+        cdef double here
+        self.visits += 1
+        self.ahead.size = self.ahead.most = 0
         self.hard_breakpoints(side, &end)
         self.scan_touched(side, end)
         while self.ahead.size > 0:
             here = self.ahead.step[0]
             v = self.ahead.take()
-            left -= self.rate_of(v) * self.range_of(v)
-            if left <= self.tolerance:
+            left[0] -= self.rate_of(v) * self.range_of(v)
+            if left[0] <= self.tolerance:
                 return self.largest_of(v, here, step)
             self.flip(v)
             self.flips += 1
@@ -259,7 +277,7 @@ cdef class BlockDual(BlockBasis):
     cdef void scan(self, int g, double side, double end) noexcept nogil:
         """Add the breakpoint of a settled block whose reduced cost is the first to reach zero."""
         cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
-        cdef double key_cost = 0.0, key_entry = 0.0, rate, price
+        cdef double key_cost = 0.0, key_entry = 0.0, rate, price, way
         cdef const double* cost = &self.costs.cost[0]
         cdef const double* slope = &self.costs.slope[0]
         cdef const unsigned char* at_upper = &self.at_upper[0]
@@ -270,10 +288,9 @@ cdef class BlockDual(BlockBasis):
             if self.step_of(s, key_cost, key_entry, side, &rate) and rate < end:
                 best, end = s, rate
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            price, rate = cost[j] - key_cost, side * (key_entry - slope[j])
-            if at_upper[j]:
-                price, rate = -price, -rate
-            if rate > RATE and price < end * rate and j != k and self.low[j] < self.high[j]:
+            way = 1.0 - 2.0 * at_upper[j]
+            price, rate = way * (cost[j] - key_cost), way * side * (key_entry - slope[j])
+            if (rate > RATE) & (price < end * rate) and j != k and self.low[j] < self.high[j]:
                 best, end = j, max(price, 0.0) / rate
         if best >= 0:
             self.ahead.add(best, end)

@@ -14,7 +14,7 @@ cdef class Breakpoints:
 
     def __init__(self, int room):
         self.step, self.variable = np.zeros(max(room, 1)), np.zeros(max(room, 1), dtype=np.int32)
-        self.size = 0
+        self.size = self.most = 0
 
     def push(self, int variable, double step):
         """Add a breakpoint."""
@@ -30,6 +30,7 @@ cdef class Breakpoints:
     cdef void add(self, int variable, double step) noexcept nogil:
         cdef int at = self.size, parent
         self.size += 1
+        self.most = max(self.most, self.size)
         while at > 0:
             parent = (at - 1) // 2
             if self.step[parent] <= step:

@@ -38,12 +38,22 @@ cdef inline void fetch(const void* address, size_t size) noexcept nogil:
         at += LINE
 
 
+cdef inline void fetch_head(const Pattern* pattern) noexcept nogil:
+    """Ask for a pattern itself, so that it is there when its arrays are asked for."""
+    fetch(pattern, sizeof(Pattern))
+
+
 cdef inline void fetch_pattern(const Pattern* pattern) noexcept nogil:
-    """Ask for what pricing a pattern reads: patterns of single requests lie scattered in memory."""
+    """Ask for the arrays of a pattern: those of single requests lie scattered in memory."""
     cdef int entries = pattern.column_start[pattern.n_columns]
     fetch(pattern.row, entries * sizeof(int))
     fetch(pattern.coefficient, entries * sizeof(double))
     fetch(pattern.priced_usage, pattern.n_columns * sizeof(double))
+
+
+cdef inline void fetch_cost(const Block* block) noexcept nogil:
+    """Ask for the costs of a block."""
+    fetch(block.cost, block.n_columns * (sizeof(float) if block.single_precision else sizeof(double)))
 
 
 cdef inline double now_s() noexcept nogil:
@@ -127,6 +137,15 @@ cdef class BlockMatrix(ListOfLists):
                 view[i] = self.blocks[slots[i]].n_columns
         return sizes
 
+    def any_integer(self, const int[::1] slots):
+        """Whether the columns of any of these slots must be whole in an integer plan."""
+        cdef Py_ssize_t i
+        cdef list slabs = self.slabs
+        for i in range(slots.shape[0]):
+            if (<Slab>slabs[slots[i]]).integer:
+                return True
+        return False
+
     def costs_at(self, const int[::1] slots, const int[::1] columns):
         """Cost of one column of each slab, (n,) float64."""
         cdef Py_ssize_t i
@@ -190,7 +209,8 @@ cdef class BlockMatrix(ListOfLists):
                 late[i // OFTEN] = 1
             if late[i // OFTEN]:
                 continue
-            if i + AHEAD < n_patterns:
+            if i + 2 * AHEAD < n_patterns:
+                fetch_head(patterns[i + 2 * AHEAD])
                 fetch_pattern(patterns[i + AHEAD])
             price_pattern(patterns[i], prices)
         for i in range(n_patterns // OFTEN + 1):
@@ -204,6 +224,8 @@ cdef class BlockMatrix(ListOfLists):
             if seconds < INFINITY and (i % FEW and isnan(smallest_view[i - i % FEW]) or not i % FEW and now_s() > end):
                 smallest_view[i] = NAN
                 continue
+            if i + 4 * AHEAD < n:
+                fetch_cost(&self.blocks[i + 4 * AHEAD])
             self.price_slot(i, weight, &threshold[0], &smallest_view[0], &column_view[0, 0], &reduced_view[0, 0],
                             &found_view[0])
         inside = np.arange(MAX_SEGMENTS) < found[:, None]

@@ -237,13 +237,21 @@ class Draft:
         """
         free = ~self.forced[slots]
         slots, columns, x = slots[free], columns[free], x[free]
-        cost = self.matrix.costs_at(slots, columns)
         taken = x >= whole
-        order = np.flatnonzero(taken)
-        self.offer(slots, columns, order[np.argsort(cost[order], kind="stable")])
+        self.offer_dearest(slots[taken], columns[taken])
+        cost = self.matrix.costs_at(slots, columns)
         partial = np.flatnonzero(~taken & (x > support))
         self.offer(slots, columns, partial[np.lexsort((cost[partial], -x[partial]))])
         return len(np.unique(slots[partial]))
+
+    def offer_dearest(self, slots: Ints, columns: Ints) -> None:
+        """Offer columns of different slots, the dearest first; where all fit their order says nothing."""
+        left, column = self.left.copy(), self.column.copy()
+        self.offer(slots, columns, np.arange(len(slots)))
+        if not np.array_equal(self.column[slots], columns):
+            self.left, self.column = left, column
+            order = np.argsort(self.matrix.costs_at(slots, columns), kind="stable")
+            self.offer(slots, columns, order)
 
     def offer(self, slots: Ints, columns: Ints, order: NDArray[np.intp]) -> None:
         """Offer columns one by one; an idle slot takes the first of its own that fits."""
@@ -333,8 +341,7 @@ class Draft:
         column[~self.whole | self.forced] = IDLE
         column[column >= self.sizes] = IDLE
         slots = np.flatnonzero(column != IDLE).astype(np.int32)
-        order = np.argsort(matrix.costs_at(slots, column[slots]), kind="stable")
-        draft.offer(slots, column[slots], order)
+        draft.offer_dearest(slots, column[slots])
         if draft.shares is not None:
             key, share = plan.shares_of_slots(same)
             union = draft.shares.key if self.shares is None else np.union1d(self.shares.key, key)

@@ -67,7 +67,7 @@ def by_interior_points(
     """The optimum by the interior-point method, from the path of the last solve if `warm`; keeps the path."""
     rows = matrix.row_generation[: matrix.n_rows]
     path = iterate.path.of_rows(rows) if warm and isinstance(iterate.path, PricePath) else PricePath(rows.copy())
-    vertex = settings.purify and any(matrix.slabs[slot].integer for slot in slots.tolist())
+    vertex = settings.purify and matrix.any_integer(slots)
     answer = solve_blocks(program, settings, watch, vertex, path, accept)
     iterate.path = path
     return answer

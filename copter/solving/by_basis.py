@@ -193,7 +193,7 @@ def columns_to_keep(
     matrix: BlockMatrix, program: BlockProgram, slots: Ints, answer: BlockAnswer, keep_slack: float
 ) -> NDArray[np.int64]:
     """Columns that are not zero; where requests are to be whole, those too that a shim may choose among."""
-    if not any(matrix.slabs[slot].integer for slot in slots.tolist()):
+    if not matrix.any_integer(slots):
         return np.flatnonzero(answer.x)
     return near_best(
         program.column_start,
