@@ -16,16 +16,20 @@ Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
-LEVELS = (3e-3, 1e-2, 3e-2)  # relative gaps at which prices are kept, the first to be tried first
-NEAR = 0.25  # Newton decrement from which a start is near enough, in square roots of the number of pairs
+LEVELS = (3e-3, 1e-2, 3e-2, 1e-1)  # relative gaps at which prices are kept, the first to be tried first
+MOST_BEFORE = 4  # sets of closed rows of which the path is kept
+NEAR = 0.2  # Newton decrement from which a start is near enough, in square roots of the number of pairs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Milestone:
     """Where the path was passed: its parameter, and the coupling rows' prices, in the model's own units."""
 
     mu: float
     prices: Floats
+
+
+Passed = dict[float, Milestone]
 
 
 @dataclass(slots=True)
@@ -38,20 +42,49 @@ class PricePath:
         Which rows the prices are of.
     passed : dict
         Level to milestone.
+    closed : tuple of int
+        Rows without capacity at the time.
+    before : dict
+        What was passed with other rows closed, for the time when it is so again; the latest last.
     """
 
     row_generation: Ages
-    passed: dict[float, Milestone] = field(default_factory=dict)
+    passed: Passed = field(default_factory=dict)
+    closed: tuple[int, ...] = ()
+    before: dict[tuple[int, ...], Passed] = field(default_factory=dict)
+
+    def turn_to(self, closed: tuple[int, ...]) -> None:
+        """Go on with these rows closed: from the last time that it was so, or else from where the path is."""
+        if closed == self.closed:
+            return
+        known = self.before.pop(closed, None)
+        self.before[self.closed] = self.passed
+        self.passed, self.closed = dict(self.passed if known is None else known), closed
+        while len(self.before) > MOST_BEFORE:
+            del self.before[next(iter(self.before))]
+
+    @property
+    def starts(self) -> list[Passed]:
+        """Where a solve may start from, what to try first at the front."""
+        last = list(self.before.values())[-1:]
+        return [self.passed, *(each for each in last if each != self.passed)]
 
     def of_rows(self, row_generation: Ages) -> PricePath:
         """The same for the rows that there are now: prices of new and of replaced ones are zero."""
         known = min(len(self.row_generation), len(row_generation))
         same = self.row_generation[:known] == row_generation[:known]
-        path = PricePath(row_generation.copy())
-        for level, each in self.passed.items():
-            prices = np.zeros(len(row_generation))
-            prices[:known][same] = each.prices[:known][same]
-            path.passed[level] = Milestone(each.mu, prices)
+
+        def carried(passed: Passed) -> Passed:
+            found = {}
+            for level, each in passed.items():
+                prices = np.zeros(len(row_generation))
+                prices[:known][same] = each.prices[:known][same]
+                found[level] = Milestone(each.mu, prices)
+            return found
+
+        path = PricePath(row_generation.copy(), carried(self.passed))
+        if same.all():  # rows are closed by number
+            path.closed, path.before = self.closed, {key: carried(each) for key, each in self.before.items()}
         return path
 
 
@@ -59,29 +92,39 @@ def path_state(path: object) -> dict[str, Any] | None:
     """The path as plain arrays, for snapshots and copies of sessions; None for none."""
     if not isinstance(path, PricePath) or not path.passed:
         return None
-    levels = sorted(path.passed)
-    return {
-        "row_generation": path.row_generation,
-        "levels": levels,
-        "mu": [path.passed[level].mu for level in levels],
-        "prices": np.array([path.passed[level].prices for level in levels]),
-    }
+    kept = [(path.closed, path.passed), *path.before.items()]
+    return {"row_generation": path.row_generation, "paths": [(list(key), *plain(passed)) for key, passed in kept]}
+
+
+def plain(passed: Passed) -> tuple[list[float], list[float], Floats]:
+    """Levels, parameters and prices as plain arrays."""
+    levels = sorted(passed)
+    return levels, [passed[level].mu for level in levels], np.array([passed[level].prices for level in levels])
 
 
 def path_from(state: dict[str, Any] | None) -> PricePath | None:
     """The path again; ValueError where the arrays cannot be those of one."""
-    if state is None:
+    if state is None or "paths" not in state:  # none, or of a version before paths with closed rows
         return None
     path = PricePath(np.array(state["row_generation"]))
-    prices, levels = np.array(state["prices"]), [float(each) for each in state["levels"]]
-    mu = [float(each) for each in state["mu"]]
-    sound = prices.shape == (len(levels), len(path.row_generation)) and len(mu) == len(levels)
+    n = len(path.row_generation)
+    first, *others = [passed_from(each, n) for each in state["paths"]]
+    path.closed, path.passed = first
+    path.before = dict(others)
+    return path
+
+
+def passed_from(state: tuple[Any, ...], n: int) -> tuple[tuple[int, ...], Passed]:
+    """Closed rows and milestones of a path over n rows; ValueError where they cannot be."""
+    rows, levels, mu, prices = state
+    closed = tuple(int(each) for each in rows)
+    levels, mu, prices = [float(each) for each in levels], [float(each) for each in mu], np.array(prices)
+    sound = prices.shape == (len(levels), n) and len(mu) == len(levels) and all(0 <= each < n for each in closed)
     if not (
         sound and np.isfinite(prices).all() and all(0.0 < each < np.inf for each in mu) and set(levels) <= set(LEVELS)
     ):
         raise ValueError("the central path is damaged: its arrays do not belong together")
-    path.passed = {level: Milestone(*each) for level, each in zip(levels, zip(mu, prices, strict=True), strict=True)}
-    return path
+    return closed, {level: Milestone(*each) for level, each in zip(levels, zip(mu, prices, strict=True), strict=True)}
 
 
 class Recorder:
@@ -102,15 +145,17 @@ class Recorder:
     def __init__(self, method: BlockMethod, scale: Floats, factor: float, path: PricePath, kept: Ints) -> None:
         self.kept = kept
         self.method, self.scale, self.factor, self.path = method, scale[: method.program.n_rows], factor, path
-        self.left = set(LEVELS)
+        self.left, self.starts = set(LEVELS), True
 
     def look(self, figures: Figures) -> None:
-        """Keep the prices if the point is the first within a level."""
-        for level in [each for each in self.left if max(figures.gap, figures.dual) < each]:
-            self.left.remove(level)
+        """Keep the prices if the point is the first within a level; where a run starts, at the finest level only."""
+        within = sorted(each for each in self.left if max(figures.gap, figures.dual) < each)
+        self.left.difference_update(within)
+        for level in within[:1] if self.starts else within:
             prices = np.zeros(len(self.path.row_generation))
             prices[self.kept] = self.method.state.y[: self.method.program.n_rows] * self.scale / self.factor
             self.path.passed[level] = Milestone(figures.mu / self.factor, prices)
+        self.starts = False
 
 
 def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: float, kept: Ints) -> bool:
@@ -126,10 +171,7 @@ def started_from(method: BlockMethod, path: PricePath, scale: Floats, factor: fl
         return False
     centre = Centre(*program.arrays, cost=program.cost, lower=program.lower, upper=program.upper)
     reduced = np.empty(state.size)
-    for level in LEVELS:
-        if level not in path.passed:
-            continue
-        here = path.passed[level]
+    for here in [passed[level] for passed in path.starts for level in LEVELS if level in passed]:
         mu = here.mu * factor
         state.y[m:] = 0.0
         state.y[:m] = fitted(program, here.prices[kept] * factor / scale[:m], mu)

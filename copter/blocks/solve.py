@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.closed_rows import OpenProgram, opened
 from copter.blocks.face import Face, face_of, face_program, onto_face
 from copter.blocks.interior import BlockMethod, Figures
 from copter.blocks.path import PricePath, Recorder, started_from
@@ -22,7 +23,7 @@ GOAL = 1e-3  # of the tolerance, on the scaled program
 LEAST_GOAL = 1e-10
 ENOUGH = 1e-1  # of the tolerance, that the point on the face keeps to
 MOST_ROWS = 3000  # coupling rows of a reduced matrix that is held dense
-TRIAL = 6  # iterations of a warm run after which ...
+TRIAL = 10  # iterations of a warm run after which ...
 SLOW = 0.1  # ... no more than this share of the rows' first residual may be left
 SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is put on it
 
@@ -76,16 +77,42 @@ def solve_blocks(
     """
     if program.n_columns == 0 or watch():
         return None
-    n_rows = program.n_rows
-    program, kept = program.without_loose_rows()
-    if program.n_rows > MOST_ROWS:
+    n_rows, open_program = program.n_rows, opened(program)
+    if open_program is not None:
+        program = open_program.program
+        if program.n_columns == 0:
+            return None
+    if path is not None:
+        path.turn_to(() if open_program is None else tuple(open_program.closed.tolist()))
+    lean, kept = program.without_loose_rows()
+    if lean.n_rows > MOST_ROWS:
         return None
-    run = _Run(program, settings, watch, vertex, path, kept, n_rows)
+    run = _Run(lean, settings, watch, vertex, path, kept, n_rows)
+    if open_program is None:
+        return solved(run, accept)
+    whole = open_program
+
+    def accepts(answer: BlockAnswer) -> bool:
+        return accept is None or accept(restored(whole, answer))
+
+    answer = solved(run, None if accept is None else accepts)
+    return None if answer is None else restored(whole, answer)
+
+
+def restored(program: OpenProgram, answer: BlockAnswer) -> BlockAnswer:
+    """The answer for the program with the columns of closed rows."""
+    x, y, private = program.restored(answer.x, answer.y, answer.private)
+    return replace(answer, x=x, y=y, private=private)
+
+
+def solved(run: _Run, accept: Accept | None) -> BlockAnswer | None:
+    """The answer from the path if there is one, else cold."""
+    path = run.path
     try:
         with np.errstate(all="ignore"):
             if path is not None and path.passed:
                 answer = run.solve(True, accept)
-                if answer is not None or watch():
+                if answer is not None or run.watch():
                     return answer
             return run.solve(False, accept)
     except Stopped:

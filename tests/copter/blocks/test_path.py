@@ -167,8 +167,11 @@ def test_a_damaged_path_is_refused(tmp_path) -> None:  # type: ignore[no-untyped
     again = path_from(state)
     assert again is not None
     assert again.passed[LEVELS[0]].prices.tolist() == [1.0, 2.0]
-    for key, value in (("mu", [-1.0]), ("levels", [0.5]), ("prices", np.full((1, 2), np.nan)), ("mu", [1.0, 2.0])):
+    sound = ([], [LEVELS[0]], [0.5], np.array([[1.0, 2.0]]))
+    wrong = (([2],), ([], [0.5]), ([], [LEVELS[0]], [-1.0]), ([], [LEVELS[0]], [1.0, 2.0]))
+    for parts in (*wrong, (*sound[:3], np.full((1, 2), np.nan))):
         with pytest.raises(ValueError, match="damaged"):
-            path_from({**state, key: value})
+            path_from({**state, "paths": [(*parts, *sound[len(parts) :])]})
+    assert path_from({"row_generation": [1], "levels": [], "mu": [], "prices": []}) is None  # as 0.1.0 wrote it
     assert path_state(None) is None
     assert path_from(None) is None
