@@ -30,11 +30,16 @@ class Blocks:
 
     def usage(self, rows: int) -> sp.csc_array:
         """Usage of all requests' columns, request after request."""
-        n, k, _ = self.coefficient.shape
-        request, column, entry = np.nonzero(self.coefficient)
-        start = np.concatenate(([0], np.cumsum(np.bincount(request * k + column, minlength=n * k))))
-        found = (self.coefficient[request, column, entry], self.row[request, column, entry], start)
-        return sp.csc_array(found, shape=(rows, n * k))
+        return usage_of(self.row, self.coefficient, rows)
+
+
+def usage_of(row: Ints, coefficient: Floats, rows: int) -> sp.csc_array:
+    """A matrix (rows, n * k) of rows and coefficients, each (n, k, h) and padded with zeros."""
+    n, k, _ = coefficient.shape
+    request, column, entry = np.nonzero(coefficient)
+    start = np.concatenate(([0], np.cumsum(np.bincount(request * k + column, minlength=n * k))))
+    found = (coefficient[request, column, entry], row[request, column, entry], start)
+    return sp.csc_array(found, shape=(rows, n * k))
 
 
 class BlockFamily(UniformFamily):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from copter import Model
 from copter.shims import IDLE
+from families.blocks import usage_of
 from families.job_rounds import JobRounds
 from families.protocol import At, Floats, Ints
 
@@ -52,7 +51,6 @@ class HopsRounds(JobRounds):
         self.gpus = np.zeros((0, self.sizes), dtype=np.int64)
         self.gain = np.zeros((0, self.columns))
         self.waiting = self.draw(round(JOBS_PER_GPU * gpus))
-        self.templates: dict[bytes, Any] = {}
         self.cost = np.zeros((0, self.columns))
 
     def draw(self, count: int) -> tuple[Ints, Floats, Floats]:
@@ -98,24 +96,17 @@ class HopsRounds(JobRounds):
         weight = self.wait_s / self.age_s + 0.01
         weight /= weight.max()
         self.cost = weight[:, None] * self.gain
-        self.model.rescale_costs(self.jobs[:old].tolist(), weight[:old])
-        for at in range(old, old + fresh):
-            self.model.add_request(
-                int(self.jobs[at]), self.gain[at], template=self.template(at), scale=float(weight[at]), integer=True
+        if fresh:
+            new = np.arange(old, old + fresh)
+            self.model.add_own_requests(
+                self.jobs[new].tolist(),
+                np.full(fresh, self.columns),
+                self.gain[new].ravel(),
+                usage_of(*self.pattern(new), len(self.capacity)),
+                resources=range(len(self.capacity)),
+                integer=True,
             )
-
-    def template(self, at: int) -> Any:
-        """The usage pattern of jobs with this one's sizes."""
-        key = self.gpus[at].tobytes()
-        if key not in self.templates:
-            rows, values = self.pattern(at)
-            usage = {}
-            for row in range(len(self.capacity)):
-                column = np.where(rows == row, values, 0.0).sum(axis=-1)
-                if column.any():
-                    usage[row] = column
-            self.templates[key] = self.model.add_template(usage)
-        return self.templates[key]
+        self.model.rescale_costs(self.jobs.tolist(), weight)
 
     def take(self, column: Ints) -> None:
         """Take the plan in: jobs with GPUs wait no longer."""
