@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
@@ -67,7 +68,8 @@ def linprog(
     c, A_ub, b_ub, A_eq, b_eq, bounds, integrality, options
         As in SciPy. Integrality 2 and 3 (semi-continuous, semi-integer) need finite bounds.
     method : {"highs", "highs-ds", "highs-ipm", "copter"}
-        They are one here; only "highs" and "copter" heed `integrality`, as in SciPy.
+        "highs-ipm" solves by interior points alone, the others by what suits the program. Only "highs" and "copter"
+        heed `integrality`, as in SciPy.
     callback
         Must be None, as for SciPy's HiGHS methods.
     x0 : result of an earlier call, optional
@@ -112,7 +114,8 @@ def linprog(
     if program.lp is not None and program.lp.integrality.any():
         return as_linprog(program, searched(program, choices))
     live = x0.live if isinstance(x0, LinprogResult) else None
-    result = of_answer(program, live or LiveProgram(), choices)
+    settings = replace(choices.settings, method="interior") if chosen == "highs-ipm" else choices.settings
+    result = of_answer(program, live or LiveProgram(), settings)
     if choices.disp:
         print(result.message)
     return result
@@ -164,11 +167,11 @@ def refused(asked: Callable[..., Any], *arguments: Any, why: Exception | None = 
 # Linear programs ------------------------------------------------------------------------------------------------------
 
 
-def of_answer(program: Program, live: LiveProgram, options: Options) -> LinprogResult:
+def of_answer(program: Program, live: LiveProgram, settings: Settings) -> LinprogResult:
     """Solve, and put the answer into SciPy's fields."""
     if program.lp is None:
         return filled(program, None, Status.PRIMAL_INFEASIBLE)
-    answer = live.solve(program.lp, options.settings)
+    answer = live.solve(program.lp, settings)
     result = filled(program, answer, answer.status)
     result.remember(live)
     return result
