@@ -15,6 +15,7 @@ from copter.kernels.block_centre import Centre
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
 Ints = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 
 LEVELS = (3e-3, 1e-2, 3e-2)  # relative gaps at which prices are kept, the first to be tried first
 NEAR = 0.25  # Newton decrement from which a start is near enough, in square roots of the number of pairs
@@ -38,10 +39,13 @@ class PricePath:
         Which rows the prices are of.
     passed : dict
         Level to milestone.
+    near : ndarray (rows,) of bool, or None
+        Rows that the last answer left near their bounds, and those that are new; None where that was not looked at.
     """
 
     row_generation: Ages
     passed: dict[float, Milestone] = field(default_factory=dict)
+    near: Mask | None = None
 
     def of_rows(self, row_generation: Ages) -> PricePath:
         """The same for the rows that there are now: prices of new and of replaced ones are zero."""
@@ -52,7 +56,19 @@ class PricePath:
             prices = np.zeros(len(row_generation))
             prices[:known][same] = each.prices[:known][same]
             path.passed[level] = Milestone(each.mu, prices)
+        if self.near is not None:
+            path.near = np.ones(len(row_generation), dtype=np.bool_)
+            path.near[:known][same] = self.near[:known][same]
         return path
+
+    def near_rows(self, kept: Ints) -> Ints | None:
+        """Which of some rows were near their bounds, counted among these; None where that was not looked at."""
+        return None if self.near is None else np.flatnonzero(self.near[kept]).astype(np.int32)
+
+    def hold_near(self, rows: Ints) -> None:
+        """Keep the rows that an answer left near their bounds."""
+        self.near = np.zeros(len(self.row_generation), dtype=np.bool_)
+        self.near[rows] = True
 
 
 def path_state(path: object) -> dict[str, Any] | None:
@@ -65,6 +81,7 @@ def path_state(path: object) -> dict[str, Any] | None:
         "levels": levels,
         "mu": [path.passed[level].mu for level in levels],
         "prices": np.array([path.passed[level].prices for level in levels]),
+        "near": path.near,
     }
 
 
@@ -80,6 +97,11 @@ def path_from(state: dict[str, Any] | None) -> PricePath | None:
         sound and np.isfinite(prices).all() and all(0.0 < each < np.inf for each in mu) and set(levels) <= set(LEVELS)
     ):
         raise ValueError("the central path is damaged: its arrays do not belong together")
+    if state.get("near") is not None:
+        path.near = np.array(state["near"], dtype=np.bool_)
+        sound = path.near.shape == path.row_generation.shape
+    if not sound:
+        raise ValueError("the central path is damaged: it has other rows near their bounds than it has rows")
     path.passed = {level: Milestone(*each) for level, each in zip(levels, zip(mu, prices, strict=True), strict=True)}
     return path
 

@@ -19,8 +19,12 @@ def test_the_start_is_inside_with_products_alike(seed: int) -> None:
     high = (found.upper - state.x)[method.bounded_above]
     assert (low > 0.0).all()
     assert (high > 0.0).all()
+    n, m = found.n_columns, found.n_rows
+    expected = np.ones(len(state.x))
+    expected[n : n + m] = (n / m) ** 0.5  # a coupling row's, for each of a column
     products = np.concatenate((low * state.z[method.bounded_below], high * state.v[method.bounded_above]))
-    np.testing.assert_allclose(products, products[0], rtol=1e-12)
+    shares = np.concatenate((expected[method.bounded_below], expected[method.bounded_above]))
+    np.testing.assert_allclose(products / shares, products[0], rtol=1e-12)
     sums = np.add.reduceat(state.x[: found.n_columns], found.column_start[:-1])
     assert (sums < found.upper[found.n_columns + found.n_rows :]).all()
 
