@@ -6,7 +6,8 @@
 
 Published: POP's repository (Gurobi, default method and threads on 28 cores or more, solver time only; POP-16 as 28
 workers would take it; NCFlow). Ours: cold, one session for each instance, the solve and the shim; building the model is
-apart. Beside the time on the clock stands the processor's. Flows are feasible exactly, so the difference is that of the flow that is handed out.
+apart. Beside the time on the clock stands the processor's. Flows are feasible exactly, so the difference is that of the
+flow that is handed out.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def measured(one: Instance, cache: str | None) -> dict[str, Any]:
         "instance": one.name, "pairs": paths.n_pairs, "columns": paths.n_paths, "published": optimum,
         "gurobi_s": one.gurobi_s, "ours": plan.objective, "difference": plan.objective / optimum - 1.0,
         "bound": plan.bound, "status": plan.status, "paths_s": times[1] - times[0], "build_s": times[2] - times[1],
-        "plan_s": times[3] - times[2], "plan_processor_s": own, "pop16": None if one.pop16 is None else one.pop16 / optimum,
+        "plan_s": times[3] - times[2], "plan_processor_s": own,
+        "pop16": None if one.pop16 is None else one.pop16 / optimum,
         "ncflow": None if one.ncflow is None else one.ncflow / optimum,
     }  # fmt: skip
 
@@ -90,8 +92,8 @@ def main() -> None:
         print(json.dumps({"objective": asked.objective, "rows": rows}))
         return
     table = Table(title=f"Published optima beside ours, {asked.objective}")
-    for name in ("instance", "columns", "published", "ours", "difference", "Gurobi", "ours, cold", "processor", "build", "POP-16",
-                 "NCFlow"):  # fmt: skip
+    for name in ("instance", "columns", "published", "ours", "difference", "Gurobi", "ours, cold", "processor", "build",
+                 "POP-16", "NCFlow"):  # fmt: skip
         table.add_column(name, justify="left" if name == "instance" else "right")
     for row in rows:
         shares = ["" if row[name] is None else f"{row[name]:.4f}" for name in ("pop16", "ncflow")]
