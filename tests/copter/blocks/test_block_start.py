@@ -7,7 +7,7 @@ import pytest
 from test_loose_rows import program
 
 from copter.blocks.interior import BlockMethod
-from copter.blocks.start import start
+from copter.blocks.start import middle_worth, start
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -51,3 +51,21 @@ def test_demands_far_below_the_capacities_take_few_iterations() -> None:
     figures, _ = method.run(1e-9, 100, lambda iteration, figures: False)
     assert figures.worst <= 1e-9
     assert method.iterations <= 20
+
+
+def test_a_few_large_requests_among_many_small_ones_set_the_start() -> None:
+    """Limits from 1e-6 to 1e3, of which the largest decide what there is to gain: no stall, few iterations."""
+    rng = np.random.default_rng(2)
+    found = program(4, 12, 3000)
+    n = found.n_columns
+    limits = 10.0 ** rng.uniform(-6.0, -2.0, 3000)
+    limits[rng.choice(3000, 40, replace=False)] = rng.uniform(100.0, 1500.0, 40)
+    found.upper[n + 12 :] = limits
+    found.upper[n : n + 12] = 1000.0
+    found.upper[:n] = np.inf
+    method = BlockMethod(found)
+    figures, _ = method.run(1e-9, 100, lambda iteration, figures: False)
+    assert figures.worst <= 1e-9
+    assert method.iterations <= 25
+    assert middle_worth(np.array([1.0, 1.0, 1.0, 10.0])) == 10.0
+    assert middle_worth(np.array([3.0, 1.0, 2.0, 1.0])) == 2.0
