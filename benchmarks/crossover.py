@@ -20,8 +20,9 @@ from typing import Any
 from floor import machine
 
 HERE = Path(__file__).parent
+Size = int | str
 CHURN = 0.01  # of the sweep over sizes
-SCALES = {
+SCALES: dict[str, dict[str, tuple[Size, ...]]] = {  # of traffic, the networks
     "quick": {
         "sia": (250, 500, 1000, 2500),
         "gub": (200, 1000, 4000, 8000),
@@ -29,6 +30,8 @@ SCALES = {
         "multicommodity": (100, 250, 600),
         "hadar": (500, 2500, 10_000),
         "hops": (200, 500, 2000),
+        "traffic": ("GtsCe", "UsCarrier", "Cogentco"),
+        "shards": (256, 1024, 2048),
     },
     "full": {
         "sia": (250, 500, 1000, 2500, 5000, 10_000),
@@ -37,18 +40,26 @@ SCALES = {
         "multicommodity": (100, 250, 600, 1500, 4000),
         "hadar": (500, 2500, 10_000, 25_000, 100_000),
         "hops": (200, 500, 2000, 10_000),
+        "traffic": ("GtsCe", "UsCarrier", "Cogentco", "Kdl-tenth"),
+        "shards": (256, 512, 1024, 2048, 4096),
     },
 }
 CHURNS = {"quick": (0.001, 0.01, 0.1), "full": (0.001, 0.005, 0.01, 0.05, 0.2)}
 # Where churn is swept.
-CHURN_SCALE = {"sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250, "hadar": 2500, "hops": 500}
+CHURN_SCALE: dict[str, Size] = {
+    "sia": 1000, "gub": 4000, "transport": 4000, "multicommodity": 250, "hadar": 2500, "hops": 500, "traffic": "GtsCe",
+}  # fmt: skip
+UNCHURNED = ("shards",)  # all loads change every round
+CHANGES = {"traffic": "some-limits"}  # where churn is the share of the requests only in a change of its own
 MODES = {"hadar": "capped", "hops": "capped"}  # the compact forms, which HiGHS likes best; others are full
 Result = dict[str, Any]
 
 
-def run_one(family: str, scale: int, churn: float | None, rounds: int, limit_s: float) -> Result | None:
+def run_one(family: str, scale: Size, churn: float | None, rounds: int, limit_s: float) -> Result | None:
     """One run of rounds.py in a process of its own; None when it does not end within the limit."""
-    command = [sys.executable, str(HERE / "rounds.py"), "--family", family, "--scale", str(scale)]
+    command = [sys.executable, str(HERE / "rounds.py"), "--family", family]
+    command += ["--network" if isinstance(scale, str) else "--scale", str(scale)]
+    command += ["--change", CHANGES[family]] if family in CHANGES else []
     command += ["--mode", MODES.get(family, "full"), "--rounds", str(rounds), "--peers", "highs", "--json"]
     command += ["--churn", str(churn)] if churn is not None else []
     command += ["--peer-time-limit", str(limit_s / 4), "--time-limit", str(limit_s / 4)]
@@ -66,6 +77,11 @@ def run_one(family: str, scale: int, churn: float | None, rounds: int, limit_s: 
         flush=True,
     )
     return result
+
+
+def size_of(result: Result) -> str:
+    """The size of a run in words."""
+    return str(result.get("network") or f"{result['scale']:,}")
 
 
 def highs_s(result: Result) -> float:
@@ -101,10 +117,11 @@ def table(results: list[Result]) -> list[str]:
     ]
     for result in results:
         own = result["copter"]
+        churn = "all" if result["family"] in UNCHURNED else f"{result['churn']:g}"
         parts = " / ".join(f"{1e3 * own[key]:.1f}" for key in ("edit_p50_s", "solve_p50_s", "shim_p50_s"))
         lines.append(
-            f"| {result['family']} | {result['scale']:,} | {result['nonzeros']:,} | {result['rows']:,} "
-            f"| {result['churn']:g} | {1e3 * own['p50_s']:.1f} ms | {parts} | {1e3 * highs_s(result):.1f} ms "
+            f"| {result['family']} | {size_of(result)} | {result['nonzeros']:,} | {result['rows']:,} "
+            f"| {churn} | {1e3 * own['p50_s']:.1f} ms | {parts} | {1e3 * highs_s(result):.1f} ms "
             f"| {result['best_peer']} | {ratio(result):.3g} | {own['gap_max']:.0e} | {own['not_optimal']} |"
         )
     return lines
@@ -143,11 +160,11 @@ def sweep(names: list[str], preset: str, rounds: int, limit_s: float) -> dict[st
     found: dict[str, Any] = {"machine": machine(), "rounds": rounds, "families": names, "sizes": [], "churns": []}
     for family in names:
         for scale in SCALES[preset][family]:
-            result = run_one(family, scale, CHURN, rounds, limit_s)
+            result = run_one(family, scale, None if family in UNCHURNED else CHURN, rounds, limit_s)
             if result is None:
                 break
             found["sizes"].append(result)
-        for churn in CHURNS[preset]:
+        for churn in () if family in UNCHURNED else CHURNS[preset]:
             result = run_one(family, CHURN_SCALE[family], churn, rounds, limit_s)
             if result is not None:
                 found["churns"].append(result)

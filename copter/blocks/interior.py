@@ -22,6 +22,7 @@ BACK_OFF = 0.9995  # share of the way to the boundary
 STALL = 8  # iterations without progress end the method
 PROGRESS = 0.9  # an iteration makes progress if it brings one of its figures below this share of the least so far
 CORRECTIONS = 2  # of centrality, after Mehrotra's
+LEAST_CLOSED = 0.5  # share of the rows' residuals that a step closes at least
 CLOSED = 1e-10  # residual of the rows left by a step, relative to the right sides, that is not solved for again
 SLOPE = 1e-12  # added to the diagonal of every row, relative to the mean diagonal of the start
 SMALL = 1e-30
@@ -124,7 +125,10 @@ class BlockMethod:
         state.aim(0, 0.0, 0.0, 0.0)
         ahead, behind = self.direction()
         mu = state.complementarity(ahead, behind) / max(self.pairs, 1)
-        target = min((mu / max(figures.mu, SMALL)) ** 3, 1.0) * figures.mu
+        share = min((mu / max(figures.mu, SMALL)) ** 3, 1.0)
+        target = share * figures.mu
+        primal = state.primal
+        primal *= max(1.0 - share, LEAST_CLOSED)  # a step that centres does not close the rows as well
         state.aim(1, target, 0.0, 0.0)
         ahead, behind = self.direction(close=True)
         for _ in range(CORRECTIONS):

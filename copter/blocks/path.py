@@ -15,6 +15,7 @@ from copter.kernels.block_centre import Centre
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
 Ints = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 
 LEVELS = (3e-3, 1e-2, 3e-2, 1e-1)  # relative gaps at which prices are kept, the first to be tried first
 MOST_BEFORE = 4  # sets of closed rows of which the path is kept
@@ -46,12 +47,15 @@ class PricePath:
         Rows without capacity at the time.
     before : dict
         What was passed with other rows closed, for the time when it is so again; the latest last.
+    near : ndarray (rows,) of bool, or None
+        Rows that the last answer left near their bounds, and those that are new; None where that was not looked at.
     """
 
     row_generation: Ages
     passed: Passed = field(default_factory=dict)
     closed: tuple[int, ...] = ()
     before: dict[tuple[int, ...], Passed] = field(default_factory=dict)
+    near: Mask | None = None
 
     def turn_to(self, closed: tuple[int, ...]) -> None:
         """Go on with these rows closed: from the last time that it was so, or else from where the path is."""
@@ -85,7 +89,19 @@ class PricePath:
         path = PricePath(row_generation.copy(), carried(self.passed))
         if same.all():  # rows are closed by number
             path.closed, path.before = self.closed, {key: carried(each) for key, each in self.before.items()}
+        if self.near is not None:
+            path.near = np.ones(len(row_generation), dtype=np.bool_)
+            path.near[:known][same] = self.near[:known][same]
         return path
+
+    def near_rows(self, kept: Ints) -> Ints | None:
+        """Which of some rows were near their bounds, counted among these; None where that was not looked at."""
+        return None if self.near is None else np.flatnonzero(self.near[kept]).astype(np.int32)
+
+    def hold_near(self, rows: Ints) -> None:
+        """Keep the rows that an answer left near their bounds."""
+        self.near = np.zeros(len(self.row_generation), dtype=np.bool_)
+        self.near[rows] = True
 
 
 def path_state(path: object) -> dict[str, Any] | None:
@@ -93,7 +109,11 @@ def path_state(path: object) -> dict[str, Any] | None:
     if not isinstance(path, PricePath) or not path.passed:
         return None
     kept = [(path.closed, path.passed), *path.before.items()]
-    return {"row_generation": path.row_generation, "paths": [(list(key), *plain(passed)) for key, passed in kept]}
+    return {
+        "row_generation": path.row_generation,
+        "paths": [(list(key), *plain(passed)) for key, passed in kept],
+        "near": path.near,
+    }
 
 
 def plain(passed: Passed) -> tuple[list[float], list[float], Floats]:
@@ -111,6 +131,10 @@ def path_from(state: dict[str, Any] | None) -> PricePath | None:
     first, *others = [passed_from(each, n) for each in state["paths"]]
     path.closed, path.passed = first
     path.before = dict(others)
+    if state.get("near") is not None:
+        path.near = np.array(state["near"], dtype=np.bool_)
+        if path.near.shape != path.row_generation.shape:
+            raise ValueError("the central path is damaged: it has other rows near their bounds than it has rows")
     return path
 
 

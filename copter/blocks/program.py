@@ -93,13 +93,18 @@ class BlockProgram:
         margin = ROUNDING * size
         binds = (least - margin < self.lower[n : n + m]) | (most + margin > self.upper[n : n + m])
         kept = np.flatnonzero(binds).astype(np.int32)
+        return self.of_rows(kept), kept
+
+    def of_rows(self, kept: Ints) -> BlockProgram:
+        """The program with some of its coupling rows only, ascending."""
+        n, m = self.n_columns, self.n_rows
         if len(kept) == m:
-            return self, kept
+            return self
         place = np.full(m, -1, dtype=np.int32)
         place[kept] = np.arange(len(kept), dtype=np.int32)
         start, row, value = kept_entries(place, self.start, self.row, self.value)
         stays = np.concatenate((np.arange(n), n + kept, np.arange(n + m, len(self.lower))))
-        lean = replace(
+        return replace(
             self,
             n_rows=len(kept),
             start=start,
@@ -108,7 +113,6 @@ class BlockProgram:
             lower=self.lower[stays],
             upper=self.upper[stays],
         )
-        return lean, kept
 
     def equilibrated(self) -> tuple[BlockProgram, Floats, float]:
         """The program with rows and costs of size one: (program, scale of all rows, scale of the costs).

@@ -13,6 +13,7 @@ from copter.blocks.face import Face, face_of, face_program, onto_face
 from copter.blocks.interior import BlockMethod, Figures
 from copter.blocks.path import PricePath, Recorder, started_from
 from copter.blocks.program import BlockProgram
+from copter.blocks.screen import exceeded, is_worth_it, likely_rows, near
 from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
@@ -25,6 +26,8 @@ ENOUGH = 1e-1  # of the tolerance, that the point on the face keeps to
 MOST_ROWS = 3000  # coupling rows of a reduced matrix that is held dense
 TRIAL = 10  # iterations of a warm run after which ...
 SLOW = 0.1  # ... no more than this share of the rows' first residual may be left
+MOST_SHARE = 0.6  # of the rows: where more may bind, all are taken
+GUESSES = 3  # of the rows that bind, before all are taken
 SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is put on it
 
 
@@ -87,16 +90,19 @@ def solve_blocks(
     lean, kept = program.without_loose_rows()
     if lean.n_rows > MOST_ROWS:
         return None
-    run = _Run(lean, settings, watch, vertex, path, kept, n_rows)
-    if open_program is None:
-        return solved(run, accept)
     whole = open_program
 
     def accepts(answer: BlockAnswer) -> bool:
-        return accept is None or accept(restored(whole, answer))
+        return accept is None or whole is None or accept(restored(whole, answer))
 
-    answer = solved(run, None if accept is None else accepts)
-    return None if answer is None else restored(whole, answer)
+    judged = accept if accept is None or whole is None else accepts
+    ask = _Question(lean, kept, n_rows, settings, watch, vertex, path, judged)
+    try:
+        with np.errstate(all="ignore"):
+            answer = ask.answer()
+    except Stopped:
+        return None
+    return answer if answer is None or whole is None else restored(whole, answer)
 
 
 def restored(program: OpenProgram, answer: BlockAnswer) -> BlockAnswer:
@@ -105,18 +111,62 @@ def restored(program: OpenProgram, answer: BlockAnswer) -> BlockAnswer:
     return replace(answer, x=x, y=y, private=private)
 
 
-def solved(run: _Run, accept: Accept | None) -> BlockAnswer | None:
-    """The answer from the path if there is one, else cold."""
-    path = run.path
-    try:
-        with np.errstate(all="ignore"):
-            if path is not None and path.passed:
-                answer = run.solve(True, accept)
-                if answer is not None or run.watch():
-                    return answer
-            return run.solve(False, accept)
-    except Stopped:
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A program without its loose rows, and how its answer shall be."""
+
+    program: BlockProgram
+    kept: Ints
+    n_rows: int
+    settings: Settings
+    watch: Watch
+    vertex: bool
+    path: PricePath | None
+    accept: Accept | None
+
+    def answer(self) -> BlockAnswer | None:
+        """The answer by the rows that are likely to bind, or by all."""
+        screened = is_worth_it(self.program)
+        answer = self.by_likely_rows() if screened else None
+        if answer is None and not self.watch():
+            answer = self.by(self.program, self.kept, self.accept)
+        if screened and self.path is not None and answer is not None:
+            self.path.hold_near(self.kept[near(self.program, answer.x)])
+        return answer
+
+    def by(self, program: BlockProgram, kept: Ints, accept: Accept | None) -> BlockAnswer | None:
+        """The answer of the program with those of the rows, from the path where there is one, or cold."""
+        run = _Run(program, self.settings, self.watch, self.vertex, self.path, kept, self.n_rows)
+        if self.path is not None and self.path.passed:
+            answer = run.solve(True, accept)
+            if answer is not None or self.watch():
+                return answer
+        return run.solve(False, accept)
+
+    def by_likely_rows(self) -> BlockAnswer | None:
+        """The answer by the rows that may bind as far as the last answer, or a sample, tells (K15).
+
+        Rows that turn out to be exceeded come in with all that are then near their bounds. None where that does not
+        end soon: the program has to be solved with all its rows.
+        """
+        known = None if self.path is None else self.path.near_rows(self.kept)
+        rows = likely_rows(self.program, self.settings.n_threads, self.watch) if known is None else known
+        for _ in range(GUESSES):
+            if rows is None or len(rows) > MOST_SHARE * self.program.n_rows:
+                return None
+            answer = self.by(self.program.of_rows(rows), self.kept[rows], self.ends if self.accept else None)
+            if answer is None:
+                return None
+            if not exceeded(self.program, answer.x).any():
+                return answer
+            close = near(self.program, answer.x)
+            close[rows] = True
+            rows = np.flatnonzero(close).astype(np.int32)
         return None
+
+    def ends(self, answer: BlockAnswer) -> bool:
+        """Whether an answer is the end of a run with some of the rows: it is accepted, or the others do not hold."""
+        return bool(exceeded(self.program, answer.x).any()) or self.accept is None or self.accept(answer)
 
 
 class _Run:

@@ -74,7 +74,11 @@ def shares(method: Method) -> Floats | None:
 
 
 def share_start(method: Method, x: Floats) -> None:
-    """Columns at their shares; activities of rows as near to them as bounds allow; one product for all multipliers."""
+    """Columns at their shares; activities of rows as near to them as bounds allow; one product for all columns.
+
+    That of a coupling row is larger by the root of how many columns there are for each: its price has to hold its own
+    against all of them.
+    """
     state, program, n = method.state, method.program, method.program.n_columns
     below, above = method.bounded_below, method.bounded_above
     lower, upper = np.where(below, program.lower, 0.0), np.where(above, program.upper, 0.0)
@@ -91,11 +95,20 @@ def share_start(method: Method, x: Floats) -> None:
     point = np.concatenate((x, activity))
     point[method.fixed] = program.lower[method.fixed]
     worth = np.abs(program.cost) * np.abs(x - program.lower[:n])
-    mu = float(np.median(worth[worth > 0.0])) if (worth > 0.0).any() else LEAST_START
+    mu = middle_worth(worth) if (worth > 0.0).any() else LEAST_START
     state.x[:] = point
-    state.z[:] = np.where(below, mu / np.where(below, point - lower, 1.0), 0.0)
-    state.v[:] = np.where(above, mu / np.where(above, upper - point, 1.0), 0.0)
+    product = np.full(len(point), mu)
+    product[n : n + program.n_rows] *= max(1.0, n / max(program.n_rows, 1)) ** 0.5
+    state.z[:] = np.where(below, product / np.where(below, point - lower, 1.0), 0.0)
+    state.v[:] = np.where(above, product / np.where(above, upper - point, 1.0), 0.0)
     state.y[:] = (state.z - state.v)[n:]
+
+
+def middle_worth(worth: Floats) -> float:
+    """The worth above which columns have half of it all: where a few large requests dominate it is theirs."""
+    ordered = np.sort(worth)
+    before = np.cumsum(ordered)
+    return float(ordered[np.searchsorted(before, 0.5 * before[-1])])
 
 
 def least_squares_start(method: Method) -> None:

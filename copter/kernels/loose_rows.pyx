@@ -101,3 +101,33 @@ def kept_entries(const int[::1] place, const int[::1] start, const int[::1] row,
                     count += 1
             start_view[j + 1] = <int>count
     return starts, rows, values
+
+
+def row_terms(int n_rows, const int[::1] start, const int[::1] row, const double[::1] value, const double[::1] x):
+    """Positive terms a x of every coupling row, summed, and negative ones, as a positive number.
+
+    Parameters
+    ----------
+    n_rows : int
+    start, row, value : CSC arrays
+        Entries in coupling rows.
+    x : ndarray (columns,)
+
+    Returns
+    -------
+    positive, negative : ndarray (rows,)
+    """
+    cdef int j, e, n = <int>start.shape[0] - 1
+    cdef double term
+    positive, negative = np.zeros(n_rows), np.zeros(n_rows)
+    cdef double[::1] up = positive, down = negative
+    with nogil:
+        for j in range(n):
+            if x[j] != 0.0:
+                for e in range(start[j], start[j + 1]):
+                    term = value[e] * x[j]
+                    if term > 0.0:
+                        up[row[e]] += term
+                    else:
+                        down[row[e]] -= term
+    return positive, negative

@@ -45,7 +45,8 @@ class ModelValues:
         """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
         ledger = self.ledger
         added = ledger.added_at.get
-        if any(added(request, self.version + 1) > self.version for request in requests):
+        gone = self.version + 1  # requests that are not there
+        if ledger.version != self.version and any(added(request, gone) > self.version for request in requests):
             for request in requests:
                 ledger.require_unchanged(request, self.version)
         slots = ledger.slots(list(requests))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import crossover
 import families
 import pytest
+from families.networks import NETWORKS
 
 
-def fake(family: str, scale: int, churn: float | None, rounds: int, limit_s: float) -> dict[str, Any]:
-    """A run in which copter takes 10 ms and HiGHS a millisecond per 100 of scale."""
+def fake(family: str, scale: int | str, churn: float | None, rounds: int, limit_s: float) -> dict[str, Any]:
+    """A run in which copter takes 10 ms and HiGHS a millisecond per 100 of scale; networks are of scale 1,000."""
     asked.append((family, scale, churn))
+    network, scale = (scale, 1000) if isinstance(scale, str) else (None, scale)
     own = {
         "p50_s": 0.010,
         "edit_p50_s": 0.001,
@@ -28,17 +31,19 @@ def fake(family: str, scale: int, churn: float | None, rounds: int, limit_s: flo
         "nonzeros": 10 * scale,
         "rows": 7,
         "scale": scale,
+        "network": network,
         "family": family,
         "churn": churn,
     }
 
 
-asked: list[tuple[str, int, float | None]] = []
+asked: list[tuple[str, int | str, float | None]] = []
 
 
 def test_every_family_with_sizes_is_a_family() -> None:
     for sizes in crossover.SCALES.values():
-        assert set(sizes) == set(crossover.CHURN_SCALE) <= set(families.NAMES)
+        assert set(sizes) == {*crossover.CHURN_SCALE, *crossover.UNCHURNED} <= set(families.NAMES)
+        assert set(sizes["traffic"]) <= set(NETWORKS)
 
 
 @pytest.mark.parametrize("names", ["nope", "chronus", "gub,nope"])
@@ -58,4 +63,24 @@ def test_by_default_all_families_are_swept(tmp_path: Path, monkeypatch: pytest.M
     assert {(family, scale) for family, scale, _ in asked} >= {(f, s) for f, sizes in quick.items() for s in sizes}
     page = (tmp_path / "crossover.md").read_text()
     assert all(f"| {family} |" in page for family in quick)
+    assert "| traffic | GtsCe |" in page
+    assert "| shards | 2,048 | 20,480 | 7 | all |" in page
+    assert all(churn is None for family, _, churn in asked if family == "shards")
     assert "| gub | 1.0e+04 |" in page, "at scale 1,000, where both take 10 ms"
+
+
+def test_a_network_is_asked_for_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        commands.append(command)
+        raise subprocess.TimeoutExpired(command, 1.0)
+
+    monkeypatch.setattr(crossover.subprocess, "run", run)
+    assert crossover.run_one("traffic", "GtsCe", 0.1, 3, 1.0) is None
+    assert crossover.run_one("shards", 256, None, 3, 1.0) is None
+    traffic, shards = (" ".join(each) for each in commands)
+    assert "--network GtsCe --change some-limits" in traffic
+    assert "--scale" not in traffic
+    assert "--scale 256" in shards
+    assert "--churn" not in shards

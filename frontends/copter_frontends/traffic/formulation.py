@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from copter import Model, Session, Settings, Solution
 from copter_frontends.traffic.bounds import total_flow_bound, utilisation_bound
@@ -229,8 +229,12 @@ class TrafficFormulation:
         dead = dead_paths(paths.start, paths.arc, self.capacity)
         turned = np.flatnonzero(dead != dead_paths(paths.start, paths.arc, before))
         for at in np.unique(paths.pair_of[turned]).tolist():
-            own = slice(int(paths.first[at]), int(paths.first[at + 1]))
-            self.model.update_bounds(at, upper=np.where(dead[own], 0.0, np.inf) if dead[own].any() else np.inf)
+            self._shut(at, dead)
+
+    def _shut(self, at: int, dead: NDArray[np.bool_]) -> None:
+        """Shut those of a pair's paths that are dead, by their bounds, and open the others."""
+        own = dead[int(self.paths.first[at]) : int(self.paths.first[at + 1])]
+        self.model.update_bounds(at, upper=np.where(own, 0.0, np.inf) if own.any() else np.inf)
 
     def set_paths(self, source: int | str, target: int | str, node_paths: Sequence[Sequence[int | str]]) -> None:
         """Give a pair other paths, each by its nodes; PathError, UnknownPairError."""
@@ -248,7 +252,7 @@ class TrafficFormulation:
                 if len(node_paths):
                     self._add(at)
                     if self.serves_all:
-                        self._forbid(self.nominal)
+                        self._shut(at, dead_paths(changed.start, changed.arc, self.capacity))
         except BaseException:
             self.paths, self.stranded, self.reach = kept
             raise
@@ -317,6 +321,7 @@ class TrafficFormulation:
         """Flows that are feasible for the objective."""
         if self.objective == "total":
             return feasible_flows(self.paths, flows, self.demands, self.capacity)
+        flows = np.where(dead_paths(self.paths.start, self.paths.arc, self.capacity), 0.0, flows)
         served = exact_sums(self.paths, flows)[0]
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         factor = np.divide(wanted, served, out=np.zeros_like(served), where=served > 0.0)

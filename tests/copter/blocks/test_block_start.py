@@ -7,7 +7,7 @@ import pytest
 from test_loose_rows import program
 
 from copter.blocks.interior import BlockMethod
-from copter.blocks.start import start
+from copter.blocks.start import middle_worth, start
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -19,8 +19,12 @@ def test_the_start_is_inside_with_products_alike(seed: int) -> None:
     high = (found.upper - state.x)[method.bounded_above]
     assert (low > 0.0).all()
     assert (high > 0.0).all()
+    n, m = found.n_columns, found.n_rows
+    expected = np.ones(len(state.x))
+    expected[n : n + m] = (n / m) ** 0.5  # a coupling row's, for each of a column
     products = np.concatenate((low * state.z[method.bounded_below], high * state.v[method.bounded_above]))
-    np.testing.assert_allclose(products, products[0], rtol=1e-12)
+    shares = np.concatenate((expected[method.bounded_below], expected[method.bounded_above]))
+    np.testing.assert_allclose(products / shares, products[0], rtol=1e-12)
     sums = np.add.reduceat(state.x[: found.n_columns], found.column_start[:-1])
     assert (sums < found.upper[found.n_columns + found.n_rows :]).all()
 
@@ -47,3 +51,21 @@ def test_demands_far_below_the_capacities_take_few_iterations() -> None:
     figures, _ = method.run(1e-9, 100, lambda iteration, figures: False)
     assert figures.worst <= 1e-9
     assert method.iterations <= 20
+
+
+def test_a_few_large_requests_among_many_small_ones_set_the_start() -> None:
+    """Limits from 1e-6 to 1e3, of which the largest decide what there is to gain: no stall, few iterations."""
+    rng = np.random.default_rng(2)
+    found = program(4, 12, 3000)
+    n = found.n_columns
+    limits = 10.0 ** rng.uniform(-6.0, -2.0, 3000)
+    limits[rng.choice(3000, 40, replace=False)] = rng.uniform(100.0, 1500.0, 40)
+    found.upper[n + 12 :] = limits
+    found.upper[n : n + 12] = 1000.0
+    found.upper[:n] = np.inf
+    method = BlockMethod(found)
+    figures, _ = method.run(1e-9, 100, lambda iteration, figures: False)
+    assert figures.worst <= 1e-9
+    assert method.iterations <= 25
+    assert middle_worth(np.array([1.0, 1.0, 1.0, 10.0])) == 10.0
+    assert middle_worth(np.array([3.0, 1.0, 2.0, 1.0])) == 2.0

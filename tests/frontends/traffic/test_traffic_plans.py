@@ -250,6 +250,30 @@ def test_plans_are_feasible_at_every_deadline(deadline_s: float) -> None:
         form.fail_link(int(paths.network.source[cut]), int(paths.network.target[cut]))
 
 
+@pytest.mark.parametrize("objective", ["concurrent", "utilisation"])
+def test_a_new_path_over_a_link_without_capacity_is_shut(objective: str) -> None:
+    """And what rounding leaves on it does not count as a link that is over-used without end."""
+    paths = make_paths(small(), [[0, 2], [1, 2]], "shortest", 1)
+    form = TrafficFormulation(paths, [2.0, 3.0], objective)
+    network = paths.network
+    form.set_capacity(network.link(4, 5), 0.0)
+    form.add_path(1, 2, [1, 4, 5, 2])
+    lp = form.model.to_linear_program()
+    assert (lp.col_upper == 0.0).sum() == 1
+    form.add_path(0, 2, [0, 3, 2])
+    assert (form.model.to_linear_program().col_upper == 0.0).sum() == 1
+    judged(form, form.plan())
+    last = int(form.paths.first[2]) - 1
+    assert (form.capacity[form.paths.arcs_of(last)] == 0.0).any()
+    flows = form.plan().flows.copy()
+    flows[last] = 1e-17
+    assert not form._shim(flows)[last]
+    assert form._shim(flows).sum() == pytest.approx(form.plan().total)
+    form.set_capacity(network.link(4, 5), 4.0)
+    assert not (form.model.to_linear_program().col_upper == 0.0).any()
+    judged(form, form.plan())
+
+
 def test_edits_are_part_of_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     """What edits took is not there for the solve: the last flows, made feasible, are the plan."""
     paths, demands = drawn_case(12, 7)
