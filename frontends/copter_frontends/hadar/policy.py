@@ -190,13 +190,17 @@ class HadarPolicy(LpPolicy):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    def terms(self, now_s: float) -> RoundTerms:
+        """What all jobs of the round that starts at `now_s` have in common."""
+        return RoundTerms(now_s, self.round_s, self.restart_s, self.spread_cost, self.formulation.capacity)
+
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: value the jobs, solve the LP, round it, find servers."""
         check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         self.estimator.complete(self.book)
-        terms = RoundTerms(now_s, self.round_s, self.restart_s, self.spread_cost, self.formulation.capacity)
+        terms = self.terms(now_s)
         values = self.formulation.refresh(terms)
         online = None
         if self.mode != "lp" or self.compare_prices:
