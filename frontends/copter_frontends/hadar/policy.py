@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from copter import Model, Settings, Status
-from copter.errors import SettingsError
+from copter import Model, Settings, Solution, Status
+from copter.errors import InternalError, SettingsError
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.hadar.estimator import ThroughputEstimator
 from copter_frontends.hadar.formulation import HadarFormulation
 from copter_frontends.hadar.holdings import Holdings
-from copter_frontends.hadar.job_book import JobBook
+from copter_frontends.hadar.job_book import Floats, JobBook
 from copter_frontends.hadar.online import OnlinePlan, OnlineRule
 from copter_frontends.hadar.placing import place
 from copter_frontends.hadar.round_values import RoundTerms
@@ -201,28 +201,32 @@ class HadarPolicy(LpPolicy):
         self.edit_clock.reset()
         self.estimator.complete(self.book)
         terms = self.terms(now_s)
-        values = self.formulation.refresh(terms)
+        with_lp = self.mode != "online" or bool(self.observers)  # the online algorithm needs no LP
+        values = self.formulation.refresh(terms) if with_lp else self.formulation.value(terms)
         online = None
         if self.mode != "lp" or self.compare_prices:
             online = self.rule.plan(values, terms, self.holdings)
-        self.formulation.post_prices(online.posted if online and self.mode == "lp_posted" else None)
-        clock.end("edit")
-        solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
-        clock.end("solve")
         self.last_online = online
+        solution, edit = None, "edit"
+        if with_lp:
+            self.formulation.post_prices(online.posted if online and self.mode == "lp_posted" else None)
+            clock.end("edit")
+            edit = "solve"
+            solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
+        clock.end(edit)
         self.show(solution, edit_s + clock.total_s)
         clock.end("observe")
-        prices, bound = self.formulation.prices(solution), self.formulation.bound_of(solution)
+        prices, bound = self._prices_and_bound(solution, online)
         chosen = online if self.mode == "online" else None
         if chosen is not None:
             draft, fractional = Draft.of(self.formulation, prices, chosen.bundles), 0
         else:
-            shares = self.formulation.shares(solution)
+            shares = self.formulation.shares(required(solution))
             draft, fractional = self.shim(self.formulation, shares, prices, bound, (1 - SOLVE_SHARE) * deadline_s)
         clock.end("shim")
         wanted = None if chosen is None else chosen.allocations
-        now, objective, kept = place(draft, self.servers, self.held, self.spread_cost, wanted)
-        self.holdings.adopt(now)
+        now, objective, kept, changed = place(draft, self.servers, self.held, self.spread_cost, wanted)
+        self.holdings.adopt(now, changed)
         clock.end("place")
         before, self._planned = self._planned, dict(now)
         plan = plan_between(before, now, objective, bound, self.formulation.scale)
@@ -231,6 +235,22 @@ class HadarPolicy(LpPolicy):
             prices=dict(zip(self.servers.types, prices.tolist(), strict=True)),
             fractional_jobs=fractional,
             skipped={self.book.jobs[row].id: reason for row, reason in values.faults.items()},
-            status=status_of(plan.gap, solution.status is Status.OPTIMAL, kept),
-            timings={**clock.seconds, "edit": edit_s + clock.seconds["edit"]},
+            status=status_of(plan.gap, solution is not None and solution.status is Status.OPTIMAL, kept),
+            timings={"solve": 0.0, **clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
+
+    def _prices_and_bound(self, solution: Solution | None, online: OnlinePlan | None) -> tuple[Floats, float]:
+        """The LP's prices and certified bound; without an LP, the posted prices and the best bound near them."""
+        if solution is not None:
+            return self.formulation.prices(solution), self.formulation.bound_of(solution)
+        if online is None:
+            raise InternalError("a round without an LP needs the online algorithm's prices")
+        posted = np.array([online.prices[name] for name in self.servers.types])
+        return posted, self.formulation.least_dual_value(posted)
+
+
+def required(solution: Solution | None) -> Solution:
+    """The LP's solution; InternalError where there is none."""
+    if solution is None:
+        raise InternalError("the LP's shim was called in a round without an LP")
+    return solution

@@ -74,6 +74,24 @@ def test_a_round_is_worth_the_optimum_over_two_alpha(seed: int, prices: str) -> 
         assert plan.worth >= 0.8 * best
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_the_online_algorithm_needs_no_lp_and_its_bound_holds(seed: int) -> None:
+    policy = online(seed, OnlineRule())
+    best = best_round(policy)
+    plan = policy.plan(3600.0)
+    assert policy.last_solution is None
+    assert policy.model.n_columns == 0
+    assert plan.bound >= best_round(policy) * (1 - 1e-12)
+    assert plan.objective <= plan.bound * (1 + 1e-12)
+    looked: list[float] = []
+    policy.observers.append(lambda: looked.append(policy.model.n_columns))
+    watched = policy.plan(3600.0)  # who compares LPs gets one
+    assert policy.last_solution is not None
+    assert looked == [policy.model.n_columns]
+    assert watched.allocations == plan.allocations
+    assert best * (1 - 1e-6) <= watched.bound <= plan.bound * (1 + 1e-6)
+
+
 def test_a_large_job_is_not_lost_behind_many_small_ones() -> None:
     small = {f"s{j}": {"v100": 1.02} for j in range(12)}
     policy = HadarPolicy(
