@@ -27,7 +27,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "hadar-printed": {"mode": "online", "rule": OnlineRule(prices="printed")},
     "hadar-posted": {"mode": "lp_posted"},
 }
-"""By the LP; the paper's online algorithm, with our prices and with (6) to (8) as printed; the LP with posted prices."""
+"""By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices."""
 
 
 @dataclass(frozen=True, slots=True)

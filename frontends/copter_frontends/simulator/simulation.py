@@ -23,7 +23,7 @@ from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
-from copter_frontends.simulator.training import ExactTraining, Training
+from copter_frontends.simulator.training import ExactTraining, MeasuredTraining, Training
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -54,6 +54,8 @@ class Simulation:
     jobs : iterable of Job
         In any order. Jobs that cannot be simulated are skipped and reported in the result.
     policy : SchedulingPolicy
+        If it has an attribute `learns` that is true, it is told before each plan what running jobs were seen to do on
+        the GPUs that it gave them: ``update_job(job_id, observed=samples_per_s)``.
     goodput_model : GoodputSource
         Says how fast jobs train; the policy may believe another.
     round_s : float
@@ -158,12 +160,16 @@ class Simulation:
         edit_s, self._edit_s = self._edit_s, 0.0
         try:
             running, changes = self._carry_out(plan)
+            observed = self._observed(running)
             changed, completed = self._training.advance(running, self.now_s, self.now_s + self.round_s)
         except SimulationError as error:
             raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
         self._account(running)
         for row in changed.tolist():
             self._news.setdefault(self._table.jobs[row].id, {}).update(self._training.news(row))
+        for row, rate in observed:
+            if np.isnan(self._table.completion_s[row]):
+                self._news.setdefault(self._table.jobs[row].id, {})["observed"] = rate
         ids = tuple(self._table.jobs[row].id for row in completed.tolist())
         wall = (begun, plan_s, edit_s)
         record = self._record(plan, len(running), changes, ids, warmup, wall)
@@ -255,6 +261,7 @@ class Simulation:
         self._edit(self._remove_ended)
         lost = self._occupancy.jobs_on(set(names))
         for job in lost:
+            self._news.get(job, {}).pop("observed", None)  # the policy would ask on what
             self._occupancy.release(job)
             self._halt(self._active[job])
             held = not self._table.jobs[self._active[job]].preemptible
@@ -388,6 +395,13 @@ class Simulation:
         self._training.halt(row)
         done_s = float(self._table.completion_s[row])
         self._activity.end(self._table.jobs[row].id, self.now_s if np.isnan(done_s) else done_s)
+
+    def _observed(self, running: Ints) -> list[tuple[int, float]]:
+        """(row, samples per second) of the jobs that train in this round, for a policy that learns from it."""
+        if not (getattr(self.policy, "learns", False) and isinstance(self._training, MeasuredTraining)):
+            return []
+        training = running[self._table.resume_s[running] < self.now_s + self.round_s]
+        return list(zip(training.tolist(), self._training.rates(training).tolist(), strict=True))
 
     def _account(self, running: Ints) -> None:
         table = self._table
