@@ -25,6 +25,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "hadar": {},
     "hadar-online": {"mode": "online"},
     "hadar-printed": {"mode": "online", "rule": OnlineRule(prices="printed")},
+    "hadar-horizon": {"mode": "horizon"},
     "hadar-posted": {"mode": "lp_posted"},
 }
 """By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices."""

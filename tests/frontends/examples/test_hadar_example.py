@@ -65,12 +65,13 @@ def gavel() -> dict[str, int]:
 MODES: list[dict[str, Any]] = [
     {"mode": "lp"},
     {"mode": "lp_posted"},
+    {"mode": "horizon"},
     {"mode": "online"},
     {"mode": "online", "rule": OnlineRule(prices="printed")},
 ]
 
 
-@pytest.mark.parametrize("options", MODES, ids=["lp", "lp_posted", "online", "printed"])
+@pytest.mark.parametrize("options", MODES, ids=["lp", "lp_posted", "horizon", "online", "printed"])
 @pytest.mark.parametrize("utility", [EffectiveThroughput(), EffectiveThroughput(normalised=True), AverageJct()])
 def test_hadar_takes_four_rounds_on_average(utility: Utility, options: dict[str, Any]) -> None:
     done, rounds = hadar(utility, **options)
