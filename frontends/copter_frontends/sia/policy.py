@@ -247,7 +247,7 @@ class SiaPolicy(LpPolicy):
         self.show(solution if isinstance(solution, Solution) else None, edit_s + clock.total_s)
         clock.end("observe")
         if self.semantics.exact_integer:
-            assignment, fractional = exact_assignment(self.formulation, solution, deadline_s)
+            assignment, fractional = exact_assignment(self.formulation, solution, deadline_s - clock.total_s)
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
         clock.end("shim")
