@@ -11,7 +11,7 @@ from copter_frontends.registry.names import LP_NAMES
 SEMANTICS_NAMES = ("default", "sia-artifact")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
-SIA_OPTIONS = ("power", "incentive", "time_sharing", "growth", "quota", "reserve")
+SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "quota", "reserve")
 """Options of the policy ``sia`` alone."""
 
 WARMUP_HOURS = 9
@@ -51,6 +51,7 @@ class SimulateOptions:
     power: float | None = None
     incentive: float | None = None
     time_sharing: float | None = None
+    penalty: str | None = None
     growth: int | None = None
     quota: tuple[tuple[str, int], ...] = ()
     non_preemptible: tuple[str, ...] = ()
