@@ -76,6 +76,8 @@ class SimulateOptions:
         for name in SIA_OPTIONS if self.policy != "sia" and alone else ():
             if getattr(self, name) not in (None, ()):
                 raise click.UsageError(f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; 'sia' has")
+        if self.penalty is not None and self.time_sharing is None:
+            raise click.UsageError("--penalty says how --time-sharing SECONDS weighs jobs; give that too")
         if self.compare and self.policy not in LP_NAMES:
             raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear program")
         if self.compare and self.save:
