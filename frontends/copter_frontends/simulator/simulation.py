@@ -23,7 +23,7 @@ from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
-from copter_frontends.simulator.training import ExactTraining, MeasuredTraining, Training
+from copter_frontends.simulator.training import ExactTraining, Training, observed_rates
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -170,7 +170,7 @@ class Simulation:
         self._late_s = self.plan_latency * (edit_s + plan_s - plan.timings.get("observe", 0.0))
         try:
             running, changes = self._carry_out(plan)
-            observed = self._observed(running)
+            observed = observed_rates(self.policy, self._training, self._table, running, self.now_s + self.round_s)
             changed, completed = self._training.advance(running, self.now_s, self.now_s + self.round_s)
         except SimulationError as error:
             raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
@@ -405,13 +405,6 @@ class Simulation:
         self._training.halt(row)
         done_s = float(self._table.completion_s[row])
         self._activity.end(self._table.jobs[row].id, self.now_s if np.isnan(done_s) else done_s)
-
-    def _observed(self, running: Ints) -> list[tuple[int, float]]:
-        """(row, samples per second) of the jobs that train in this round, for a policy that learns from it."""
-        if not (getattr(self.policy, "learns", False) and isinstance(self._training, MeasuredTraining)):
-            return []
-        training = running[self._table.resume_s[running] < self.now_s + self.round_s]
-        return list(zip(training.tolist(), self._training.rates(training).tolist(), strict=True))
 
     def _account(self, running: Ints) -> None:
         table = self._table

@@ -44,6 +44,16 @@ class MeasuredTraining(Protocol):
         """Samples per second that jobs with GPUs do now, (k,)."""
 
 
+def observed_rates(
+    policy: object, training: Training, table: JobTable, running: Ints, end_s: float
+) -> list[tuple[int, float]]:
+    """(row, samples per second) of the jobs that train in a round that ends at `end_s`, for a policy that learns."""
+    if not (getattr(policy, "learns", False) and isinstance(training, MeasuredTraining)):
+        return []
+    rows = running[table.resume_s[running] < end_s]
+    return list(zip(rows.tolist(), training.rates(rows).tolist(), strict=True))
+
+
 class ExactTraining:
     """At the goodput model's rates, exact over phases and at completion."""
 
