@@ -25,12 +25,15 @@ class Mutant:
     Attributes
     ----------
     line : int
+    text : str
+        The line as it stands in the module, which says where the change is when lines move.
     change : str
         ``before -> after``, of the statement or expression that changed.
     source : str
     """
 
     line: int
+    text: str
     change: str
     source: str
 
@@ -113,7 +116,8 @@ def mutant(source: str, handle: tuple[int, int]) -> Mutant:
     new = list(_changes(old))[which]
     line, before = getattr(old, "lineno", 0), _short(old)
     changed = ast.fix_missing_locations(_Replace(old, new).visit(tree))
-    return Mutant(line, f"{before} -> {_short(new)}", ast.unparse(changed))
+    text = source.splitlines()[line - 1].strip() if line else ""
+    return Mutant(line, text, f"{before} -> {_short(new)}", ast.unparse(changed))
 
 
 def mutants(source: str) -> list[Mutant]:
