@@ -41,9 +41,8 @@ class PriceFunction:
     def printed(cls, book: JobBook, utility: Utility, terms: RoundTerms) -> PriceFunction:
         """(6) to (8) as the paper prints them, with W_j for their M_j and w_j^r, which it does not define.
 
-        U_max is the worth of a whole job per GPU, U_min one per GPU and round, so that their quotient, and with it
-        alpha, grows with the jobs' lengths. T is when all jobs would be done, each on its slowest type, with no GPU
-        idle.
+        U_max is the worth of a whole job per GPU, U_min one per GPU and round. T is when all jobs would be done, each
+        on its slowest type, with no GPU idle.
         """
         runs = (book.rates > 0) & (book.total > 0)[:, None]
         rows = np.flatnonzero(runs.any(axis=1))

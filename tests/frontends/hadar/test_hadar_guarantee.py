@@ -245,6 +245,27 @@ def test_the_printed_bounds_are_those_of_the_paper_by_hand(utility: Utility) -> 
     assert printed.highest.max() > ours.highest.max(), "a whole job's worth is not that of a round"
 
 
+def test_the_printed_horizon_grows_with_the_crowd_on_one_gpu() -> None:
+    rates, work = {"a": {"v100": 1.0}, "b": {"v100": 1.0}}, {"a": 3600.0, "b": 3600.0}
+    policy = HadarPolicy(
+        Cluster.of({"v100": (1, 1)}), ThroughputTable(rates, work), utility=EffectiveThroughput(), mode="online",
+        rule=OnlineRule(prices="printed"), restart_s=0.0,
+    )  # fmt: skip
+    for name in rates:
+        policy.add_job(Job(name, "any", requested_gpus=1))
+    policy.plan(0.0)
+    printed = PriceFunction.printed(policy.book, EffectiveThroughput(), policy.terms(0.0))
+    assert printed.highest == pytest.approx([1.0])
+    assert printed.lowest == pytest.approx(3600.0 / 7200.0 / 10 / 4), "both are done after 7,200 s; each has 10 rounds"
+    assert printed.alpha == pytest.approx(np.log(80.0))
+
+
+def test_alpha_is_one_at_least() -> None:
+    assert PriceFunction(0.0, np.zeros(2)).alpha == 1.0
+    assert PriceFunction(1.0, np.array([2.0, 1.5])).alpha == 1.0
+    assert PriceFunction(1.0, np.array([2.0, 20.0])).alpha == pytest.approx(np.log(20.0))
+
+
 def test_unknown_prices_are_refused() -> None:
     with pytest.raises(SettingsError, match="'round' or 'printed'"):
         OnlineRule(prices="dear")  # type: ignore[arg-type]
