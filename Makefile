@@ -32,7 +32,7 @@ check: $(VENV)/.check
 check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
 	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
-	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score
+	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4
 
 # Damaged files to every reader, for an hour (FUZZ_S seconds).
 fuzz: $(VENV)/.test

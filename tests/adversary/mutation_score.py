@@ -83,6 +83,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "sums[0] += sign * entry[0] * entry[1] / average[1]",
         "1 -> 2",
     ): "of average[1]: as told it is within 0.1%, and speeds are told by 2%",
+    (
+        "copter_frontends.hops.profiling",
+        "state = true.loading.cached if rng.random() < true.loading.cached_share else true.loading.slow",
+        "rng.random() < true.loading.cached_share -> rng.random() <= true.loading.cached_share",
+    ): "a draw that is exactly the share",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 
