@@ -7,7 +7,7 @@ SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') set
 FUZZ_S ?= 3600
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test quick check check-long fuzz bench bench-suite lp-sets wheel wheel-test docs clean
+.PHONY: demo test quick check check-long fuzz bench bench-suite tables lp-sets wheel wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -32,6 +32,7 @@ check: $(VENV)/.check
 check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
 	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
+	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4
 
 # Damaged files to every reader, for an hour (FUZZ_S seconds).
 fuzz: $(VENV)/.test
@@ -43,6 +44,10 @@ bench: $(VENV)/.benchmark
 # Every kernel, solve, edit and frontend by itself (a few minutes).
 bench-suite: $(VENV)/.benchmark
 	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same --show-stderr
+
+# The papers' tables whose sources have changed (docs/results/tables); hours for all of them, --list says how long each took.
+tables: $(VENV)/.benchmark
+	$(PY) benchmarks/tables/make_tables.py
 
 # LP test sets from outside the project (COPTER_DATA, by default ../shared/data), every answer judged.
 lp-sets: $(VENV)/.benchmark

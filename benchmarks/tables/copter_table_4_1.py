@@ -80,7 +80,9 @@ def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job]) -> dict[str, 
     cluster = scaled_cluster(asked.gpus)
     policy = makers(asked)[name](cluster)
     model = GoodputModel(configurations_of(cluster))
-    simulation = Simulation(cluster, jobs, policy, model, 60.0, asked.seed, deadline_s=math.inf)
+    simulation = Simulation(
+        cluster, jobs, policy, model, 60.0, asked.seed, deadline_s=math.inf, plan_latency=asked.plan_latency
+    )
     started = time.perf_counter()
     result = simulation.run()
     summary = result.summary()
@@ -171,6 +173,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--relative-gap", type=float, default=1e-4, help="of the integer programs")
     made.add_argument("--time-limit-s", type=float, default=math.inf, help="of an integer program")
     made.add_argument("--threads", type=int, default=0, help="of each solver; 0: all")
+    made.add_argument(
+        "--plan-latency", type=float, default=0.0, help="jobs that start wait so many times the seconds of the plan (0)"
+    )
     made.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     made.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return made

@@ -23,7 +23,7 @@ PAPER = {
 
 def main() -> None:
     """Run the schedulers and print measured next to the paper's figures."""
-    command = options(__doc__, "hadar,gavel,tiresias,yarn")
+    command = options(__doc__, "hadar,hadar-online,hadar-printed,gavel,tiresias,yarn")
     command.add_argument("--arrivals", choices=["static", "continuous"], default="static")
     command.add_argument("--jobs-per-hour", type=float, default=1.5)
     command.add_argument("--power", type=float, default=1.0, help="p of Hadar's AverageJct (default 1)")

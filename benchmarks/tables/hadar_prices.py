@@ -9,9 +9,19 @@ import numpy as np
 from hadar_runs import finish, make_policy, options
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hadar import HadarPolicy
+from copter_frontends.hadar import HadarPolicy, PriceFunction
 from copter_frontends.hadar.workload import hadar_jobs, table_source
 from copter_frontends.simulator import RoundRecord, Simulation
+
+
+def both_prices(policy: HadarPolicy, now_s: float) -> dict[str, PriceFunction]:
+    """The round's price function, and that of (6) to (8) as printed."""
+    values, terms = policy.formulation.values, policy.terms(now_s)
+    assert values is not None
+    return {
+        "ours": PriceFunction.of(values, policy.book.gpus, terms.capacity),
+        "printed": PriceFunction.printed(policy.book, policy.formulation.utility, terms),
+    }
 
 
 def main() -> None:
@@ -32,19 +42,30 @@ def main() -> None:
             return
         row = {"round": float(record.index), "lp_worth": record.objective, "lp_bound": record.bound}
         row |= {"online_worth": online.worth, "alpha": online.alpha}
+        for name, function in both_prices(policy, record.now_s).items():
+            row |= {f"{name}_alpha": function.alpha, f"{name}_u_min": function.lowest}
+            row |= {f"{name}_u_max_{kind}": float(u) for kind, u in zip(cluster.types, function.highest, strict=True)}
         for kind in cluster.types:
             row[f"lp_{kind}"], row[f"posted_{kind}"] = record.prices[kind], online.prices[kind]
         rows.append(row)
         if record.index % asked.every == 0:
             prices = "  ".join(f"{k} {row[f'lp_{k}']:.2e}/{row[f'posted_{k}']:.2e}" for k in cluster.types)
             worth = f"worth {row['lp_worth']:.4f}/{row['online_worth']:.4f} of at most {row['lp_bound']:.4f}"
+            bounds = "  ".join(
+                f"{kind} {row[f'ours_u_max_{kind}']:.2e}/{row[f'printed_u_max_{kind}']:.2e}" for kind in cluster.types
+            )
+            least = f"U_min {row['ours_u_min']:.2e}/{row['printed_u_min']:.2e}"
+            alphas = f"alpha {row['ours_alpha']:.1f}/{row['printed_alpha']:.1f}"
+            print(f"round {record.index:>5}: (6)-(8) ours/as printed: U_max {bounds}  {least}  {alphas}")
             print(f"round {record.index:>5}: LP/posted prices {prices}  {worth}")
 
     jobs = hadar_jobs(asked.jobs, "static", seed=asked.seed, scale=asked.scale)
     Simulation(cluster, jobs, policy, source, policy.round_s).run(on_round=note)
     share = {name: float(np.mean([r[name] / r["lp_bound"] for r in rows])) for name in ("lp_worth", "online_worth")}
     print(f"worth over the certified bound, average of {len(rows)} rounds: LP {share['lp_worth']:.4f}, ", end="")
-    print(f"online {share['online_worth']:.4f}; alpha {np.mean([r['alpha'] for r in rows]):.1f}")
+    alphas = {name: float(np.mean([r[f"{name}_alpha"] for r in rows])) for name in ("ours", "printed")}
+    print(f"online {share['online_worth']:.4f}; alpha {alphas['ours']:.1f}, with (6) to (8) as printed ", end="")
+    print(f"{alphas['printed']:.1f}")
     finish(asked, {"share_of_bound": share, "rows": rows})
 
 

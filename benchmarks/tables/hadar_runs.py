@@ -7,19 +7,28 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.tiresias import TiresiasPolicy
-from copter_frontends.hadar import AverageJct, HadarPolicy, utility_named
+from copter_frontends.hadar import AverageJct, HadarPolicy, OnlineRule, utility_named
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
 
 ROUND_S = 360.0
+MODES: Mapping[str, Mapping[str, Any]] = {
+    "hadar": {},
+    "hadar-online": {"mode": "online"},
+    "hadar-printed": {"mode": "online", "rule": OnlineRule(prices="printed")},
+    "hadar-horizon": {"mode": "horizon"},
+    "hadar-posted": {"mode": "lp_posted"},
+}
+"""By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +51,9 @@ def make_policy(
     """A scheduler of the paper's comparison, for an objective: jct, makespan or ftf."""
     rates = GoodputThroughputs(cluster, source)
     spread_cost = next(iter(source.applications.values())).spread_cost
-    if name in ("hadar", "hadar-online", "hadar-posted"):
-        mode = {"hadar": "lp", "hadar-online": "online", "hadar-posted": "lp_posted"}[name]
+    if name in MODES:
         utility = AverageJct(power=power) if objective == "jct" else utility_named(objective)
-        return HadarPolicy(cluster, rates, utility=utility, mode=mode, round_s=round_s, spread_cost=spread_cost)  # type: ignore[arg-type]
+        return HadarPolicy(cluster, rates, utility=utility, round_s=round_s, spread_cost=spread_cost, **MODES[name])
     if name == "gavel":
         chosen = {"jct": "max_sum_throughput", "makespan": "makespan", "ftf": "finish_time_fairness"}[objective]
         return GavelPolicy(cluster, rates, chosen, round_s=round_s)
@@ -53,7 +61,7 @@ def make_policy(
         return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
     if name == "yarn":
         return FifoPolicy(cluster, backfill=False, can_run=RunsWith(rates))
-    raise SystemExit(f"unknown scheduler {name!r}: hadar, hadar-online, hadar-posted, gavel, tiresias, yarn")
+    raise SystemExit(f"unknown scheduler {name!r}: {', '.join(MODES)}, gavel, tiresias, yarn")
 
 
 def run(

@@ -15,8 +15,9 @@ import numpy as np
 from copter import Model, Session, Settings
 from copter.shims import IDLE, RoundingShim
 from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.hops import HopsPolicy, ModelledThroughputs, RequirementSet
+from copter_frontends.hops import HopsPolicy, ModelledThroughputs, RequirementSet, ThroughputEstimator
 from copter_frontends.hops.latency_ratio import Priority
+from copter_frontends.hops.profiling import profile_by_gpu
 from copter_frontends.policy_kit import Choice, GoodputThroughputs, RoundPolicy, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
@@ -25,7 +26,8 @@ from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Allocation, Cluster, Job, SchedulingPolicy
 
 FIGURES = ("makespan_h", "jct_h", "wait_h", "max_lr", "fragments", "max_ftf")
-SCHEDULERS = "hops,sia,gavel"
+SCHEDULERS = "hops,hops-told,sia,sia-told,gavel,gavel-told"
+"""By what they see at first: means over the servers of a GPU type (Hops then learns), or the simulator's own rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +147,23 @@ def make_policy(
     priority: Priority = "lr",
 ) -> SchedulingPolicy:
     """A scheduler of the paper's comparison."""
-    if name == "hops":
-        known = ModelledThroughputs(cluster, source)
+    kind, _, told = name.partition("-")
+    if kind not in ("hops", "sia", "gavel") or told not in ("", "told"):
+        raise SystemExit(f"unknown scheduler {name!r}: {SCHEDULERS}")
+    if kind == "hops":
+        known = ModelledThroughputs(cluster, source) if told else learning(cluster, source)
         return _OnSets(HopsPolicy(cluster, known, fairness=fairness, priority=priority), sets)
-    blind = TypeBlind(GoodputThroughputs(cluster, source), cluster)
-    if name == "sia":
-        return SiaOnSets(cluster, blind, sets)
-    if name == "gavel":
-        return GavelPolicy(cluster, blind, "max_min_fairness")
-    raise SystemExit(f"unknown scheduler {name!r}: {SCHEDULERS}")
+    true = GoodputThroughputs(cluster, source)
+    rates = true if told else TypeBlind(true, cluster)
+    return SiaOnSets(cluster, rates, sets) if kind == "sia" else GavelPolicy(cluster, rates, "max_min_fairness")
+
+
+def learning(cluster: Cluster, source: TableSource, seed: int = 0) -> ThroughputEstimator:
+    """Hops' estimator with a profile by GPU, in which servers are blurred as for the others; the rest it sees."""
+    estimator = ThroughputEstimator()
+    gpus = {kind: cluster.capacity(kind) for kind in cluster.types}
+    profile_by_gpu(estimator, {name: facts.parts for name, facts in source.applications.items()}, gpus, seed)
+    return estimator
 
 
 class _OnSets:

@@ -1,6 +1,6 @@
 """Sia against its public simulator, workload by workload, with that simulator's semantics.
 
-python benchmarks/tables/sia_reference.py [--only philly_1,saturn_3] [--keep FILE] [--json]
+python benchmarks/tables/sia_reference.py [--only philly_1,saturn_3] [--keep FILE] [--own-shim] [--json]
 
 Reads the reference results and the workloads in the data directory (COPTER_DATA). Average JCT, makespan and GPU hours
 (of whole rounds) are to be within 10% on every workload and 5% on average.

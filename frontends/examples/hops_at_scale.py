@@ -13,13 +13,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Hashable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from copter import Settings
 from copter_frontends.clusters import SCALED_TYPES, scaled_cluster
-from copter_frontends.hops import HopsPolicy, RequirementSet
+from copter_frontends.hops import (
+    DataLoading,
+    HopsPolicy,
+    IterationTimes,
+    Links,
+    LoadingState,
+    RequirementSet,
+    ThroughputEstimator,
+)
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.vocabulary import Job, Plan
 
@@ -63,13 +72,19 @@ class Speeds:
 
 
 class Day:
-    """Jobs that come and go around a policy."""
+    """Jobs that come and go around a policy, which is told their speeds or learns them from what they do."""
 
-    def __init__(self, gpus: int, seed: int, threads: int, queue: int | None = None) -> None:
+    def __init__(self, gpus: int, seed: int, threads: int, queue: int | None = None, learn: bool = False) -> None:
         self.rng, self.speeds = np.random.default_rng(seed), Speeds(seed)
+        self.estimator = ThroughputEstimator(by_application=False) if learn else None
         self.policy = HopsPolicy(
-            scaled_cluster(gpus), self.speeds, round_s=300.0, full_round_s=300.0, settings=Settings(threads=threads)
+            scaled_cluster(gpus),
+            self.estimator or self.speeds,
+            round_s=300.0,
+            full_round_s=300.0,
+            settings=Settings(threads=threads),
         )
+        self.observe_s: list[float] = []  # of all running jobs, each round
         self.now_s, self.made = 3600.0, 0
         for _ in range(queue or round(JOBS_PER_GPU * gpus)):
             self.arrive(self.rng.uniform(0.0, 3600.0))
@@ -84,9 +99,31 @@ class Day:
         sizes = rng.choice(others, min(count - 1, len(others)), replace=False)
         self.speeds.add(name, rng)
         work = float(3600.0 * 10.0 ** rng.uniform(0.0, 2.0) * 3.0)
-        self.policy.add_job(
-            Job(name, "any", submit_s, work_samples=work), RequirementSet.of(sorted({least, *sizes.tolist()}))
-        )
+        job = Job(name, "any", submit_s, work_samples=work)
+        if self.estimator is not None:
+            self.estimator.profile(job, self.profile(job))
+        self.policy.add_job(job, RequirementSet.of(sorted({least, *sizes.tolist()})))
+
+    def profile(self, job: Job) -> dict[str, IterationTimes]:
+        """What a run on one GPU of each type shows: its speed on an average server; nothing of the network."""
+        steady = LoadingState(0.0, 0.0)
+        loading = DataLoading(steady, steady, 1.0)
+        by_type = self.speeds.traits[job.id][0]
+        return {
+            kind: IterationTimes(0.3 / speed, 0.6 / speed, 0.1 / speed, loading, 0.0, 1.0, Links(1.0, 1.0))
+            for kind, speed in by_type.items()
+        }
+
+    def observe(self) -> None:
+        """Tell the policy what every running job did, with 2% of noise."""
+        if self.estimator is None:
+            return
+        begun = perf_counter()
+        for name, held in self.policy.held.items():
+            nodes, job = [node for node, _ in held.nodes], self.policy.jobs[name]
+            rate = min(self.speeds.rate(job, held.gpu_type, held.gpus, len(nodes), (node,)) for node in nodes)
+            self.policy.update_job(name, observed=rate * max(self.rng.normal(1.0, 0.02), 0.5))
+        self.observe_s.append(perf_counter() - begun)
 
     def round(self, churn: float = 0.02) -> Plan:
         """One round: ends, arrivals, a plan."""
@@ -95,14 +132,17 @@ class Day:
         for name in self.rng.choice(running, round(churn * len(running)), replace=False).tolist() if running else ():
             self.policy.remove_job(name)
             self.arrive(self.now_s)
+        self.observe()
         plan = self.policy.plan(self.now_s)
         self.now_s += self.policy.round_s
         return plan
 
 
-def run(gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int | None = None) -> dict[str, Any]:
+def run(
+    gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int | None = None, learn: bool = False
+) -> dict[str, Any]:
     """Simulate some rounds and return their figures."""
-    day = Day(gpus, seed, threads, queue)
+    day = Day(gpus, seed, threads, queue, learn)
     first = day.round()
     comparison = HighsComparison(day.policy, every=1, skip=0) if highs else None
     plans = [first, *(day.round() for _ in range(rounds + WARM_UP - 1))]
@@ -125,6 +165,9 @@ def run(gpus: int, rounds: int, seed: int, highs: bool, threads: int, queue: int
         "fractional_jobs_max": max(p.fractional_jobs for p in plans),
         "used": sum(a.gpus for a in counted[-1].allocations.values()) / gpus,
     }
+    if learn:
+        result["observe_p50_s"] = float(np.median(day.observe_s[WARM_UP:]))
+        result["groups"] = len(day.policy.groups)
     if comparison is not None:
         result["highs"] = comparison.summary()
     return result
@@ -138,10 +181,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--queue", type=int, help="jobs in the queue (default: a quarter of the GPUs)")
     parser.add_argument("--threads", type=int, default=0, help="0: all processors")
+    parser.add_argument("--learn", action="store_true", help="the policy learns speeds from what jobs are seen to do")
     parser.add_argument("--highs", action="store_true", help="solve the same relaxations with warm HiGHS too")
     asked = parser.parse_args()
     for gpus in asked.gpus or [10_000, 25_000]:
-        print(json.dumps(run(gpus, asked.rounds, asked.seed, asked.highs, asked.threads, asked.queue)))
+        print(json.dumps(run(gpus, asked.rounds, asked.seed, asked.highs, asked.threads, asked.queue, asked.learn)))
 
 
 if __name__ == "__main__":

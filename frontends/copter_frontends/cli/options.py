@@ -11,7 +11,7 @@ from copter_frontends.registry.names import LP_NAMES
 SEMANTICS_NAMES = ("default", "sia-artifact")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
 
-SIA_OPTIONS = ("power", "incentive", "time_sharing", "growth", "quota", "reserve")
+SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "quota", "reserve")
 """Options of the policy ``sia`` alone."""
 
 WARMUP_HOURS = 9
@@ -51,6 +51,7 @@ class SimulateOptions:
     power: float | None = None
     incentive: float | None = None
     time_sharing: float | None = None
+    penalty: str | None = None
     growth: int | None = None
     quota: tuple[tuple[str, int], ...] = ()
     non_preemptible: tuple[str, ...] = ()
@@ -75,6 +76,8 @@ class SimulateOptions:
         for name in SIA_OPTIONS if self.policy != "sia" and alone else ():
             if getattr(self, name) not in (None, ()):
                 raise click.UsageError(f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; 'sia' has")
+        if self.penalty is not None and self.time_sharing is None:
+            raise click.UsageError("--penalty says how --time-sharing SECONDS weighs jobs; give that too")
         if self.compare and self.policy not in LP_NAMES:
             raise click.UsageError(f"--compare {self.compare}: the policy {self.policy!r} solves no linear program")
         if self.compare and self.save:

@@ -82,7 +82,7 @@ def _sia(asked: SimulateOptions) -> Mapping[str, Any]:
     if asked.power is not None or asked.incentive is not None:
         given["objective"] = replace(objective, power=power, incentive=incentive)
     if asked.time_sharing is not None:
-        given["time_sharing"] = TimeSharing(asked.time_sharing)
+        given["time_sharing"] = TimeSharing(asked.time_sharing, published=asked.penalty == "published")
     return given
 
 

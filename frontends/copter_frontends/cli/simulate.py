@@ -60,6 +60,11 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option("--power", type=FiniteRange(), help="Sia: fairness power p  [default: -0.5]")
 @click.option("--incentive", type=_POSITIVE, help="Sia: queue-occupancy incentive lambda  [default: 1.1]")
 @click.option("--time-sharing", type=_POSITIVE, metavar="SECONDS", help="Sia: jobs take turns of tau seconds.")
+@click.option(
+    "--penalty",
+    type=click.Choice(["ours", "published"]),
+    help="Sia: what --time-sharing does; published: as in the thesis, a job that had its turn is worth least.",
+)
 @click.option("--growth", type=_COUNT, metavar="TIMES", help="Sia: most GPUs next, in times the most so far (2).")
 @click.option(
     "--quota",

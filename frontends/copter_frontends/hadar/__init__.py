@@ -2,6 +2,7 @@
 
 from copter_frontends.hadar.estimator import ThroughputEstimator, Unmeasured
 from copter_frontends.hadar.formulation import HadarFormulation
+from copter_frontends.hadar.horizon import Horizon
 from copter_frontends.hadar.measuring import Measuring
 from copter_frontends.hadar.online import OnlineRule
 from copter_frontends.hadar.policy import HadarPolicy
@@ -24,6 +25,7 @@ __all__ = [
     "HadarFormulation",
     "HadarPolicy",
     "HadarShim",
+    "Horizon",
     "Makespan",
     "Measuring",
     "OnlineRule",

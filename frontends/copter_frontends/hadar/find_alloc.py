@@ -41,7 +41,19 @@ class Wish:
 
 
 def find_alloc(wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats) -> Offer | None:
-    """The allocation of largest payoff, or None where none has a positive one.
+    """The allocation of largest payoff, or None where none has a positive one; parameters as :func:`find_allocs`."""
+    return next(iter(find_allocs(wish, kind, size, free, price)), None)
+
+
+def cheapest_first(free: Ints, price: Floats) -> NDArray[np.intp]:
+    """Servers by price; of equals, the fullest first."""
+    return np.lexsort((free, price))
+
+
+def find_allocs(
+    wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats, order: NDArray[np.intp] | None = None
+) -> list[Offer]:
+    """The allocations of positive payoff, the largest first, each once.
 
     Parameters
     ----------
@@ -50,13 +62,15 @@ def find_alloc(wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats) ->
         Type, GPUs and free GPUs of each server.
     price : float64 array (servers,)
         Posted price of a GPU.
+    order : int array (servers,), optional
+        :func:`cheapest_first`, where it is known already.
     """
     offers = []
     held = wish.held
     if held is not None and bool((held.gpus <= free[held.servers]).all()):
         offers.append(Offer(held.servers, held.gpus, held.worth, float(price[held.servers] @ held.gpus)))
     runs = wish.rate[kind] > 0
-    order = np.lexsort((free, price))  # cheapest first; of equals, the fullest
+    order = cheapest_first(free, price) if order is None else order
     order = order[(runs & (free > 0))[order]]
     for r in np.flatnonzero(wish.rate > 0).tolist():
         together = _together(wish.gpus, r, kind[order], size[order], free[order])
@@ -68,8 +82,14 @@ def find_alloc(wish: Wish, kind: Ints, size: Ints, free: Ints, price: Floats) ->
             one_type = len(np.unique(kind[order[apart > 0]])) == 1
             worth = wish.pure[r] * wish.apart if one_type else wish.mixed[r]
             offers.append(_offer(order, apart, worth, price))
-    best = max(offers, key=lambda offer: offer.payoff, default=None)
-    return best if best is not None and best.payoff > 0 else None
+    distinct: dict[tuple[bytes, bytes], Offer] = {}
+    for offer in offers:
+        if offer.payoff > 0:
+            by_server = np.argsort(offer.servers)
+            key = (offer.servers[by_server].tobytes(), offer.gpus[by_server].tobytes())
+            if key not in distinct or distinct[key].payoff < offer.payoff:
+                distinct[key] = offer
+    return sorted(distinct.values(), key=lambda offer: -offer.payoff)
 
 
 def _together(gpus: int, r: int, kind: Ints, size: Ints, free: Ints) -> Ints | None:

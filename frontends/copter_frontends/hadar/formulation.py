@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import Model, Session, Settings, Solution
+from copter.errors import InternalError
 from copter.matrix import Template
 from copter_frontends.hadar.job_book import Floats, Ints, JobBook
 from copter_frontends.hadar.round_values import NO_VALUE, RoundTerms, RoundValues, round_values
@@ -133,6 +134,12 @@ class HadarFormulation:
             self._changed.add(job_id)
         self.book.spread[row] = spread
 
+    def hold_many(self, rows: NDArray[np.intp], held: Ints, spread: NDArray[np.bool_]) -> None:
+        """As :meth:`hold` for many jobs: rows (k,), GPUs of each type (k, types), whether they are spread (k,)."""
+        different = rows[(self.book.held[rows] != held).any(axis=1)]
+        self._changed.update(self.book.jobs[row].id for row in different.tolist())
+        self.book.held[rows], self.book.spread[rows] = held, spread
+
     def pin(self, job_id: str, pinned: bool) -> None:
         """Hold a job on the GPUs that it has, or let it go."""
         row = self.book.row(job_id)
@@ -144,18 +151,21 @@ class HadarFormulation:
 
     # A round ------------------------------------------------------------------------------------------------------
 
+    def value(self, terms: RoundTerms) -> RoundValues:
+        """Value all jobs for the round; the model stays as it is."""
+        self.values = round_values(self.book, self.utility, terms)
+        return self.values
+
     def refresh(self, terms: RoundTerms) -> RoundValues:
         """Value all jobs for the round and bring the model up to date; only what changed is sent."""
-        values = self.values = round_values(self.book, self.utility, terms)
+        values = self.value(terms)
         largest = float(values.column.max(initial=0.0))
         if largest > 0 and not SMALLEST <= largest * self.scale <= LARGEST:
             self.scale = float(2.0 ** -np.round(np.log2(largest)))
         with self.model.batch():
-            for job_id in sorted(self._changed):
-                self._reshape(job_id)
+            self._reshape()
             self._send(values)
-            for job_id in sorted(self._changed):
-                self._fix(job_id)
+            self._fix()
         self._changed.clear()
         return values
 
@@ -197,79 +207,124 @@ class HadarFormulation:
         """Certified bound on the value of any plan, posted costs taken off."""
         return solution.bound / self.scale - self.posted_cost(self.capacity)
 
+    def dual_value(self, prices: Floats) -> tuple[float, Floats]:
+        """Bound on any plan's value by any prices >= 0 of the types, without an LP (H9); and the GPUs then wanted."""
+        if self.values is None:
+            raise InternalError("no plan has been valued yet: call refresh or value first")
+        book, values = self.book, self.values
+        payoff = np.column_stack([values.column - book.gpus[:, None] * prices, values.own - book.held @ prices])
+        payoff[~book.held.any(axis=1), -1] = 0.0
+        payoff[book.pinned, :-1] = -np.inf  # it keeps what it has, whatever that pays
+        best, rows = payoff.argmax(axis=1), np.arange(len(book))
+        gain = payoff[rows, best]
+        served = (gain > 0) | book.pinned
+        single = served & (best < len(prices))
+        wanted: Floats = np.bincount(best[single], book.gpus[single], len(prices)).astype(np.float64)
+        wanted += book.held[served & (best == len(prices))].sum(axis=0)
+        return float(self.capacity @ prices + gain[served].sum()), wanted
+
+    def least_dual_value(self, prices: Floats, steps: int = 24) -> float:
+        """The least bound of some prices near those given: what is wanted too much gets dearer, the rest cheaper."""
+        capacity = np.maximum(self.capacity, 1)
+        least, prices = np.inf, np.maximum(prices, 0.0)
+        for step in range(steps):
+            bound, wanted = self.dual_value(prices)
+            least = min(least, bound)
+            prices = prices * np.exp(np.clip(wanted / capacity - 1.0, -1.0, 1.0) / (1.0 + step / 4.0))
+        return min(least, self.dual_value(np.zeros(len(prices)))[0])
+
     def prices(self, solution: Solution) -> Floats:
-        """Worth of one more GPU of each type for this round, (types,)."""
-        return np.array([solution.price(name) for name in self.types]) / self.scale
+        """Worth of one more GPU of each type for this round, (types,); never negative."""
+        return np.maximum(solution.prices(self.types), 0.0) / self.scale
 
     def shares(self, solution: Solution) -> Shares:
         """The solution as arrays over the book's rows."""
-        x, own = np.zeros((len(self.book), len(self.types))), np.zeros(len(self.book))
-        index, kinds = self.book.index, len(self.types)
-        for request, columns, values in solution.by_request():
-            row = index.get(request) if isinstance(request, str) else None
-            if row is None or not len(columns):
-                continue
-            for column, value in zip(columns.tolist(), values.tolist(), strict=True):
-                if column < kinds:
-                    x[row, column] = value
-                else:
-                    own[row] = value
+        ids, kinds = [job.id for job in self.book.jobs], len(self.types)
+        own = np.zeros(len(ids))
+        if not ids:
+            return Shares(np.zeros((0, kinds)), own)
+        offsets, values = solution.values_of(ids)
+        x = values[offsets[:-1, None] + np.arange(kinds)]
+        several = np.flatnonzero(np.diff(offsets) > kinds)
+        own[several] = values[offsets[several] + kinds]
         return Shares(x, own)
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def has_own_column(self, row: int) -> bool:
-        """Whether what a job has is no column of its template: several types, or another number than it asked for."""
-        held = self.book.held[row]
-        total = int(held.sum())
-        return total > 0 and (total != int(self.book.gpus[row]) or int(held.max()) != total)
-
     def _in_model(self, job_id: str) -> bool:
         return not np.isnan(self.book.sent[self.book.row(job_id), 0])
 
-    def _reshape(self, job_id: str) -> None:
-        """Give a job's request a column for what it has, or take that away; :meth:`_send` adds the request again."""
-        row = self.book.row(job_id)
-        wanted = self.book.held[row].tobytes() if self.has_own_column(row) else None
-        if self._in_model(job_id) and self._own.get(job_id) != wanted:
-            self.model.remove_request(job_id)
-            self.book.sent[row] = np.nan
-        if wanted is None:
-            self._own.pop(job_id, None)
-        else:
-            self._own[job_id] = wanted
+    def _changed_rows(self) -> NDArray[np.intp]:
+        """Rows of the jobs whose GPUs or pin have changed, in the order of their ids."""
+        index = self.book.index
+        return np.fromiter((index[job_id] for job_id in sorted(self._changed)), dtype=np.intp, count=len(self._changed))
+
+    def _reshape(self) -> None:
+        """Give requests a column for what their jobs have, or take it away; :meth:`_send` adds them again.
+
+        What a job has is no column of its template where it is of several types, or not as many as it asked for.
+        """
+        book, rows = self.book, self._changed_rows()
+        held = book.held[rows]
+        total = held.sum(axis=1)
+        own = (total > 0) & ((total != book.gpus[rows]) | (held.max(axis=1, initial=0) != total))
+        there = ~np.isnan(book.sent[rows, 0])
+        gone = []
+        for row, bundle, wanted, in_model in zip(rows.tolist(), held, own.tolist(), there.tolist(), strict=True):
+            job_id = book.jobs[row].id
+            if not wanted and job_id not in self._own:
+                continue
+            after = bundle.tobytes() if wanted else None
+            if in_model and self._own.get(job_id) != after:
+                gone.append(row)
+            if after is None:
+                del self._own[job_id]
+            else:
+                self._own[job_id] = after
+        if gone:
+            self.model.remove_requests([book.jobs[row].id for row in gone])
+            book.sent[gone] = np.nan
 
     def _send(self, values: RoundValues) -> None:
         """Tell the model the costs that changed, and of the jobs that it does not have yet."""
         book = self.book
         costs = values.column * self.scale
         missing = np.isnan(book.sent[:, 0]) if len(self.types) else np.zeros(len(book), dtype=bool)
-        changed = np.flatnonzero((costs != book.sent).any(axis=1) & ~missing).tolist()
-        changed = [row for row in changed if book.jobs[row].id not in self._own]
-        self.model.update_costs([book.jobs[row].id for row in changed], costs[changed])
-        for job_id in self._own:
-            row = book.row(job_id)
-            if not missing[row]:
-                self.model.update_cost(job_id, self._with_own(costs[row], values, row))
-        for row in np.flatnonzero(missing).tolist():
-            self._add(row, costs[row], values)
+        mixed = np.zeros(len(book), dtype=bool)
+        mixed[[book.index[job_id] for job_id in self._own]] = True
+        changed = np.flatnonzero((costs != book.sent).any(axis=1) & ~missing & ~mixed)
+        self.model.update_costs([book.jobs[row].id for row in changed.tolist()], costs[changed])
+        kept = np.flatnonzero(mixed & ~missing)
+        self.model.update_costs([book.jobs[row].id for row in kept.tolist()], self._with_own(costs, values, kept))
+        self._add_pure(np.flatnonzero(missing & ~mixed), costs)
+        self._add_mixed(np.flatnonzero(missing & mixed), costs, values)
         book.sent[:] = costs
 
-    def _with_own(self, costs: Floats, values: RoundValues, row: int) -> Floats:
-        return np.append(costs, max(values.own[row] * self.scale, 0.0))
+    def _with_own(self, costs: Floats, values: RoundValues, rows: NDArray[np.intp]) -> Floats:
+        """Costs of jobs with a column for what they have, (rows, types + 1)."""
+        return np.column_stack([costs[rows], np.maximum(values.own[rows] * self.scale, 0.0)])
 
-    def _add(self, row: int, costs: Floats, values: RoundValues) -> None:
-        job_id, gpus = self.book.jobs[row].id, int(self.book.gpus[row])
-        if job_id not in self._own:
-            self.model.add_request(job_id, costs, template=self._template(gpus), integer=True)
+    def _add_pure(self, rows: NDArray[np.intp], costs: Floats) -> None:
+        """Add jobs by their templates, those of one size together."""
+        for gpus in np.unique(self.book.gpus[rows]).tolist():
+            those = rows[self.book.gpus[rows] == gpus]
+            ids = [self.book.jobs[row].id for row in those.tolist()]
+            self.model.add_requests(ids, costs[those], template=self._template(gpus), integer=True)
+
+    def _add_mixed(self, rows: NDArray[np.intp], costs: Floats, values: RoundValues) -> None:
+        """Add jobs that have GPUs of several types, from one matrix of all their columns."""
+        if len(rows) == 0:
             return
-        self._changed.add(job_id)  # its fixing, if it is pinned, went with its former request
-        held = self.book.held[row].astype(np.float64)
-        usage = {
-            name: np.append(np.where(np.arange(len(self.types)) == q, float(gpus), 0.0), held[q])
-            for q, name in enumerate(self.types)
-        }
-        self.model.add_request(job_id, self._with_own(costs, values, row), usage, integer=True)
+        ids, kinds = [self.book.jobs[row].id for row in rows.tolist()], len(self.types)
+        self._changed.update(ids)  # their fixing, if they are pinned, went with their former requests
+        usage = np.zeros((kinds, len(rows), kinds + 1))
+        usage[np.arange(kinds), :, np.arange(kinds)] = self.book.gpus[rows]
+        usage[:, :, kinds] = self.book.held[rows].T
+        table = {name: usage[q].ravel() for q, name in enumerate(self.types)}
+        sizes = np.full(len(rows), kinds + 1)
+        self.model.add_own_requests(ids, sizes, self._with_own(costs, values, rows).ravel(), table)
+        for job_id in ids:
+            self.model.update_integrality(job_id, True)
 
     def _template(self, gpus: int) -> Template:
         if gpus not in self._templates:
@@ -279,9 +334,11 @@ class HadarFormulation:
             self._templates[gpus] = self.model.add_template(usage)
         return self._templates[gpus]
 
-    def _fix(self, job_id: str) -> None:
-        row = self.book.row(job_id)
-        if self.book.pinned[row]:
+    def _fix(self) -> None:
+        """Fix pinned jobs whose GPUs or pin have changed on the column of what they have."""
+        rows = self._changed_rows()
+        for row in rows[self.book.pinned[rows]].tolist():
+            job_id = self.book.jobs[row].id
             own = job_id in self._own
             self.model.fix(job_id, len(self.types) if own else int(np.argmax(self.book.held[row])))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -31,12 +31,20 @@ class Holdings:
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
 
-    def adopt(self, now: dict[str, Allocation]) -> None:
-        """Take over what a placement gave the jobs; its servers are taken already."""
-        before, self.held = self.held, now
-        for job_id in before.keys() | now.keys():
-            if before.get(job_id) is not now.get(job_id):
-                self._tell(job_id, now.get(job_id))
+    def adopt(self, now: dict[str, Allocation], changed: Collection[str]) -> None:
+        """Take over what a placement gave the jobs, its servers being taken; only `changed` jobs are gone through."""
+        self.held = now
+        book, kinds = self.formulation.book, {name: q for q, name in enumerate(self.servers.types)}
+        jobs = sorted(changed)
+        rows = np.array([book.row(job_id) for job_id in jobs], dtype=np.intp)
+        held, spread = np.zeros((len(jobs), len(kinds)), dtype=np.int64), np.zeros(len(jobs), dtype=bool)
+        for at, job_id in enumerate(jobs):
+            allocation = now.get(job_id)
+            if allocation is not None:
+                spread[at] = self.servers.is_spread(allocation)
+                for name, gpus in allocation.mixture or ((allocation.gpu_type, allocation.gpus),):
+                    held[at, kinds[name]] = gpus
+        self.formulation.hold_many(rows, held, spread)
 
     def release(self, job_id: str) -> None:
         """Take a job's GPUs back, if it has any."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter.errors import SettingsError
-from copter_frontends.hadar.find_alloc import Offer, Wish, find_alloc
+from copter_frontends.hadar.find_alloc import Offer, Wish, cheapest_first, find_allocs
 from copter_frontends.hadar.holdings import Holdings
 from copter_frontends.hadar.job_book import Floats, Ints
 from copter_frontends.hadar.posted_prices import PriceFunction
 from copter_frontends.hadar.round_values import RoundTerms, RoundValues
 from copter_frontends.vocabulary import Allocation
+
+Prices = Literal["round", "printed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class OnlinePlan:
     alpha: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _State:
     """One branch of the DP: servers' free GPUs and prices, payoff and worth so far, and the choices, last first."""
 
@@ -52,56 +56,99 @@ class _State:
     payoff: float
     worth: float
     chosen: tuple[int, Offer, tuple] | None  # type: ignore[type-arg]
+    _order: NDArray[np.intp] | None = None
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Servers, cheapest first; made once."""
+        if self._order is None:
+            self._order = cheapest_first(self.free, self.price)
+        return self._order
+
+
+@dataclass(frozen=True, slots=True)
+class _Park:
+    """The servers: their types (as numbers), GPUs and names, and the number of each name."""
+
+    kind: Ints
+    size: Ints
+    names: list[str]
+    number: Mapping[str, int]
+
+    @classmethod
+    def of(cls, holdings: Holdings) -> _Park:
+        servers = holdings.servers
+        nodes = [(q, node) for q, name in enumerate(servers.types) for node in servers.nodes.node_ids(name)]
+        size = np.array([servers.nodes.node_gpus(servers.types[q]) for q, _ in nodes], dtype=np.int64)
+        names = [node for _, node in nodes]
+        kind = np.array([q for q, _ in nodes], dtype=np.int64)
+        return cls(kind, size, names, {node: at for at, node in enumerate(names)})
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineRule:
-    """Dual subroutine: for each job in the queue, place it at its best payoff or pass it over (H19).
+    """Dual subroutine: for each job in the queue, place it at one of its best payoffs or pass it over (H19).
 
     Parameters
     ----------
     width : int
-        Branches kept, those of largest payoff. 1 takes every job whose payoff is positive; the exact DP, whose state is
-        what is free on every server, would need exponentially many.
+        Branches kept, those of largest payoff, and the one that has placed nothing, from which a large job can still
+        be placed behind many small ones. The exact DP, whose state is what is free on every server, would need
+        exponentially many.
     segments : int
         Parts of a type's capacity in the piecewise-linear prices.
+    offers : int
+        Allocations tried for a job in every branch, those of largest payoff. With 1, line 28's, a job may sit on GPUs
+        that it does not need and another does.
+    prices : {"round", "printed"}
+        The price function: H17, or (6) to (8) as the paper prints them.
     """
 
     width: int = 4
     segments: int = 8
+    offers: int = 3
+    prices: Prices = "round"
 
     def __post_init__(self) -> None:
-        if self.width < 1 or self.segments < 1:
-            raise SettingsError(f"width is {self.width} and segments {self.segments}, both must be >= 1")
+        if self.width < 1 or self.segments < 1 or self.offers < 1:
+            raise SettingsError(
+                f"width is {self.width}, segments {self.segments} and offers {self.offers}; all must be >= 1"
+            )
+        if self.prices not in ("round", "printed"):
+            raise SettingsError(f"prices is {self.prices!r}, must be 'round' or 'printed'")
+
+    def price_function(self, values: RoundValues, terms: RoundTerms, holdings: Holdings) -> PriceFunction:
+        """The price function of a round."""
+        formulation = holdings.formulation
+        if self.prices == "printed":
+            return PriceFunction.printed(formulation.book, formulation.utility, terms)
+        return PriceFunction.of(values, formulation.book.gpus, terms.capacity)
 
     def plan(self, values: RoundValues, terms: RoundTerms, holdings: Holdings) -> OnlinePlan:
         """Run the algorithm over all jobs, largest worth per GPU first, on a cluster with only the pinned jobs."""
         book, servers, pins = holdings.formulation.book, holdings.servers, holdings.pins
-        nodes = [(name, node) for name in servers.types for node in servers.nodes.node_ids(name)]
-        number = {node: at for at, (_, node) in enumerate(nodes)}
-        kind = np.array([servers.types.index(name) for name, _ in nodes], dtype=np.int64)
-        size = np.array([servers.nodes.node_gpus(name) for name, _ in nodes], dtype=np.int64)
-        function = PriceFunction.of(values, book.gpus, terms.capacity)
-        free = size.copy()
+        park = _Park.of(holdings)
+        function = self.price_function(values, terms, holdings)
+        free = park.size.copy()
         for pin in pins.values():
             for node, gpus in pin.nodes:
-                free[number[node]] -= gpus
-        start = _State(free, function.price(kind, (size - free) / size), 0.0, 0.0, None)
-        best = self._search(values, terms, holdings, start, (kind, size, number), function)
+                free[park.number[node]] -= gpus
+        start = _State(free, function.price(park.kind, (park.size - free) / park.size), 0.0, 0.0, None)
+        best = self._search(values, terms, holdings, start, park, function)
         allocations = {book.row(job_id): pin for job_id, pin in pins.items()}
         link = best.chosen
         while link is not None:
             row, offer, link = link
-            shares = {nodes[at][1]: gpus for at, gpus in zip(offer.servers.tolist(), offer.gpus.tolist(), strict=True)}
+            shares = {park.names[at]: n for at, n in zip(offer.servers.tolist(), offer.gpus.tolist(), strict=True)}
             allocations[row] = servers.allocation(shares, values.rate[row])
-        after = [best.price[kind == q] for q in range(len(servers.types))]
+        after = [best.price[park.kind == q] for q in range(len(servers.types))]
         return OnlinePlan(
             bundles={row: servers.bundle(allocation) for row, allocation in allocations.items()},
             allocations=allocations,
             payoff=best.payoff,
             worth=best.worth,
             prices={name: float(p.mean()) if len(p) else 0.0 for name, p in zip(servers.types, after, strict=True)},
-            posted=function.segments(self.segments),
+            posted=function.segments(self.segments, terms.capacity),
             alpha=function.alpha,
         )
 
@@ -111,31 +158,36 @@ class OnlineRule:
         terms: RoundTerms,
         holdings: Holdings,
         start: _State,
-        cluster: tuple[Ints, Ints, dict[str, int]],
+        park: _Park,
         function: PriceFunction,
     ) -> _State:
         """DP_allocation over the queue, with only the best branches kept."""
-        kind, size, number = cluster
         book = holdings.formulation.book
         states = [start]
         worth = values.worth.max(axis=1, initial=-1.0) / np.maximum(book.gpus, 1)
         queue = np.flatnonzero((worth > 0) & ~book.pinned)
         for row in queue[np.argsort(-worth[queue], kind="stable")].tolist():
-            wish = self._wish(values, terms, holdings, row, number)
+            wish = self._wish(values, terms, holdings, row, park.number)
             branches = list(states)  # line 15: pass the job over
             for state in states:
                 if int(state.free.sum()) < wish.gpus:
                     continue
-                offer = find_alloc(wish, kind, size, state.free, state.price)
-                if offer is not None:  # line 7: a job that cannot be placed is passed over, and the search goes on
-                    branches.append(_placed(state, row, offer, kind, size, function))
-            merged: dict[bytes, _State] = {}
-            for state in branches:
-                key = state.free.tobytes()
-                if key not in merged or merged[key].payoff < state.payoff:
-                    merged[key] = state
-            states = sorted(merged.values(), key=lambda state: -state.payoff)[: self.width]
-        return states[0]
+                # Line 7: a job that cannot be placed is passed over, and the search goes on.
+                found = find_allocs(wish, park.kind, park.size, state.free, state.price, state.order)
+                branches += [_placed(state, row, offer, park, function) for offer in found[: self.offers]]
+            if len(branches) > len(states):
+                states = self._kept(branches, start)
+        return max(states, key=lambda state: state.payoff)
+
+    def _kept(self, branches: list[_State], start: _State) -> list[_State]:
+        """The best branches, one for each set of free GPUs, and the one that has placed nothing."""
+        merged: dict[bytes, _State] = {}
+        for state in branches:
+            key = state.free.tobytes()
+            if key not in merged or merged[key].payoff < state.payoff:
+                merged[key] = state
+        kept = sorted(merged.values(), key=lambda state: -state.payoff)[: self.width]
+        return kept if any(state is start for state in kept) else [*kept, start]
 
     @staticmethod
     def _wish(values: RoundValues, terms: RoundTerms, holdings: Holdings, row: int, number: Mapping[str, int]) -> Wish:
@@ -150,11 +202,11 @@ class OnlineRule:
         return Wish(int(book.gpus[row]), values.rate[row], moving, moving * apart, apart, own)
 
 
-def _placed(state: _State, row: int, offer: Offer, kind: Ints, size: Ints, function: PriceFunction) -> _State:
+def _placed(state: _State, row: int, offer: Offer, park: _Park, function: PriceFunction) -> _State:
     """The branch in which a job has an offer: fewer free GPUs, higher prices (lines 10-13)."""
     free, price = state.free.copy(), state.price.copy()
     at = offer.servers
     free[at] -= offer.gpus
-    price[at] = function.price(kind[at], (size[at] - free[at]) / size[at])
+    price[at] = function.price(park.kind[at], (park.size[at] - free[at]) / park.size[at])
     chosen = (row, offer, state.chosen)
     return _State(free, price, state.payoff + offer.payoff, state.worth + offer.worth, chosen)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ def place(
     held: Mapping[str, Allocation],
     spread_cost: float,
     wanted: Mapping[int, Allocation] | None = None,
-) -> tuple[dict[str, Allocation], float, bool]:
+) -> tuple[dict[str, Allocation], float, bool, set[str]]:
     """Give a draft's jobs servers, or keep all as it is where that is worth more.
 
     Parameters
@@ -40,6 +40,8 @@ def place(
         Value of the plan.
     bool
         Whether it is the last plan again.
+    set of job ids
+        Jobs that may have something else than before.
     """
     placement = Placement(servers, draft.formulation, held)
     objective = placement.carry_out(draft, spread_cost, wanted)
@@ -49,8 +51,8 @@ def place(
         if stay.value() > objective:
             placement.undo()
             objective = placement.carry_out(stay, spread_cost)
-            return placement.now, objective, True
-    return placement.now, objective, False
+            return placement.now, objective, True, placement.changed
+    return placement.now, objective, False, placement.changed
 
 
 class Placement:
@@ -68,22 +70,26 @@ class Placement:
     ----------
     now : dict of job id to Allocation
         What they have afterwards.
+    changed : set of job ids
+        Those that may have something else than before; no other job is gone through.
     """
 
     def __init__(self, servers: Servers, formulation: HadarFormulation, held: Mapping[str, Allocation]) -> None:
         self.servers, self.formulation = servers, formulation
         self.before = dict(held)
         self.now = dict(held)
+        self.changed: set[str] = set()
 
     def undo(self) -> None:
         """Give every job back what it had."""
-        for job_id, allocation in self.now.items():
-            if self.before.get(job_id) is not allocation:
-                self.servers.give(allocation)
-        for job_id, allocation in self.before.items():
-            if self.now.get(job_id) is not allocation:
-                self.servers.take(allocation)
+        for job_id in self.changed:
+            if job_id in self.now:
+                self.servers.give(self.now[job_id])
+        for job_id in self.changed:
+            if job_id in self.before:
+                self.servers.take(self.before[job_id])
         self.now = dict(self.before)
+        self.changed.clear()
 
     def carry_out(self, draft: Draft, spread_cost: float, wanted: Mapping[int, Allocation] | None = None) -> float:
         """Place a draft's bundles and return what the plan is worth with the servers that there were.
@@ -97,14 +103,17 @@ class Placement:
             Servers that have been chosen already, free once the jobs that do not keep theirs have left.
         """
         book, values = self.formulation.book, draft.values
-        stays = (draft.bundles == book.held).all(axis=1)
-        for job_id, allocation in list(self.now.items()):
-            row = book.row(job_id)
-            if not stays[row] or (wanted is not None and wanted.get(row) != allocation):
+        leave = (draft.bundles != book.held).any(axis=1)
+        if wanted is not None:  # the same GPUs may be on other servers
+            same = np.flatnonzero(~leave & book.held.any(axis=1)).tolist()
+            leave[[row for row in same if wanted.get(row) != self.now.get(book.jobs[row].id)]] = True
+        for row in np.flatnonzero(leave).tolist():
+            job_id = book.jobs[row].id
+            self.changed.add(job_id)
+            allocation = self.now.pop(job_id, None)
+            if allocation is not None:
                 self.servers.give(allocation)
-                del self.now[job_id]
-        rows = np.flatnonzero(draft.bundles.any(axis=1))
-        pending = [row for row in rows.tolist() if book.jobs[row].id not in self.now]
+        pending = np.flatnonzero(leave & draft.bundles.any(axis=1)).tolist()
         lost = 0.0
         for row in sorted(pending, key=lambda row: (-int(book.gpus[row]), book.jobs[row].id)):
             allocation = self._servers_for(draft, row, spread_cost) if wanted is None else wanted[row]
@@ -120,7 +129,7 @@ class Placement:
         """Servers for a bundle; where it would be spread out, another type that would not be and is worth more."""
         rates = draft.values.rate[row]
         bundle = draft.bundles[row]
-        result = self.servers.find(bundle, rates)
+        result = self.servers.find(bundle.tolist(), rates)
         if not self.servers.is_spread(result) or spread_cost == 0:
             return result
         pure = draft.values.pure[row]
@@ -134,7 +143,7 @@ class Placement:
                 continue
             other: Ints = np.zeros_like(bundle)
             other[q] = gpus
-            instead = self.servers.find(other, rates)
+            instead = self.servers.find(other.tolist(), rates)
             if not self.servers.is_spread(instead):
                 draft.left += bundle - other
                 draft.bundles[row] = other

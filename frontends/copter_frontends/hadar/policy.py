@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from copter import Model, Settings, Status
-from copter.errors import SettingsError
+from copter import Model, Settings, Solution, Status
+from copter.errors import InternalError, SettingsError
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.hadar.estimator import ThroughputEstimator
-from copter_frontends.hadar.formulation import HadarFormulation
+from copter_frontends.hadar.formulation import HadarFormulation, Shares
 from copter_frontends.hadar.holdings import Holdings
-from copter_frontends.hadar.job_book import JobBook
+from copter_frontends.hadar.horizon import Horizon, HorizonFormulation
+from copter_frontends.hadar.job_book import Floats, JobBook
 from copter_frontends.hadar.online import OnlinePlan, OnlineRule
 from copter_frontends.hadar.placing import place
 from copter_frontends.hadar.round_values import RoundTerms
@@ -36,7 +37,7 @@ from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
 OWN_FACTS = frozenset({"rates"})
-Mode = Literal["lp", "online", "lp_posted"]
+Mode = Literal["lp", "online", "lp_posted", "horizon"]
 
 
 class HadarPolicy(LpPolicy):
@@ -54,8 +55,9 @@ class HadarPolicy(LpPolicy):
         representative jobs.
     utility : Utility, optional
         What finishing at a time is worth; by default the average completion time.
-    mode : {"lp", "online", "lp_posted"}
-        The LP with its shim; the paper's online algorithm; or the LP with the paper's posted prices as costs.
+    mode : {"lp", "online", "lp_posted", "horizon"}
+        The LP with its shim; the paper's online algorithm; the LP with the paper's posted prices as costs; or a program
+        over the time ahead, whose coming round is carried out.
     round_s, restart_s : float
         Length of a round, and what a job loses of it when its GPUs change, in seconds.
     spread_cost : float
@@ -64,6 +66,8 @@ class HadarPolicy(LpPolicy):
     shim : HadarShim, optional
     rule : OnlineRule, optional
         Knobs of the online algorithm; its prices are the posted ones.
+    horizon : Horizon, optional
+        The time ahead of the mode "horizon".
     compare_prices : bool
         Also run the online algorithm in every round, on the same jobs, for :attr:`last_online`.
     settings : copter.Settings, optional
@@ -90,11 +94,12 @@ class HadarPolicy(LpPolicy):
         estimator: ThroughputEstimator | None = None,
         shim: HadarShim | None = None,
         rule: OnlineRule | None = None,
+        horizon: Horizon | None = None,
         compare_prices: bool = False,
         settings: Settings | None = None,
     ) -> None:
-        if mode not in ("lp", "online", "lp_posted"):
-            raise SettingsError(f"mode is {mode!r}, must be 'lp', 'online' or 'lp_posted'")
+        if mode not in get_args(Mode):
+            raise SettingsError(f"mode is {mode!r}, must be 'lp', 'online', 'lp_posted' or 'horizon'")
         if not 0 <= spread_cost < 1 or not 0 <= restart_s < np.inf:
             raise SettingsError(
                 f"spread_cost is {spread_cost}, restart_s {restart_s}: 0 <= spread_cost < 1, restart_s >= 0"
@@ -110,6 +115,9 @@ class HadarPolicy(LpPolicy):
         self.formulation = HadarFormulation(
             self.servers.types, self.servers.capacity(), utility or AverageJct(), settings or Settings()
         )
+        self.ahead = HorizonFormulation(
+            self.servers.types, self.servers.capacity(), horizon or Horizon(), settings or Settings()
+        )
         self.holdings = Holdings(self.servers, self.formulation)
         self.last_online: OnlinePlan | None = None
         self.edit_clock = EditClock()
@@ -118,7 +126,7 @@ class HadarPolicy(LpPolicy):
     @property
     def model(self) -> Model:
         """The LP's model."""
-        return self.formulation.model
+        return self.ahead.model if self.mode == "horizon" else self.formulation.model
 
     @property
     def book(self) -> JobBook:
@@ -190,35 +198,77 @@ class HadarPolicy(LpPolicy):
 
     # The round ----------------------------------------------------------------------------------------------------
 
+    def terms(self, now_s: float) -> RoundTerms:
+        """What all jobs of the round that starts at `now_s` have in common."""
+        return RoundTerms(now_s, self.round_s, self.restart_s, self.spread_cost, self.formulation.capacity)
+
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: value the jobs, solve the LP, round it, find servers."""
         check_times(now_s, deadline_s)
         clock, edit_s = StageClock(), self.edit_clock.seconds
         self.edit_clock.reset()
         self.estimator.complete(self.book)
-        terms = RoundTerms(now_s, self.round_s, self.restart_s, self.spread_cost, self.formulation.capacity)
-        values = self.formulation.refresh(terms)
+        terms = self.terms(now_s)
+        if self.mode == "horizon":
+            return self._plan_ahead(terms, deadline_s, clock, edit_s)
+        with_lp = self.mode != "online" or bool(self.observers)  # the online algorithm needs no LP
+        values = self.formulation.refresh(terms) if with_lp else self.formulation.value(terms)
         online = None
         if self.mode != "lp" or self.compare_prices:
             online = self.rule.plan(values, terms, self.holdings)
-        self.formulation.post_prices(online.posted if online and self.mode == "lp_posted" else None)
-        clock.end("edit")
-        solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
-        clock.end("solve")
         self.last_online = online
+        solution, edit = None, "edit"
+        if with_lp:
+            self.formulation.post_prices(online.posted if online and self.mode == "lp_posted" else None)
+            clock.end("edit")
+            edit = "solve"
+            solution = self.formulation.solve(deadline_s=SOLVE_SHARE * deadline_s)
+        clock.end(edit)
         self.show(solution, edit_s + clock.total_s)
         clock.end("observe")
-        prices, bound = self.formulation.prices(solution), self.formulation.bound_of(solution)
+        prices, bound = self._prices_and_bound(solution, online)
         chosen = online if self.mode == "online" else None
         if chosen is not None:
             draft, fractional = Draft.of(self.formulation, prices, chosen.bundles), 0
         else:
-            shares = self.formulation.shares(solution)
+            shares = self.formulation.shares(required(solution))
             draft, fractional = self.shim(self.formulation, shares, prices, bound, (1 - SOLVE_SHARE) * deadline_s)
         clock.end("shim")
         wanted = None if chosen is None else chosen.allocations
-        now, objective, kept = place(draft, self.servers, self.held, self.spread_cost, wanted)
-        self.holdings.adopt(now)
+        whole = solution is not None and solution.status is Status.OPTIMAL
+        return self._carry_out(draft, wanted, (prices, bound, fractional, whole), clock, edit_s)
+
+    def _plan_ahead(self, terms: RoundTerms, deadline_s: float, clock: StageClock, edit_s: float) -> Plan:
+        """The round by the program over the time ahead: its shares and duals, then the shim as in every mode."""
+        formulation, ahead = self.formulation, self.ahead
+        values = formulation.value(terms)
+        ahead.refresh(self.book, formulation.utility, terms)
+        clock.end("edit")
+        solution = ahead.solve(deadline_s=SOLVE_SHARE * deadline_s)
+        clock.end("solve")
+        self.show(solution, edit_s + clock.total_s)
+        clock.end("observe")
+        now = ahead.ahead(solution, self.book)
+        formulation.values = ahead.shadow_values(values, self.book, formulation.utility, terms, now)
+        bound = formulation.least_dual_value(now.prices)
+        shares = Shares(now.shares, np.zeros(len(self.book)))
+        draft, fractional = self.shim(formulation, shares, now.prices, bound, (1 - SOLVE_SHARE) * deadline_s)
+        clock.end("shim")
+        whole = solution.status is Status.OPTIMAL
+        return self._carry_out(draft, None, (now.prices, bound, fractional, whole), clock, edit_s)
+
+    def _carry_out(
+        self,
+        draft: Draft,
+        wanted: Mapping[int, Allocation] | None,
+        relaxed: tuple[Floats, float, int, bool],
+        clock: StageClock,
+        edit_s: float,
+    ) -> Plan:
+        """Servers for a draft, and the plan; `relaxed`: prices, bound, jobs split and whether the LP was solved."""
+        prices, bound, fractional, whole = relaxed
+        now, objective, kept, changed = place(draft, self.servers, self.held, self.spread_cost, wanted)
+        self.holdings.adopt(now, changed)
         clock.end("place")
         before, self._planned = self._planned, dict(now)
         plan = plan_between(before, now, objective, bound, self.formulation.scale)
@@ -226,7 +276,23 @@ class HadarPolicy(LpPolicy):
             plan,
             prices=dict(zip(self.servers.types, prices.tolist(), strict=True)),
             fractional_jobs=fractional,
-            skipped={self.book.jobs[row].id: reason for row, reason in values.faults.items()},
-            status=status_of(plan.gap, solution.status is Status.OPTIMAL, kept),
-            timings={**clock.seconds, "edit": edit_s + clock.seconds["edit"]},
+            skipped={self.book.jobs[row].id: reason for row, reason in draft.values.faults.items()},
+            status=status_of(plan.gap, whole, kept),
+            timings={"solve": 0.0, **clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
+
+    def _prices_and_bound(self, solution: Solution | None, online: OnlinePlan | None) -> tuple[Floats, float]:
+        """The LP's prices and certified bound; without an LP, the posted prices and the best bound near them."""
+        if solution is not None:
+            return self.formulation.prices(solution), self.formulation.bound_of(solution)
+        if online is None:
+            raise InternalError("a round without an LP needs the online algorithm's prices")
+        posted = np.array([online.prices[name] for name in self.servers.types])
+        return posted, self.formulation.least_dual_value(posted)
+
+
+def required(solution: Solution | None) -> Solution:
+    """The LP's solution; InternalError where there is none."""
+    if solution is None:
+        raise InternalError("the LP's shim was called in a round without an LP")
+    return solution

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from copter_frontends.hadar.job_book import Floats, Ints
-from copter_frontends.hadar.round_values import RoundValues
+from copter_frontends.hadar.job_book import Floats, Ints, JobBook
+from copter_frontends.hadar.round_values import RoundTerms, RoundValues, job_states
+from copter_frontends.hadar.utility import Utility
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,34 @@ class PriceFunction:
         lowest = float(per_gpu[runs].min()) / (4.0 * eta)
         return cls(lowest, np.maximum(per_gpu.max(axis=0), lowest))
 
+    @classmethod
+    def printed(cls, book: JobBook, utility: Utility, terms: RoundTerms) -> PriceFunction:
+        """(6) to (8) as the paper prints them, with W_j for their M_j and w_j^r, which it does not define.
+
+        U_max is the worth of a whole job per GPU, U_min one per GPU and round. T is when all jobs would be done, each
+        on its slowest type, with no GPU idle.
+        """
+        runs = (book.rates > 0) & (book.total > 0)[:, None]
+        rows = np.flatnonzero(runs.any(axis=1))
+        if len(rows) == 0:
+            return cls(0.0, np.zeros(len(terms.capacity)))
+        rates, gpus, total = book.rates[rows], book.gpus[rows], book.total[rows, None]
+        shortest_s = total[:, 0] / rates.max(axis=1)  # (8)
+        longest_s = total[:, 0] / np.where(runs[rows], rates, np.inf).min(axis=1)
+        cluster = float(terms.capacity.sum())
+        crowd = max(float(gpus.sum()) / max(cluster, 1.0), 1.0)
+        horizon_s = terms.now_s + crowd * float(longest_s.max())
+        age_s = np.maximum(terms.now_s - book.submit_s, 0.0)[:, None]
+        states = job_states(book, terms, age_s, np.maximum(book.total * (1.0 - book.progress), 0.0)[:, None])
+        when = np.ones((len(book), 2))
+        when[rows] = np.stack([shortest_s, horizon_s - book.submit_s[rows]], axis=1)
+        worth = np.asarray(utility(when, states), dtype=np.float64)[rows]
+        highest = float((worth[:, 0] / gpus).max())  # (6)
+        slots = longest_s / terms.round_s
+        eta = max(cluster / float((slots * gpus).min()), 1.0)
+        lowest = float((worth[:, 1] / (slots * gpus)).min()) / (4.0 * eta)  # (7)
+        return cls(lowest, np.full(len(terms.capacity), max(highest, lowest)))
+
     @property
     def alpha(self) -> float:
         """Half the competitive ratio of posted prices: max(1, ln(U_max / U_min))."""
@@ -49,8 +78,11 @@ class PriceFunction:
             return np.zeros(len(used_share))
         return np.asarray(self.lowest * (self.highest[kind] / self.lowest) ** used_share)
 
-    def segments(self, count: int) -> Floats:
-        """Prices over `count` equal parts of every type's capacity, each at its middle, (types, count) (H10)."""
-        middle = (np.arange(count) + 0.5) / count
-        kinds = np.arange(len(self.highest))
-        return np.stack([self.price(np.full(count, kind), middle) for kind in kinds])
+    def segments(self, count: int, capacity: Ints) -> Floats:
+        """Prices over `count` equal parts of every type's capacity, (types, count) (H10).
+
+        A part costs what a GPU costs when those before it are in use, as for the online algorithm: the first GPU U_min.
+        """
+        shares = np.arange(count) / count * capacity[:, None]
+        whole = np.floor(shares + 1e-9) / np.maximum(capacity, 1)[:, None]
+        return np.stack([self.price(np.full(count, kind), used) for kind, used in enumerate(whole)])

@@ -97,6 +97,12 @@ def round_values(book: JobBook, utility: Utility, terms: RoundTerms) -> RoundVal
     return _with_moves(book, terms, rate, worth, has_room, faults)
 
 
+def revalued(book: JobBook, terms: RoundTerms, values: RoundValues, worth: Floats) -> RoundValues:
+    """The same round with other worths of the thresholds, (n, types)."""
+    has_room = _feasible_thresholds(book.gpus, values.rate, terms.capacity)
+    return _with_moves(book, terms, values.rate, worth, has_room, values.faults)
+
+
 def job_states(book: JobBook, terms: RoundTerms, age_s: Floats, remaining: Floats) -> JobStates:
     """What utilities may know of the jobs; the isolated time is that on 1/n of every type (section III-A)."""
     best = np.maximum(book.rates.max(axis=1, initial=0.0), 1e-300)[:, None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from copter_frontends.hadar.job_book import Ints
+from copter_frontends.hadar.job_book import Floats, Ints
 from copter_frontends.policy_kit import NodeInventory
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError
 
@@ -52,27 +52,27 @@ class Servers:
             raise InvalidJobError(f"cannot pin job {job_id!r}: the types of {allocation} do not add up to its GPUs")
         return parts
 
-    def find(self, bundle: Ints, rates: Sequence[float]) -> Allocation:
+    def find(self, bundle: Sequence[int], rates: Sequence[float] | Floats) -> Allocation:
         """Servers for a bundle that the types' free GPUs allow: each type's part on the fewest servers possible.
 
         Parameters
         ----------
-        bundle : int64 array (types,)
+        bundle : sequence of int (types,)
         rates : sequence of float (types,)
             The job's, which say which type limits it.
         """
         shares: dict[str, int] = {}
-        used = np.flatnonzero(bundle).tolist()
+        used = [q for q, gpus in enumerate(bundle) if gpus]
         for q in used:
-            result = self.nodes.find(self.types[q], int(bundle[q]), split=True)
+            result = self.nodes.find(self.types[q], bundle[q], split=True)
             if result is None:
-                raise RuntimeError(f"a bundle of {bundle.tolist()} GPUs was asked for, more than are free")
+                raise RuntimeError(f"a bundle of {list(bundle)} GPUs was asked for, more than are free")
             if len(used) == 1:
-                return Allocation(self.types[q], int(bundle[q]), result)
+                return Allocation(self.types[q], bundle[q], result)
             shares.update(result)
         return self.allocation(shares, rates)
 
-    def allocation(self, shares: Mapping[str, int], rates: Sequence[float]) -> Allocation:
+    def allocation(self, shares: Mapping[str, int], rates: Sequence[float] | Floats) -> Allocation:
         """An allocation of GPUs on nodes, {node: GPUs}, to a job with these rates by type."""
         by_type: dict[str, int] = {}
         for name in self.types:

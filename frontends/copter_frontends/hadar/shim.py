@@ -66,7 +66,7 @@ class HadarShim:
         if kept.value() > best.value():
             kept.fill()
             best = kept
-        if bound - best.value() > self.core_gap * abs(bound) and formulation.posted is None:
+        if bound - best.value() > self.core_gap * abs(bound):
             settled = self._settled(formulation, shares, prices, bound, best, time_limit_s)
             if settled.value() > best.value():
                 best = settled
@@ -90,7 +90,8 @@ class HadarShim:
         core = core[regret[core] <= bound - best.value() + 1e-9 * abs(bound)]
         draft.round(shares, np.setdiff1d(np.arange(len(regret)), core))
         may_mix = (regret[core] == 0) | (len(core) <= self.mixing_jobs)
-        form = ThresholdForm(draft.choices(core), draft.left, may_mix)
+        posted = None if formulation.posted is None else (formulation.posted, formulation.capacity)
+        form = ThresholdForm(draft.choices(core), draft.left, may_mix, posted)
         if form.whole and len(core):
             program = form.linear_program()
             result = milp(

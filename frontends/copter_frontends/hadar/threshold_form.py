@@ -48,10 +48,19 @@ class ThresholdForm:
     mixtures : bool array (n,), optional
         Jobs that may get GPUs of several types that they do not have yet, by default all; the others make the program
         much smaller.
+    posted : tuple of float64 array (types, segments) and int64 array (types,), optional
+        Posted prices of equal parts of the types' capacities, rising, and the capacities: GPUs in use cost so much,
+        the others' first (H10).
     """
 
-    def __init__(self, choices: Choices, left: Ints, mixtures: NDArray[np.bool_] | None = None) -> None:
-        self.choices, self.left = choices, left
+    def __init__(
+        self,
+        choices: Choices,
+        left: Ints,
+        mixtures: NDArray[np.bool_] | None = None,
+        posted: tuple[Floats, Ints] | None = None,
+    ) -> None:
+        self.choices, self.left, self.posted = choices, left, posted
         n = len(choices.rate)
         self.pure = np.argwhere((choices.pure > 0) & (choices.gpus[:, None] <= left))
         own = (choices.own > 0) & (choices.held <= left).all(axis=1) & ~self._is_pure()
@@ -100,6 +109,17 @@ class ThresholdForm:
         lower = np.concatenate([np.full(self.jobs, -np.inf), np.zeros(n_mixed), np.full(kinds, -np.inf)])
         top = np.concatenate([np.ones(self.whole), self.left[parts[:, 1]].astype(np.float64)])
         integrality = np.full(columns, whole)
+        if self.posted is not None:
+            prices, capacity = self.posted
+            segments = prices.shape[1]
+            row = np.concatenate([row, np.repeat(rows - kinds + np.arange(kinds), segments)])
+            column = np.concatenate([column, columns + np.arange(prices.size)])
+            value = np.concatenate([value, np.full(prices.size, -1.0)])
+            upper[rows - kinds :] = self.left - capacity  # what is used, these jobs' GPUs too, is paid for
+            cost = np.concatenate([cost, -prices.ravel()])
+            top = np.concatenate([top, np.repeat(capacity / segments, segments)])
+            integrality = np.concatenate([integrality, np.zeros(prices.size, dtype=bool)])
+            columns += prices.size
         matrix = sp.csc_array((value, (row, column)), shape=(rows, columns))
         return LinearProgram(cost, matrix, lower, upper, np.zeros(columns), top, integrality.astype(np.int64), "max")
 
@@ -111,7 +131,7 @@ class ThresholdForm:
         result[self.pure[taken, 0], self.pure[taken, 1]] = c.gpus[self.pure[taken, 0]]
         own = self.own[x[len(self.pure) + len(self.mixed) : self.whole] > 0.5]
         result[own] = c.held[own]
-        amount = np.rint(x[self.whole :]).astype(np.int64)
+        amount = np.rint(x[self.whole : self.whole + len(self.parts)]).astype(np.int64)
         chosen = x[len(self.pure) : len(self.pure) + len(self.mixed)] > 0.5
         kept = chosen[self.parts[:, 0]] & (amount > 0)
         np.add.at(result, (self.mixed[self.parts[kept, 0], 0], self.parts[kept, 1]), amount[kept])

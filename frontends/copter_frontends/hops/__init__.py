@@ -9,9 +9,10 @@ from copter_frontends.hops.iteration_time import IterationTimes, Links
 from copter_frontends.hops.latency_ratio import LatencyQueue
 from copter_frontends.hops.offers import OfferRules
 from copter_frontends.hops.policy import HopsPolicy
+from copter_frontends.hops.profiling import profile_by_gpu, profiled
 from copter_frontends.hops.requirements import LearningRates, RequirementSet
 from copter_frontends.hops.shim import HopsShim
-from copter_frontends.hops.throughputs import ModelledThroughputs, PlacedThroughputs
+from copter_frontends.hops.throughputs import LearnedThroughputs, ModelledThroughputs, PlacedThroughputs
 
 __all__ = [
     "DataLoading",
@@ -20,6 +21,7 @@ __all__ = [
     "HopsShim",
     "IterationTimes",
     "LatencyQueue",
+    "LearnedThroughputs",
     "LearningRates",
     "Links",
     "LoadingState",
@@ -32,4 +34,6 @@ __all__ = [
     "ThroughputError",
     "ThroughputEstimator",
     "fit_loading",
+    "profile_by_gpu",
+    "profiled",
 ]

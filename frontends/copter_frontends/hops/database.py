@@ -108,6 +108,12 @@ class ThroughputDatabase:
 
     # Reading ------------------------------------------------------------------------------------------------------
 
+    def all_measured(self) -> Iterator[tuple[str, str, str, bool, int, int, float]]:
+        """Every record: job, GPU type, server (ANY_SERVER for the type layer), spread, count, observations, per GPU."""
+        with self._reported("be read"):
+            for job, kind, server, spread, count, observations, per_gpu in self._sql.execute("SELECT * FROM measured"):
+                yield job, kind, server, bool(spread), count, observations, per_gpu
+
     def on_server(self, job: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float | None:
         """Server layer: mean per-GPU throughput there; None without a record."""
         return self._measured(job, gpu_type, server, gpus, nodes)
@@ -123,17 +129,6 @@ class ThroughputDatabase:
                 "SELECT parts FROM theory WHERE job = ? AND gpu_type = ?", (job, gpu_type)
             ).fetchone()
             return None if row is None else IterationTimes.from_dict(json.loads(row[0]))
-
-    def server_ratios(self) -> dict[tuple[str, str], float]:
-        """{(GPU type, server): how fast it is relative to its type}: mean over jobs recorded in both (HP7)."""
-        with self._reported("be read"):
-            rows = self._sql.execute(
-                "SELECT s.gpu_type, s.server, SUM(s.observations * s.per_gpu / t.per_gpu) / SUM(s.observations) "
-                "FROM measured s JOIN measured t ON t.job = s.job AND t.gpu_type = s.gpu_type AND t.spread = s.spread "
-                "AND t.count = s.count AND t.server = '' WHERE s.server <> '' AND s.spread = 0 "
-                "GROUP BY s.gpu_type, s.server"
-            ).fetchall()
-        return {(kind, server): float(ratio) for kind, server, ratio in rows}
 
     def observations(self, job: str) -> int:
         """Observations of a job that the type layer holds."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from copter_frontends.hops.database import ThroughputDatabase
+from copter_frontends.hops.database import ANY_SERVER, ThroughputDatabase
 from copter_frontends.hops.errors import ThroughputError
 from copter_frontends.hops.iteration_time import IterationTimes
+from copter_frontends.hops.records import Records
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 
@@ -27,13 +28,25 @@ class ThroughputEstimator:
         self.database = database or ThroughputDatabase()
         self.by_application = by_application
         self._seen = -1
-        self._known: dict[tuple[str, str, str, int, int], float] = {}
-        self._speeds: dict[tuple[str, str], float] = {}
+        self._records = Records()
+        self._parts: dict[tuple[str, str], IterationTimes | None] = {}
 
     @property
     def version(self) -> int:
-        """Writes to the database so far."""
-        return self.database.version
+        """Changes of estimates so far; an observation that confirms what is known is none."""
+        return self._current().changes
+
+    @property
+    def speeds_version(self) -> int:
+        """The last change of servers' speeds, from which all estimates follow."""
+        return self._current().speeds_changed
+
+    def changed_since(self, version: int) -> frozenset[Hashable] | None:
+        """Keys of the jobs whose estimates have changed since then; None if all may have."""
+        records = self._current()
+        if records.speeds_changed > version:
+            return None
+        return frozenset(key for key, change in records.changed.items() if change > version)
 
     def key(self, job: Job) -> Hashable:
         """What the job's records go by: its application or its id."""
@@ -43,8 +56,12 @@ class ThroughputEstimator:
 
     def profile(self, job: Job, parts: Mapping[str, IterationTimes]) -> None:
         """Write down what profiling a job for a few iterations on each GPU type gave."""
+        records, key = self._current(), self._key(job)
         for gpu_type, each in parts.items():
-            self.database.set_theory(self._key(job), gpu_type, each)
+            self.database.set_theory(key, gpu_type, each)
+            self._parts[key, gpu_type] = each
+            self._seen = self.database.version
+        records.moved(key)
 
     def observe(self, job: Job, gpu_type: str, placement: Mapping[str, int], rate: float) -> None:
         """Take in a measured rate, samples per second of a whole job on {server: GPUs}; ThroughputError if not > 0."""
@@ -53,7 +70,10 @@ class ThroughputEstimator:
             raise ThroughputError(
                 f"job {job.id!r}: the placement {dict(placement)} must give each server a GPU or more"
             )
-        self.database.record(self._key(job), gpu_type, tuple(sorted(placement)), gpus, rate / gpus)
+        records, key, servers = self._current(), self._key(job), tuple(sorted(placement))
+        self.database.record(key, gpu_type, servers, gpus, rate / gpus)
+        records.add(key, gpu_type, servers, gpus, rate / gpus)
+        self._seen = self.database.version
 
     # Estimates ----------------------------------------------------------------------------------------------------
 
@@ -62,11 +82,9 @@ class ThroughputEstimator:
 
         Three layers, top first (Figure 3); what the lower two say is for an average server of the type.
         """
-        self._refresh()
-        key = (self._key(job), gpu_type, server, gpus, nodes)
-        if key not in self._known:
-            self._known[key] = self._read(*key)
-        return self._known[key]
+        records, key = self._current(), self._key(job)
+        result = records.on_server(key, gpu_type, server, gpus, nodes)
+        return self._below(key, gpu_type, gpus, nodes) * records.speed(gpu_type, server) if result is None else result
 
     def throughput(self, job: Job, gpu_type: str, placement: Mapping[str, int]) -> float:
         """Samples per second of a configuration {server: GPUs}: the slowest server's GPUs set the pace."""
@@ -77,11 +95,11 @@ class ThroughputEstimator:
         """Mean over like servers of what the job does on them, samples per second."""
         if not servers:
             return 0.0
-        self._refresh()
-        records = [r for s in servers if (r := self._server_record(job, gpu_type, s, gpus, nodes)) is not None]
-        if records:
-            return gpus * sum(records) / len(records)
-        return gpus * sum(self.per_gpu(job, gpu_type, s, gpus, nodes) for s in servers) / len(servers)
+        records, key = self._current(), self._key(job)
+        result = records.mean_on(key, gpu_type, servers, gpus, nodes)
+        if result is None:
+            result = self._below(key, gpu_type, gpus, nodes) * records.mean_speed(gpu_type, servers)
+        return gpus * result
 
     def work(self, job: Job) -> float:
         """Samples of the whole job; InvalidJobError if it does not say."""
@@ -91,29 +109,27 @@ class ThroughputEstimator:
 
     def server_speed(self, gpu_type: str, server: str) -> float:
         """How fast a server has been relative to its type, 1 if nothing ran there."""
-        self._refresh()
-        return self._speeds.get((gpu_type, server), 1.0)
+        return self._current().speed(gpu_type, server)
 
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _key(self, job: Job) -> str:
         return job.application if self.by_application else job.id
 
-    def _refresh(self) -> None:
+    def _current(self) -> Records:
+        """The records; read again if somebody else has written to the database."""
         if self._seen != self.database.version:
             self._seen = self.database.version
-            self._known.clear()
-            self._speeds = self.database.server_ratios()
+            self._parts.clear()
+            self._records.load(self.database.all_measured())
+        return self._records
 
-    def _server_record(self, job: Job, gpu_type: str, server: str, gpus: int, nodes: int) -> float | None:
-        return self.database.on_server(self._key(job), gpu_type, server, gpus, nodes)
-
-    def _read(self, key: str, gpu_type: str, server: str, gpus: int, nodes: int) -> float:
-        result = self.database.on_server(key, gpu_type, server, gpus, nodes)
+    def _below(self, key: str, gpu_type: str, gpus: int, nodes: int) -> float:
+        """What the type layer says, else the theory; 0 if the job was never profiled there."""
+        result = self._records.on_server(key, gpu_type, ANY_SERVER, gpus, nodes)
         if result is not None:
             return result
-        result = self.database.on_type(key, gpu_type, gpus, nodes)
-        if result is None:
-            parts = self.database.theory(key, gpu_type)
-            result = 0.0 if parts is None else parts.throughput(gpus, nodes)
-        return result * self._speeds.get((gpu_type, server), 1.0)
+        if (key, gpu_type) not in self._parts:
+            self._parts[key, gpu_type] = self.database.theory(key, gpu_type)
+        parts = self._parts[key, gpu_type]
+        return 0.0 if parts is None else parts.throughput(gpus, nodes)

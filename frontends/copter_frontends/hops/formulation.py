@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from copter import Model, Session, Settings, Solution
 from copter.matrix import Template
 from copter_frontends.hops.offers import PACKED, Floats, Ints, Offers
-from copter_frontends.hops.server_groups import ServerGroups, group_servers
-from copter_frontends.hops.throughputs import PlacedThroughputs
+from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_places_of
+from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
 
 NONE = -1
 SPARE_TEMPLATES = 64  # that no job uses, before they are given to other offers
+MOST_EMPTY = 4  # groups, times those that have servers, before the programs are written anew
 MOST_USAGES = 4096  # blocks that are kept; the oldest goes first
 
 
@@ -58,18 +59,13 @@ class GroupFormulation:
         self, groups: ServerGroups, settings: Settings, *, all_slots: bool = False, stay_bonus: float = 0.0
     ) -> None:
         self.groups, self.stay_bonus = groups, stay_bonus
+        self.all_slots = all_slots
         self.model = Model(sense="max")
         self.rows: list[tuple[str, int, int]] = []
         self._cuts: list[list[tuple[int, int]]] = []  # of each group, (r, row)
-        for g, group in enumerate(groups.groups):
-            self.rows.append(("gpus", g, 1))
-            sizes = list(range(2, group.gpus + 1)) if all_slots else telling_sizes(group.gpus)
-            self._cuts.append([(r, len(self.rows) + i) for i, r in enumerate(sizes)])
-            self.rows += [("slots", g, r) for r in sizes]
-        self.row_at = {row: i for i, row in enumerate(self.rows)}
-        self._capacity = np.zeros(len(self.rows), dtype=np.int64)
-        for row in self.rows:
-            self.model.add_resources(row, 0)
+        self.row_at: dict[tuple[str, int, int], int] = {}
+        self._capacity: Ints = np.zeros(0, dtype=np.int64)
+        self._add_rows()
         self.session = Session(self.model, settings)
         self.wishes: dict[str, Wish] = {}
         self._templates: dict[bytes, Template] = {}
@@ -77,6 +73,13 @@ class GroupFormulation:
         self._usages: dict[bytes, sp.csc_array] = {}
 
     # Edits --------------------------------------------------------------------------------------------------------
+
+    def regroup(self, groups: ServerGroups) -> None:
+        """Take over groups that have the former ones in their places; new ones get rows, and the session goes on."""
+        self.groups = groups
+        if len(groups) > len(self._cuts):
+            self._add_rows()
+            self._usages.clear()
 
     def set_free(self, free: Ints) -> None:
         """Say how many GPUs are free on each server, (servers,)."""
@@ -102,9 +105,8 @@ class GroupFormulation:
             same = [job for job in wishes if job in known and wishes[job].offers.key == known[job].offers.key]
             kept = set(same)
             self.model.remove_requests([job for job in known if job not in kept])
-            for job in same:
-                if wishes[job].offers is not known[job].offers:
-                    self.model.update_cost(job, wishes[job].offers.gain)
+            moved = [job for job in same if wishes[job].offers is not known[job].offers]
+            self.model.update_costs(moved, [wishes[job].offers.gain for job in moved])
             for job, wish in wishes.items():
                 if job not in kept:
                     template = self._template(wish.offers)
@@ -152,6 +154,20 @@ class GroupFormulation:
         return max(0.0, float((value - self.usage_of(wish.offers).T @ np.maximum(prices, 0.0)).max()))
 
     # Inside -------------------------------------------------------------------------------------------------------
+
+    def _add_rows(self) -> None:
+        """Rows of the groups that have none yet."""
+        first = len(self.rows)
+        for g in range(len(self._cuts), len(self.groups)):
+            gpus = self.groups.groups[g].gpus
+            self.rows.append(("gpus", g, 1))
+            sizes = list(range(2, gpus + 1)) if self.all_slots else telling_sizes(gpus)
+            self._cuts.append([(r, len(self.rows) + i) for i, r in enumerate(sizes)])
+            self.rows += [("slots", g, r) for r in sizes]
+        for i, row in enumerate(self.rows[first:], first):
+            self.row_at[row] = i
+            self.model.add_resources(row, 0)
+        self._capacity = np.concatenate([self._capacity, np.zeros(len(self.rows) - first, dtype=np.int64)])
 
     def usage(self, offers: Offers) -> sp.csc_array:
         """Rows x columns of a job's block."""
@@ -216,7 +232,10 @@ class RoundPrograms:
     ) -> None:
         self.nodes, self.throughputs, self.settings = nodes, throughputs, settings
         self.speed_bin, self.stay_bonus = speed_bin, stay_bonus
-        self._stale, self._version = False, throughputs.version
+        self._stale, self._version = False, self._speeds_version()
+        self.groups: ServerGroups
+        self.whole: GroupFormulation
+        self.idle: GroupFormulation
         self._build(self._grouped())
 
     def servers_changed(self) -> None:
@@ -224,16 +243,30 @@ class RoundPrograms:
         self._stale = True
 
     def regroup(self) -> bool:
-        """Group the servers again if some have come or gone or are known better; whether the groups are others now."""
-        version = self.throughputs.version
+        """Group the servers again if some have come or gone or are known better; whether all is to be planned again.
+
+        A server that changes its speed bin moves from one group to another: rows get other right-hand sides, and the
+        sessions go on from where they are.
+        """
+        version = self._speeds_version()
         if not self._stale and version == self._version:
             return False
-        groups = self._grouped()
-        self._stale, self._version = False, version
+        came_or_went, self._stale, self._version = self._stale, False, version
+        fresh = self._grouped()
+        groups = in_places_of(self.groups, fresh)
         if groups.key == self.groups.key:
             return False
-        self._build(groups)
-        return True
+        if len(groups) > MOST_EMPTY * len(fresh):
+            self._build(fresh)
+            return True
+        self.groups = groups
+        self.whole.regroup(groups)
+        self.idle.regroup(groups)
+        return came_or_went
+
+    def _speeds_version(self) -> int:
+        known = self.throughputs
+        return known.speeds_version if isinstance(known, LearnedThroughputs) else known.version
 
     def type_prices(self, solution: Solution) -> dict[str, float]:
         """Worth of one more GPU of each type in a solution of `whole`: the largest over the type's groups."""

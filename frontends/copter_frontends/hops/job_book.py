@@ -12,7 +12,7 @@ from copter_frontends.hops.latency_ratio import expected_age_s
 from copter_frontends.hops.offers import OfferRules, Offers
 from copter_frontends.hops.requirements import LearningRates, RequirementSet, requirements_of
 from copter_frontends.hops.server_groups import ServerGroups
-from copter_frontends.hops.throughputs import PlacedThroughputs
+from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughputs
 from copter_frontends.vocabulary import Allocation, InvalidJobError, Job
 
 MOST_KEPT = 4096  # offers, and slowdowns, that are kept; the oldest goes first
@@ -49,6 +49,7 @@ class JobBook:
         self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
         self._groups: ServerGroups | None = None
         self._version = -1
+        self._stale: set[Hashable] | None = set()  # keys of jobs whose offers are to be made again; None: all
 
     def add(self, job: Job, groups: ServerGroups, requirements: RequirementSet | Iterable[int] | None = None) -> None:
         """Write a job down; InvalidJobError if its requirements fit nowhere or it runs nowhere."""
@@ -94,10 +95,14 @@ class JobBook:
 
     def refresh(self, jobs: Mapping[str, Job], groups: ServerGroups) -> dict[str, str]:
         """Make offers again if servers or estimates have changed; {job: why} of jobs that cannot be considered."""
-        if not self._current(groups):
-            return {job: "no GPU type that is there now can run it" for job in jobs if job not in self.offers}
-        faults: dict[str, str] = {}
-        for job_id, job in jobs.items():
+        self._current(groups)
+        stale, self._stale = self._stale, set()
+        key = self.throughputs.key
+        faults = {job: "no GPU type that is there now can run it" for job in jobs if job not in self.offers}
+        for job_id, job in jobs.items() if stale is None or stale else ():
+            if stale is not None and key(job) not in stale:
+                continue
+            faults.pop(job_id, None)
             try:
                 offers = self._offers(job, self.requirements[job_id], groups)
             except ValueError as error:
@@ -127,15 +132,23 @@ class JobBook:
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _current(self, groups: ServerGroups) -> bool:
-        """Drop offers that were made for other servers or estimates; return whether there were any."""
-        version = self.throughputs.version
-        if self._version == version and self._groups is not None and self._groups.key == groups.key:
-            return False
+    def _current(self, groups: ServerGroups) -> None:
+        """Drop offers that were made for other servers or estimates; the next :meth:`refresh` makes them again."""
+        known, version = self.throughputs, self.throughputs.version
+        others = self._groups is None or self._groups.key != groups.key
+        if not others and self._version == version:
+            return
+        changed = known.changed_since(self._version) if isinstance(known, LearnedThroughputs) and not others else None
         self._groups, self._version = groups, version
-        self._made.clear()
         self._slowdowns.clear()
-        return True
+        if changed is None:
+            self._made.clear()
+            self._stale = None
+            return
+        for key in [key for key in self._made if key[0] in changed]:
+            del self._made[key]
+        if self._stale is not None:
+            self._stale |= changed
 
     def _offers(self, job: Job, wanted: RequirementSet, groups: ServerGroups) -> Offers | None:
         key = (self.throughputs.key(job), wanted.sizes)

@@ -80,6 +80,8 @@ class OfferRules:
         sizes = requirements.sizes
         result: list[tuple[int, int, int, float]] = []
         for g, group in enumerate(groups.groups):
+            if not group.servers:
+                continue
             distributed = sensitivity <= self.threshold or sizes[0] > group.gpus
             there = group.gpus * sum(len(o.servers) for o in groups.groups if o.gpu_type == group.gpu_type)
             for size in sizes:
@@ -110,7 +112,7 @@ class OfferRules:
 
 
 def _one_a_type(groups: ServerGroups) -> list[ServerGroup]:
-    return list({group.gpu_type: group for group in reversed(groups.groups)}.values())
+    return list({group.gpu_type: group for group in reversed(groups.groups) if group.servers}.values())
 
 
 def _checked(job: Job, group: ServerGroup, gpus: int, nodes: int, rate: Rate) -> float:

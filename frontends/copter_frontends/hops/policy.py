@@ -11,6 +11,7 @@ from copter.errors import SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.job_facts import check_facts
 from copter_frontends.hops.drafting import Drafting
+from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.formulation import GroupFormulation, RoundPrograms
 from copter_frontends.hops.job_book import JobBook
 from copter_frontends.hops.latency_ratio import Priority, weights
@@ -104,6 +105,11 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     def model(self) -> Model:
         """The model of that LP."""
         return self.programs.whole.model
+
+    @property
+    def learns(self) -> bool:
+        """Whether ``observed`` rates are of use: the throughputs are an estimator's."""
+        return isinstance(self.book.throughputs, ThroughputEstimator)
 
     @property
     def groups(self) -> ServerGroups:

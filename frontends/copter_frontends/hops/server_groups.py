@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,21 @@ class ServerGroup:
     speed : float
         Mean speed relative to the type.
     servers : tuple of str
-        Their ids.
+        Their ids; none in a bin that has emptied and may fill again.
+    bin : int
+        Number of the speed bin, 0 around 1.
     """
 
     gpu_type: str
     gpus: int
     speed: float
     servers: tuple[str, ...]
+    bin: int = 0
+
+    @property
+    def label(self) -> tuple[str, int, int]:
+        """What the group stays while servers come and go."""
+        return (self.gpu_type, self.gpus, self.bin)
 
 
 class ServerGroups:
@@ -85,7 +93,14 @@ def group_servers(
         for server in ids:
             value = 1.0 if speed is None else speed(kind, server)
             bins.setdefault(round(np.log(value) / np.log1p(bin_width)), []).append((server, value))
-        for _, members in sorted(bins.items(), reverse=True):
+        for number, members in sorted(bins.items(), reverse=True):
             mean = float(np.mean([value for _, value in members]))
-            result.append(ServerGroup(kind, gpus, mean, tuple(server for server, _ in members)))
+            result.append(ServerGroup(kind, gpus, mean, tuple(server for server, _ in members), number))
     return ServerGroups(result)
+
+
+def in_places_of(before: ServerGroups, now: ServerGroups) -> ServerGroups:
+    """The groups of `now`, those that `before` has too in its places: emptied ones stay there, new ones come last."""
+    fresh = {group.label: group for group in now.groups}
+    kept = [fresh.pop(group.label, replace(group, servers=())) for group in before.groups]
+    return ServerGroups([*kept, *fresh.values()])

@@ -31,6 +31,18 @@ class PlacedThroughputs(Protocol):
         """How fast a server is relative to its type; 1 where nothing is known."""
 
 
+@runtime_checkable
+class LearnedThroughputs(PlacedThroughputs, Protocol):
+    """Speeds that change as jobs run, and say which did."""
+
+    @property
+    def speeds_version(self) -> int:
+        """The version at which a server's speed changed last."""
+
+    def changed_since(self, version: int) -> frozenset[Hashable] | None:
+        """Keys of the jobs whose answers have changed since that version; None if all may have."""
+
+
 class ModelledThroughputs:
     """Speeds of a goodput model, which knows types and nodes but no single servers.
 

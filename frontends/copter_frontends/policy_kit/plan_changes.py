@@ -29,8 +29,13 @@ def plan_changes(before: Mapping[str, Allocation], now: Mapping[str, Allocation]
     return PlanChanges(
         start=tuple(sorted(job_id for job_id in now if job_id not in before)),
         stop=tuple(sorted(job_id for job_id in before if job_id not in now)),
-        move=tuple(sorted(job_id for job_id, held in now.items() if job_id in before and before[job_id] != held)),
+        move=tuple(sorted(job_id for job_id, held in now.items() if _differs(before.get(job_id), held))),
     )
+
+
+def _differs(before: Allocation | None, now: Allocation) -> bool:
+    """Whether a job had something else; one object is like itself, and most jobs keep theirs."""
+    return before is not None and before is not now and before != now
 
 
 def plan_between(

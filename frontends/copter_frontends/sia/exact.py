@@ -15,15 +15,20 @@ from copter_frontends.sia.shim import Assignment, integer_assignment
 RELATIVE_GAP = (
     1e-9  # small, so that ties go as the semantics say; the public simulator, with 1e-4, leaves them to its solver
 )
-TIME_SHARE = 0.5  # of a round's deadline
+TIME_SHARE = 0.5  # of what is left of a round's deadline; the nodes for the jobs need the rest
 MOST_NODES = 2000  # limit of the search in nodes and not in seconds, so that a run is the same on every machine
 MOST_COLUMNS = 5000  # with more columns the shim's plan is kept: its gap is then far below a per cent
 
 
-def exact_assignment(
-    formulation: SiaFormulation, solution: RelaxedSolution, deadline_s: float
-) -> tuple[Assignment, int]:
+def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, left_s: float) -> tuple[Assignment, int]:
     """As :func:`~copter_frontends.sia.shim.integer_assignment`, and better where branch and bound finds better in time.
+
+    Parameters
+    ----------
+    formulation : SiaFormulation
+    solution : RelaxedSolution
+    left_s : float
+        Wall-clock seconds that are left for the plan; without any the rounded plan is taken as it is.
 
     Returns
     -------
@@ -32,9 +37,10 @@ def exact_assignment(
         Number of jobs that were fractional in the LP's solution.
     """
     rounded, fractional = integer_assignment(formulation, solution)
-    if not formulation.jobs or solution.bound - rounded.objective <= RELATIVE_GAP * abs(solution.bound):
+    closed = solution.bound - rounded.objective <= RELATIVE_GAP * abs(solution.bound)
+    if not formulation.jobs or closed or left_s <= 0:
         return rounded, fractional
-    searched = _branch_and_bound(formulation, TIME_SHARE * deadline_s)
+    searched = _branch_and_bound(formulation, TIME_SHARE * left_s)
     return (searched if searched is not None and searched.evaluate() > rounded.objective else rounded), fractional
 
 

@@ -106,10 +106,11 @@ class SiaPolicy(LpPolicy):
         self.cluster = cluster.copy()
         self.placer = Placer(self.cluster)
         self.semantics = semantics
+        objective = objective or objective_of(semantics)
         self.builder = FormulationBuilder(
             mode,
             goodput or GoodputModel(()),
-            objective or objective_of(semantics),
+            objective,
             settings or Settings(),
             semantics,
             profiles,
@@ -118,7 +119,7 @@ class SiaPolicy(LpPolicy):
         )
         self.formulation: SiaFormulation = self.builder.build(self.cluster)
         self.reservations = Reservations(self.cluster, self.formulation)
-        self.turns = Turns(time_sharing)
+        self.turns = Turns(time_sharing, objective.incentive)
         self.held: dict[str, Allocation] = {}
         self.pins: dict[str, Allocation] = {}
         self._pinned_gpus: dict[str, int] = {}  # GPUs of pinned jobs by node
@@ -247,7 +248,7 @@ class SiaPolicy(LpPolicy):
         self.show(solution if isinstance(solution, Solution) else None, edit_s + clock.total_s)
         clock.end("observe")
         if self.semantics.exact_integer:
-            assignment, fractional = exact_assignment(self.formulation, solution, deadline_s)
+            assignment, fractional = exact_assignment(self.formulation, solution, deadline_s - clock.total_s)
         else:
             assignment, fractional = integer_assignment(self.formulation, solution)
         clock.end("shim")

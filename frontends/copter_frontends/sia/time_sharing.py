@@ -22,6 +22,10 @@ class TimeSharing:
         Worth of a whole window without service, on top of the queue-occupancy incentive; nearly twice as much for a
         job that has waited for long. A small weight only decides between jobs of about equal value; one near 1
         preempts running jobs for any waiting job.
+    published : bool
+        The penalty as the thesis has it (3.5.6): the incentive itself is (tau - s) / tau, and 0 for tau seconds after a
+        whole window with service: a job that has had its turn is worth the objective's least value. `weight` is not
+        looked at.
 
     Raises
     ------
@@ -31,6 +35,7 @@ class TimeSharing:
 
     window_s: float
     weight: float = 0.025
+    published: bool = False
 
     def __post_init__(self) -> None:
         for name in ("window_s", "weight"):
@@ -71,6 +76,16 @@ class Service:
         total = sum(end - max(start, begin) for start, end in self.past)
         return total + (0.0 if self.since_s is None else now_s - max(self.since_s, begin))
 
+    def penalty(self, now_s: float, window_s: float) -> float:
+        """lambda_n(i, t) of the thesis: the share of the window without service; 0 for a window after a whole one."""
+        served = self.seconds(now_s, window_s)
+        if now_s < self.sated_until_s:
+            return 0.0
+        if served >= window_s:
+            self.sated_until_s = now_s + window_s
+            return 0.0
+        return (window_s - served) / window_s
+
     def bonus(self, now_s: float, sharing: TimeSharing) -> float:
         """The job's bonus now (S10)."""
         window_s = sharing.window_s
@@ -93,10 +108,12 @@ class Turns:
     ----------
     sharing : TimeSharing, optional
         Without it there are no bonuses and nothing is recorded.
+    incentive : float
+        Lambda of the objective, which the published penalty takes the place of.
     """
 
-    def __init__(self, sharing: TimeSharing | None) -> None:
-        self.sharing = sharing
+    def __init__(self, sharing: TimeSharing | None, incentive: float = 0.0) -> None:
+        self.sharing, self.incentive = sharing, incentive
         self._service: dict[str, Service] = {}
 
     def bonuses(self, now_s: float, jobs: Iterable[str], running: Container[str]) -> dict[str, float]:
@@ -107,7 +124,10 @@ class Turns:
         for job_id in jobs:
             service = self._service.setdefault(job_id, Service())
             service.note(now_s, job_id in running and service.since_s is not None)
-            result[job_id] = service.bonus(now_s, self.sharing)
+            if self.sharing.published:
+                result[job_id] = service.penalty(now_s, self.sharing.window_s) - self.incentive
+            else:
+                result[job_id] = service.bonus(now_s, self.sharing)
         return result
 
     def note(self, now_s: float, running: Container[str]) -> None:

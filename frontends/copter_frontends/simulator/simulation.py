@@ -23,7 +23,7 @@ from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
-from copter_frontends.simulator.training import ExactTraining, Training
+from copter_frontends.simulator.training import ExactTraining, Training, observed_rates
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -54,6 +54,8 @@ class Simulation:
     jobs : iterable of Job
         In any order. Jobs that cannot be simulated are skipped and reported in the result.
     policy : SchedulingPolicy
+        If it has an attribute `learns` that is true, it is told before each plan what running jobs were seen to do on
+        the GPUs that it gave them: ``update_job(job_id, observed=samples_per_s)``.
     goodput_model : GoodputSource
         Says how fast jobs train; the policy may believe another.
     round_s : float
@@ -71,6 +73,10 @@ class Simulation:
         How applications truly train with an agent; by default as the fitted constants have it.
     events : sequence of ClusterEvent
         Failures, repairs and changes of capacity.
+    plan_latency : float
+        How many times the wall-clock seconds of the policy's edits and plan pass before jobs that start or change do,
+        their GPUs idle; 1 charges plans as measured on this machine, 0 (the default) none, so that a run is the same
+        on every machine.
 
     Attributes
     ----------
@@ -96,10 +102,15 @@ class Simulation:
         semantics: Semantics = DEFAULT,
         profiles: Mapping[str, ProfiledApplication] | None = None,
         events: Sequence[ClusterEvent] = (),
+        plan_latency: float = 0.0,
     ) -> None:
         self.deadline_s = round_s if deadline_s is None else deadline_s
         if not (0 < round_s < math.inf and self.deadline_s > 0):
             raise ValueError(f"round_s is {round_s} and deadline_s {self.deadline_s}; both must be positive")
+        if not 0 <= plan_latency < math.inf:
+            raise ValueError(f"plan_latency is {plan_latency}, must be finite and >= 0")
+        self.plan_latency = plan_latency
+        self._late_s = 0.0  # seconds into the round at which its plan is there
         charge = semantics.charge if charge is None else charge
         if charge not in get_args(Charge):
             raise ValueError(f"charge is {charge!r}, must be one of {', '.join(map(repr, get_args(Charge)))}")
@@ -156,14 +167,19 @@ class Simulation:
         plan = self.policy.plan(self.now_s, self.deadline_s)
         plan_s = perf_counter() - planning
         edit_s, self._edit_s = self._edit_s, 0.0
+        self._late_s = self.plan_latency * (edit_s + plan_s - plan.timings.get("observe", 0.0))
         try:
             running, changes = self._carry_out(plan)
+            observed = observed_rates(self.policy, self._training, self._table, running, self.now_s + self.round_s)
             changed, completed = self._training.advance(running, self.now_s, self.now_s + self.round_s)
         except SimulationError as error:
             raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
         self._account(running)
         for row in changed.tolist():
             self._news.setdefault(self._table.jobs[row].id, {}).update(self._training.news(row))
+        for row, rate in observed:
+            if np.isnan(self._table.completion_s[row]):
+                self._news.setdefault(self._table.jobs[row].id, {})["observed"] = rate
         ids = tuple(self._table.jobs[row].id for row in completed.tolist())
         wall = (begun, plan_s, edit_s)
         record = self._record(plan, len(running), changes, ids, warmup, wall)
@@ -255,6 +271,7 @@ class Simulation:
         self._edit(self._remove_ended)
         lost = self._occupancy.jobs_on(set(names))
         for job in lost:
+            self._news.get(job, {}).pop("observed", None)  # the policy would ask on what
             self._occupancy.release(job)
             self._halt(self._active[job])
             held = not self._table.jobs[self._active[job]].preemptible
@@ -374,7 +391,7 @@ class Simulation:
         self._activity.begin(job.id, self.now_s, allocation.gpu_type, allocation.gpus)
         if not charged:
             return
-        table.resume_s[row] = self.now_s + self._restart_s[table.application[row]]
+        table.resume_s[row] = self.now_s + self._late_s + self._restart_s[table.application[row]]
         if self.semantics.pin_restoring:
             self._restoring.add(job.id)
         if np.isnan(table.first_start_s[row]):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from copter_frontends.simulator.execution import advance
-from copter_frontends.simulator.job_table import Ints, JobTable
+from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.vocabulary import Allocation
 
@@ -34,6 +34,24 @@ class Training(Protocol):
 
     def news(self, row: int) -> Mapping[str, Any]:
         """What the policy is told of a job that changed (fields of ``update_job``)."""
+
+
+@runtime_checkable
+class MeasuredTraining(Protocol):
+    """Training of which a policy may see how fast it is."""
+
+    def rates(self, rows: Ints) -> Floats:
+        """Samples per second that jobs with GPUs do now, (k,)."""
+
+
+def observed_rates(
+    policy: object, training: Training, table: JobTable, running: Ints, end_s: float
+) -> list[tuple[int, float]]:
+    """(row, samples per second) of the jobs that train in a round that ends at `end_s`, for a policy that learns."""
+    if not (getattr(policy, "learns", False) and isinstance(training, MeasuredTraining)):
+        return []
+    rows = running[table.resume_s[running] < end_s]
+    return list(zip(rows.tolist(), training.rates(rows).tolist(), strict=True))
 
 
 class ExactTraining:
@@ -67,6 +85,10 @@ class ExactTraining:
     def advance(self, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
         """See :func:`.execution.advance`."""
         return advance(self._table, self._rates, running, begin_s, end_s)
+
+    def rates(self, rows: Ints) -> Floats:
+        """Samples per second of the phase that each job is in, its slowdown included, (k,)."""
+        return self._rates.rates(self._table.curve[rows], self._table.phase[rows])
 
     def news(self, row: int) -> Mapping[str, Any]:
         """How far the job is."""

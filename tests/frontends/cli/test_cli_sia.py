@@ -61,7 +61,20 @@ def test_all_of_sias_options_together(capsys: pytest.CaptureFixture[str], worklo
 
 def test_the_options_reach_the_policy(workload: str) -> None:
     given = ["sia", "--cluster", "sia-het", "--trace", workload, "--power", "-1", "--incentive", "2"]
-    given += ["--time-sharing", "180", "--growth", "3", "--quota", "x=4", "--quota", "y=9", "--non-preemptible", "g"]
+    given += [
+        "--time-sharing",
+        "180",
+        "--penalty",
+        "published",
+        "--growth",
+        "3",
+        "--quota",
+        "x=4",
+        "--quota",
+        "y=9",
+        "--non-preemptible",
+        "g",
+    ]
     with simulate.make_context("simulate", given) as context:
         simulation, made = prepare(SimulateOptions(**context.params))
     policy = simulation.policy
@@ -69,6 +82,8 @@ def test_the_options_reach_the_policy(workload: str) -> None:
     assert (objective.power, objective.incentive) == (-1.0, 2.0)
     assert policy.semantics.growth == 3  # type: ignore[attr-defined]
     assert policy.turns.sharing.window_s == 180.0  # type: ignore[attr-defined]
+    assert policy.turns.sharing.published  # type: ignore[attr-defined]
+    assert policy.turns.incentive == 2.0  # type: ignore[attr-defined]
     assert policy.builder.quotas == {"x": 4, "y": 9}  # type: ignore[attr-defined]
     assert [job.preemptible for job in made.jobs] == [False, False, True]
 
@@ -84,6 +99,8 @@ def test_the_options_reach_the_policy(workload: str) -> None:
         ("sia", ["--reserve", "nobody=rtx:4"], "no job is called 'nobody'; the first jobs are a, g, b"),
         ("sia", ["--time-sharing", "0"], "--time-sharing"),
         ("sia", ["--growth", "0"], "--growth"),
+        ("sia", ["--penalty", "published"], "give that too"),
+        ("sia", ["--time-sharing", "180", "--penalty", "none"], "'none' is not one of"),
         ("sia", ["--applications", "none.yaml"], "none.yaml: cannot be read"),
     ],
 )

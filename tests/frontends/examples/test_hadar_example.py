@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy
+from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, OnlineRule
 from copter_frontends.hadar.utility import Utility
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
@@ -30,10 +32,10 @@ def cluster() -> Cluster:
     return Cluster.of({"v100": (1, 2), "p100": (1, 3), "k80": (1, 1)})
 
 
-def hadar(utility: Utility) -> tuple[dict[str, int], list[dict[str, dict[str, int]]]]:
+def hadar(utility: Utility, **options: Any) -> tuple[dict[str, int], list[dict[str, dict[str, int]]]]:
     """Rounds that each job takes, and what the jobs have in each round."""
     table = ThroughputTable(RATES, EPOCHS)
-    policy = HadarPolicy(cluster(), table, utility=utility, round_s=1.0, restart_s=0.0, spread_cost=0.0)
+    policy = HadarPolicy(cluster(), table, utility=utility, round_s=1.0, restart_s=0.0, spread_cost=0.0, **options)
     for job, gpus in GPUS.items():
         policy.add_job(Job(job, "example", requested_gpus=gpus))
     left, done, rounds = dict(EPOCHS), {}, []
@@ -60,9 +62,19 @@ def gavel() -> dict[str, int]:
     return done
 
 
+MODES: list[dict[str, Any]] = [
+    {"mode": "lp"},
+    {"mode": "lp_posted"},
+    {"mode": "horizon"},
+    {"mode": "online"},
+    {"mode": "online", "rule": OnlineRule(prices="printed")},
+]
+
+
+@pytest.mark.parametrize("options", MODES, ids=["lp", "lp_posted", "horizon", "online", "printed"])
 @pytest.mark.parametrize("utility", [EffectiveThroughput(), EffectiveThroughput(normalised=True), AverageJct()])
-def test_hadar_takes_four_rounds_on_average(utility: Utility) -> None:
-    done, rounds = hadar(utility)
+def test_hadar_takes_four_rounds_on_average(utility: Utility, options: dict[str, Any]) -> None:
+    done, rounds = hadar(utility, **options)
     assert done == {"J1": 3, "J2": 2, "J3": 7}
     assert sum(done.values()) / 3 == 4
     assert max(done.values()) == 7

@@ -31,3 +31,11 @@ class TestHadarAtPostedPricesConforms(PolicyConformance):
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
         return HadarPolicy(cluster, mode="lp_posted")
+
+
+class TestHadarAheadConforms(PolicyConformance):  # its LP is compared with HiGHS's in test_hadar_horizon.py
+    examples = 2
+    objective_comparable = False
+
+    def make(self, cluster: Cluster) -> SchedulingPolicy:
+        return HadarPolicy(cluster, mode="horizon")

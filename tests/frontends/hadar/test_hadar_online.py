@@ -10,6 +10,7 @@ import pytest
 from copter.errors import SettingsError
 from copter_frontends.hadar import HadarPolicy, OnlineRule, PriceFunction
 from copter_frontends.hadar.find_alloc import Offer, Wish, find_alloc
+from copter_frontends.hadar.round_values import NO_VALUE, RoundValues
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
@@ -64,6 +65,17 @@ def test_a_full_server_is_too_dear_for_every_job() -> None:
     function = PriceFunction.of(values, book.gpus, policy.formulation.capacity)
     full = function.price(np.array([0, 1]), np.ones(2))
     assert (values.worth <= book.gpus[:, None] * full + 1e-12).all()
+
+
+def test_a_job_that_is_worth_nothing_does_not_set_the_least_price() -> None:
+    worth = np.array([[4.0, 2.0], [0.0, 0.0], [NO_VALUE, 1.0]])
+    values = RoundValues(np.ones((3, 2)), worth, worth, worth, worth, np.zeros(3), {})
+    function = PriceFunction.of(values, np.array([2, 1, 4]), np.array([8, 8]))
+    assert function.highest == pytest.approx([2.0, 1.0])
+    assert function.lowest == pytest.approx(0.25 / (4 * 8))  # eta: 16 GPUs over the 2 of the smallest job that counts
+    assert PriceFunction.of(values, np.array([2, 1, 64]), np.array([8, 8])).lowest == pytest.approx(1 / 64 / (4 * 8))
+    alone = PriceFunction.of(values, np.array([64, 1, 64]), np.array([8, 8]))
+    assert alone.lowest == pytest.approx(1 / 64 / 4), "eta is 1 at least"
 
 
 def test_without_jobs_prices_are_zero() -> None:

@@ -52,13 +52,21 @@ def test_the_example_runs_within_its_gap() -> None:
     assert found["used"] <= 1.0
 
 
+def test_the_example_learns() -> None:
+    example = runpy.run_path(str(ROOT / "frontends" / "examples" / "hops_at_scale.py"))
+    found = example["run"](512, 3, 0, False, 1, 60, True)
+    assert found["groups"] > 7, "servers of three speeds are told apart"
+    assert 0.0 <= found["gap"]["max"] < 0.1
+
+
 def test_the_tables_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "tables"))
     monkeypatch.setattr(sys, "argv", ["hops_table3.py", "--jobs", "8", "--scale", "0.02", "--draws", "1"])
     runpy.run_path(str(ROOT / "benchmarks" / "tables" / "hops_table3.py"), run_name="__main__")
     ((rows),) = tables_of(capsys.readouterr().out).values()
-    assert set(rows) == {"hops", "sia", "gavel", "(paper)"}
-    for name in ("hops", "sia", "gavel"):
+    names = ("hops", "hops-told", "sia", "sia-told", "gavel", "gavel-told")
+    assert set(rows) == {*names, "(paper)"}
+    for name in names:
         makespan_h, jct_h, wait_h, ratio, fragments, fairness = rows[name]
         assert 0 < jct_h <= makespan_h, name
         assert 0 <= wait_h < jct_h, name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,9 @@ from copter_frontends.semantics import DEFAULT, PRESETS, SIA_ARTIFACT, Semantics
 from copter_frontends.sia import SiaObjective, SiaPolicy
 from copter_frontends.sia.estimator import HintedGoodput
 from copter_frontends.sia.exact import exact_assignment
+from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.objective import objective_of
+from copter_frontends.sia.relaxed_solution import RelaxedSolution
 from copter_frontends.sia.shim import integer_assignment
 from copter_frontends.sia.workload import REFERENCE_WORKLOADS, reference_workload
 from copter_frontends.simulator import Simulation
@@ -304,6 +307,30 @@ def test_branch_and_bound_is_never_worse_than_the_shim_and_sometimes_better() ->
         assert exact.plan(0.0).objective == pytest.approx(searched.objective, rel=1e-3)
         gains.append(searched.objective / shim.objective - 1.0)
     assert max(gains) > 0.005
+
+
+def test_branch_and_bound_has_what_the_linear_program_leaves_of_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    def search(formulation: SiaFormulation, time_limit_s: float) -> None:
+        limits.append(time_limit_s)
+
+    monkeypatch.setattr("copter_frontends.sia.exact._branch_and_bound", search)
+    policy = SiaPolicy(Cluster.of({"t4": (2, 4), "a100": (1, 8)}), semantics=replace(DEFAULT, exact_integer=True))
+    rng, solve = np.random.default_rng(3), policy.solve
+    for i in range(12):
+        policy.add_job(Job(f"j{i}", str(rng.choice(list(APPLICATIONS)))))
+
+    def slow(deadline_s: float) -> RelaxedSolution:
+        time.sleep(0.3)
+        return solve(deadline_s)
+
+    monkeypatch.setattr(policy, "solve", slow)
+    plan = policy.plan(0.0, 0.8)
+    assert plan.allocations
+    assert all(limit <= 0.5 * (0.8 - 0.3) for limit in limits)
+    monkeypatch.setattr("copter_frontends.sia.exact._branch_and_bound", lambda *_: pytest.fail("no time is left"))
+    assert policy.plan(60.0, 0.2).allocations, "the shim's plan, where the linear program took all the time"
 
 
 @pytest.mark.parametrize("profiling", ["oracle", "bootstrap", "projected", "none"])

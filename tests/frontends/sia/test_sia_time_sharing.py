@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 
 from copter.errors import SettingsError
@@ -9,7 +12,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.sia import SiaPolicy, TimeSharing
 from copter_frontends.sia.time_sharing import Service
 from copter_frontends.simulator import Simulation
-from copter_frontends.vocabulary import Cluster, Job, configurations_of
+from copter_frontends.vocabulary import Cluster, Job, Plan, configurations_of
 
 
 def test_service_is_counted_within_the_window() -> None:
@@ -77,3 +80,51 @@ def test_impossible_settings_are_refused() -> None:
         TimeSharing(0.0)
     with pytest.raises(SettingsError, match="weight is nan"):
         TimeSharing(60.0, float("nan"))
+
+
+def test_the_published_penalty_is_the_share_of_the_window_without_service() -> None:
+    service = Service()
+    assert service.penalty(0.0, 180.0) == 1.0
+    service.note(0.0, True)
+    assert service.penalty(60.0, 180.0) == pytest.approx(2 / 3)
+    assert service.penalty(120.0, 180.0) == pytest.approx(1 / 3)
+    assert service.penalty(180.0, 180.0) == 0.0  # a whole window: nothing for the next one
+    service.note(180.0, False)
+    assert service.penalty(300.0, 180.0) == 0.0
+    assert service.penalty(360.0, 180.0) == 1.0
+
+
+def test_under_the_published_penalty_jobs_take_turns_and_idle_gpus_are_used() -> None:
+    cluster = Cluster.of({"t4": (1, 4)})
+    model = GoodputModel(configurations_of(cluster))
+    ran: dict[bool, set[str]] = {}
+    for sharing in (None, TimeSharing(180.0, published=True)):
+        policy = SiaPolicy(cluster, model, time_sharing=sharing)
+        policy.add_job(Job("a", "cifar10"))
+        assert all("a" in policy.plan(60.0 * t).allocations for t in range(6)), "alone it is worth the least value"
+        for name in "bcdefgh":
+            policy.add_job(Job(name, "cifar10"))
+        ran[sharing is None] = {job for t in range(6, 24) for job in policy.plan(60.0 * t).allocations}
+    assert len(ran[True]) < 8, "without turns some wait to the end"
+    assert ran[False] == set("abcdefgh")
+
+
+def test_a_plan_takes_its_time_where_that_is_charged() -> None:
+    cluster = Cluster.of({"t4": (1, 4)})
+    model = GoodputModel(configurations_of(cluster))
+    ends = []
+    for factor in (0.0, 1.0):
+        policy = SiaPolicy(cluster, model)
+        plan = policy.plan
+
+        def slow(now_s: float, deadline_s: float = 60.0, plan: Callable[..., Plan] = plan) -> Plan:
+            time.sleep(0.2)
+            return plan(now_s, deadline_s)
+
+        policy.plan = slow  # type: ignore[method-assign]
+        jobs = [Job("only", "cifar10", work_samples=5e5)]
+        result = Simulation(cluster, jobs, policy, model, 60.0, plan_latency=factor).run()
+        ends.append(float(result.jobs["jct_s"][0]))
+    assert ends[1] >= ends[0] + 0.2
+    with pytest.raises(ValueError, match="plan_latency"):
+        Simulation(cluster, [], SiaPolicy(cluster), model, plan_latency=-1.0)

@@ -1,0 +1,176 @@
+"""Make the papers' tables that have changed, each with its command, commit, seed, machine and date beside it.
+
+    python benchmarks/tables/make_tables.py                # `make tables`: those whose sources have changed
+    python benchmarks/tables/make_tables.py --list         # which those are, and how long each took last time
+    python benchmarks/tables/make_tables.py --only hadar   # of these only
+    python benchmarks/tables/make_tables.py --again        # whether they have changed or not
+
+A table is a file in docs/results/tables: what its command printed under a header. It has changed when its command, its
+script, a module that the script imports in this folder, or the frontends that it runs are not those of the header's
+fingerprint. The engine is not in the fingerprint: it makes tables faster, not others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import datetime
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FRONTENDS = ROOT / "frontends" / "copter_frontends"
+RESULTS = ROOT / "docs" / "results" / "tables"
+SHARED = ("simulator", "policy_kit", "vocabulary", "placement")  # what every simulated table runs
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its name, the command that makes it, its seed, and the frontends whose sources decide what it says."""
+
+    name: str
+    command: str
+    frontends: tuple[str, ...]
+    seed: str = "0"
+
+    @property
+    def script(self) -> Path:
+        """The script of its command."""
+        return HERE / self.command.split()[0]
+
+
+HADAR = ("hadar", "baselines")
+HOPS = ("hops", "baselines")
+SIA = ("sia", "baselines", "goodput", "traces")
+ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
+TABLES = [
+    Table("hadar_jct_static", f"hadar_jct.py --jobs 120 --scale 0.25 --schedulers {ALL_MODES}", HADAR),
+    Table(
+        "hadar_jct_continuous", "hadar_jct.py --jobs 100 --scale 0.25 --jobs-per-hour 6 --arrivals continuous", HADAR
+    ),
+    Table("hadar_prices", "hadar_prices.py --jobs 40 --scale 0.1", HADAR),
+    Table("hadar_fairness_makespan", "hadar_fairness_makespan.py --jobs 120 --scale 0.2", HADAR),
+    Table("hops_table3", "hops_table3.py --draws 3", HOPS, "0, 1, 2"),
+    Table("hops_table4", "hops_table4.py --jobs 250", HOPS),
+    Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", SIA, "of the workloads"),
+]
+
+
+def sources(table: Table, frontends: Path = FRONTENDS) -> list[Path]:
+    """The files that decide what a table says: its script, what that imports here, and its frontends."""
+    found, pending = [], [table.script]
+    while pending:
+        script = pending.pop()
+        if script in found or not script.is_file():
+            continue
+        found.append(script)
+        for node in ast.walk(ast.parse(script.read_text())):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            pending += [script.parent / f"{name}.py" for name in names if name and "." not in name]
+    for name in (*table.frontends, *SHARED):
+        found += sorted((frontends / name).rglob("*.py"))
+    return found
+
+
+def fingerprint(table: Table, frontends: Path = FRONTENDS) -> str:
+    """A digest of a table's command and sources."""
+    digest = hashlib.sha256(table.command.encode())
+    for path in sources(table, frontends):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def header_of(path: Path) -> dict[str, str]:
+    """What stands above a table, by name; nothing where there is no table yet."""
+    if not path.is_file():
+        return {}
+    lines = [line[2:] for line in path.read_text().splitlines() if line.startswith("# ")]
+    return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+def commit(root: Path = ROOT) -> str:
+    """The commit that is checked out, and whether files differ from it."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    return (git("rev-parse", "--short=12", "HEAD") or "unknown") + (
+        " and changes" if git("status", "--porcelain") else ""
+    )
+
+
+def machine() -> str:
+    """Processor, how many, and how busy they are."""
+    model = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        named = [line.split(":", 1)[1].strip() for line in information.read_text().splitlines() if "model name" in line]
+        model = named[0] if named else model
+    return f"{model}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
+
+
+def make(table: Table, results: Path) -> bool:
+    """Run a table's command and write what it prints; whether it ended well. A table that fails stays as it was."""
+    begun = time.monotonic()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT / "benchmarks")])}
+    done = subprocess.run(
+        [sys.executable, str(table.script), *table.command.split()[1:]],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        print(f"{table.name}: failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}", flush=True)
+        return False
+    says = {
+        "command": f"python benchmarks/tables/{table.command}",
+        "commit": commit(),
+        "seed": table.seed,
+        "machine": machine(),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "seconds": f"{time.monotonic() - begun:.0f}",
+        "fingerprint": fingerprint(table),
+    }
+    results.mkdir(parents=True, exist_ok=True)
+    path = results / f"{table.name}.txt"
+    temporary = path.with_suffix(".new")
+    temporary.write_text("".join(f"# {name}: {what}\n" for name, what in says.items()) + done.stdout)
+    temporary.replace(path)
+    print(f"{table.name}: made in {says['seconds']} s", flush=True)
+    return True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the tables; 1 if one failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="part of a table's name")
+    parser.add_argument("--again", action="store_true", help="tables that have not changed too")
+    parser.add_argument("--list", action="store_true", help="make none, say what would be made")
+    asked = parser.parse_args(arguments)
+    chosen = [table for table in TABLES if asked.only in table.name]
+    if not chosen:
+        parser.error(f"no table named {asked.only!r}: {', '.join(table.name for table in TABLES)}")
+    failed = 0
+    for table in chosen:
+        known = header_of(RESULTS / f"{table.name}.txt")
+        stale = known.get("fingerprint") != fingerprint(table)
+        if asked.list:
+            state = "to be made" if stale else "as it is"
+            print(f"{table.name:<26} {state:<11} {known.get('date', 'never'):<21} {known.get('seconds', '?'):>6} s")
+        elif stale or asked.again:
+            failed += not make(table, RESULTS)
+        else:
+            print(f"{table.name}: as it is, of {known['date']}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

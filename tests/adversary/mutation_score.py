@@ -1,0 +1,170 @@
+"""Mutation score: python -m tests.adversary.mutation_score [--sample 8] [--seed 0] [--only hadar]; what tests notice.
+
+Of every module a sample of small changes is drawn by the seed; each is tried against the tests of its room, which must
+fail or hang. Changes that no test can see, as they change nothing, are listed with the reason in `EQUIVALENT`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.adversary.mutants import Mutant, handles, mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+GOAL = 0.85
+SLACK_S, SLACK = 30.0, 4.0  # a run that takes so much longer than the tests take hangs
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A module, and the tests that must notice its changes, the quickest to tell first."""
+
+    module: str
+    tests: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """The module's file."""
+        folder = "" if self.module.startswith("copter.") else "frontends"
+        return ROOT / folder / (self.module.replace(".", "/") + ".py")
+
+
+def _of(package: str, folder: str, modules: str, tests: str) -> list[Room]:
+    """Rooms of a package's modules that share their tests."""
+    files = tuple(f"{folder}/{test}.py" for test in tests.split()) or (folder,)
+    return [Room(f"{package}.{module}", files) for module in modules.split()]
+
+
+HADAR, HOPS = ("copter_frontends.hadar", "tests/frontends/hadar"), ("copter_frontends.hops", "tests/frontends/hops")
+ROOMS = [
+    *_of(*HADAR, "formulation shim round_values placing", "test_hadar_lp test_hadar_policy test_hadar_guarantee"),
+    *_of(*HADAR, "online find_alloc posted_prices", "test_hadar_online test_hadar_guarantee"),
+    *_of(*HADAR, "horizon", "test_hadar_horizon"),
+    *_of(*HOPS, "formulation offers shim draft", "test_hops_program test_hops_policy test_hops_learning"),
+    *_of(*HOPS, "records estimator profiling job_book", "test_hops_learning test_hops_estimator test_hops_policy"),
+    *_of(
+        "copter_frontends.sia",
+        "tests/frontends/sia",
+        "formulation shim objective policy",
+        "test_sia_objective test_sia_values test_sia_policy test_sia_clusters",
+    ),
+    *_of(
+        "copter_frontends.chronus",
+        "tests/frontends/chronus",
+        "formulation shim policy",
+        "test_chronus_lp test_chronus_policy test_chronus_promises",
+    ),
+    *_of(
+        "copter_frontends.hare",
+        "tests/frontends/hare",
+        "formulation shim policy",
+        "test_hare_bound test_hare_schedule test_hare_policy",
+    ),
+    *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
+    *_of("copter.shims", "tests/copter/shims", "draft rounding plan restricted", ""),
+]
+
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "copter_frontends.hops.records",
+        "if abs(entry[1] - entry[2]) > MOVED * entry[2]:",
+        "abs(entry[1] - entry[2]) > MOVED * entry[2] -> abs(entry[1] - entry[2]) >= MOVED * entry[2]",
+    ): "a tie of measured numbers with a tolerance",
+    (
+        "copter_frontends.hops.records",
+        "sums[0] += sign * entry[0] * entry[1] / average[1]",
+        "1 -> 2",
+    ): "of average[1]: as told it is within 0.1%, and speeds are told by 2%",
+    (
+        "copter_frontends.hops.profiling",
+        "state = true.loading.cached if rng.random() < true.loading.cached_share else true.loading.slow",
+        "rng.random() < true.loading.cached_share -> rng.random() <= true.loading.cached_share",
+    ): "a draw that is exactly the share",
+}
+"""(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
+
+
+def tried(room: Room, source: Path | None, limit_s: float) -> tuple[bool, float]:
+    """Whether a room's tests pass with a module's source from elsewhere, and the seconds that took."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "frontends")])}
+    if source is not None:
+        environment["COPTER_MUTANT"] = f"{room.module}:{source}"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "tests.adversary.mutant_loader",
+        "-p",
+        "no:cacheprovider",
+    ]
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            [*command, *room.tests], cwd=ROOT, env=environment, capture_output=True, timeout=limit_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False, time.monotonic() - begun
+    return done.returncode == 0, time.monotonic() - begun
+
+
+def survivors(room: Room, drawn: list[Mutant], folder: Path) -> list[Mutant]:
+    """The mutants that a room's tests do not notice; RuntimeError if they fail without any."""
+    passes, seconds = tried(room, None, 3600.0)
+    if not passes:
+        raise RuntimeError(f"the tests of {room.module} fail as it stands: {' '.join(room.tests)}")
+    alive = []
+    for number, each in enumerate(drawn):
+        file = folder / f"{room.module}-{number}.py"
+        file.write_text(each.source)
+        if tried(room, file, SLACK * seconds + SLACK_S)[0]:
+            alive.append(each)
+            print(f"  survives: {room.module}:{each.line}: {each.change} in: {each.text}", flush=True)
+    return alive
+
+
+def main() -> int:
+    """Try the samples; 1 if the score is below the goal."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=8, help="mutants of each module (default 8)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="part of a module's name")
+    asked = parser.parse_args()
+    rooms = [room for room in ROOMS if asked.only in room.module]
+    if not rooms:
+        parser.error(f"no module named {asked.only!r}: {', '.join(room.module for room in ROOMS)}")
+    killed = total = same = 0
+    print(f"seed {asked.seed}, {asked.sample} of each module's mutants")
+    with tempfile.TemporaryDirectory() as folder:
+        for room in rooms:
+            source = room.path.read_text()
+            every = handles(source)
+            chosen = random.Random(f"{asked.seed} {room.module}").sample(every, min(asked.sample, len(every)))
+            drawn = [mutant(source, handle) for handle in sorted(chosen)]
+            others = [each for each in drawn if (room.module, each.text, each.change) not in EQUIVALENT]
+            alive = survivors(room, others, Path(folder))
+            killed, total, same = (
+                killed + len(others) - len(alive),
+                total + len(others),
+                same + len(drawn) - len(others),
+            )
+            print(f"{room.module}: {len(others) - len(alive)} of {len(others)} killed, {len(every)} in all", flush=True)
+    score = killed / max(total, 1)
+    print(
+        f"mutation score {score:.1%}: {killed} of {total} killed, {same} that change nothing left out (goal {GOAL:.0%})"
+    )
+    return 0 if score >= GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
