@@ -63,7 +63,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     names = (asked.schemes or SCHEMES[asked.figure]).split(",")
-    rows = [measured(asked, name, loads) for loads in ("stateless", "stateful") for name in names]
+    rows = []
+    for loads in ("stateless", "stateful"):
+        for name in names:
+            row = measured(asked, name, loads)
+            rows.append(row)
+            said = f"{row['movements']:.2f} movements, {row['imbalance']:.1%}, p50 {row['round_s']['p50']:.3f} s"
+            print(f"{loads} {name}: {row['rounds']} rounds, {said}", file=sys.stderr, flush=True)
     if asked.json:
         print(json.dumps({"figure": asked.figure, "claims": CLAIMS[asked.figure], "rows": rows}))
         return
