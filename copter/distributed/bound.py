@@ -9,7 +9,7 @@ from sys import float_info
 
 from copter.distributed.messages import Floats, Priced
 
-SAFE = 1.0 + 1e-12
+SAFE = 1.0 + 1e-12  # for the rounding of a sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Answer:
 
 
 def whole_bound(lowest: float, answers: Mapping[int, Priced], missing: Mapping[int, tuple[float, float]]) -> float:
-    """A lower bound on the whole model, as minimised, from one on the master (equation R2).
+    """A lower bound on the whole model with the costs as stored, as minimised, from one on the master (equation R2).
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def whole_bound(lowest: float, answers: Mapping[int, Priced], missing: Mapping[i
     """
     bound, size = lowest, abs(lowest)
     for priced in answers.values():
-        bound += priced.correction - priced.margin - SAFE * abs(priced.rounding)
+        bound += priced.correction - priced.margin
         size += abs(priced.correction)
     for held, least in missing.values():
         bound += least - held

@@ -11,7 +11,7 @@ import numpy as np
 
 from copter import shims
 from copter.distributed.answers import chosen_of, plan_of, shares_of, solution_of
-from copter.distributed.bound import Answer, whole_bound
+from copter.distributed.bound import SAFE, Answer, whole_bound
 from copter.distributed.deal import Deal
 from copter.distributed.durable import Members, Remembered, read_members, remembered, write_members, write_remembered
 from copter.distributed.exchange import Exchange
@@ -279,7 +279,8 @@ class Session:
     def _answer(
         self, found: Solution, status: Status, best: float, certified: bool, passes: int, watch: Watch
     ) -> Solution:
-        bound = self._outward(best)
+        rounding = sum(SAFE * abs(answer.priced.rounding) for answer in self._answers.values())
+        bound = self._outward(best - rounding)
         return solution_of(self._deal, self._master, found, status, bound, certified, passes, watch.elapsed_s)
 
     # Integer plans --------------------------------------------------------------------------------------------------
