@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,12 +112,15 @@ def solution_of(
     order = {request: at for at, request in enumerate(deal.owner)}
     rows = {resource: at for at, resource in enumerate(master.model.resources)}
     behind = RoutedValues(deal, master, key, x)
+    residuals = with_bound(found.residuals, found.objective, bound)
+    if not isfinite(bound):
+        residuals = replace(residuals, gap=float("inf"))
     return replace(
         found,
         status=status,
         bound=bound,
         bound_is_certified=certified,
-        residuals=with_bound(found.residuals, found.objective, bound),
+        residuals=residuals,
         pricing_passes=passes,
         solve_time_s=seconds,
         model_version=deal.version,
@@ -138,7 +142,7 @@ def plan_of(deal: Deal, master: Master, plan: IntegerPlan, bound: float, certifi
         column[order[request]] = which
     slot = (plan.share_key >> 32).astype(np.int32)
     key, share = in_own_columns(deal, master, slot, (plan.share_key & 0xFFFFFFFF).astype(np.int32), plan.share)
-    gap = relative_gap(plan.objective, bound)
+    gap = relative_gap(plan.objective, bound) if isfinite(bound) else float("inf")
     holds = certified and sign * plan.objective >= sign * bound
     return replace(
         plan,

@@ -35,6 +35,8 @@ class Exchange:
     ----------
     out_of_step : set of int
         Shards that do not know which columns the coordinator holds: they died, or answered too late to be heard.
+    late : set of int
+        Shards that did not answer their last call in time.
     lost : int
         How many times a shard was found dead.
     """
@@ -43,6 +45,7 @@ class Exchange:
         self.transport, self.options = transport, options
         self.shards: list[int] = []
         self.out_of_step: set[int] = set()
+        self.late: set[int] = set()
         self.lost = 0
         self._number = 0
         for shard in shards:
@@ -92,19 +95,40 @@ class Exchange:
         """:meth:`ask` all shards the same."""
         return self.ask(method, dict.fromkeys(self.shards, arguments))
 
-    def in_time(self, method: str, shards: Sequence[int], arguments: tuple[Any, ...], seconds: float) -> dict[int, Any]:
-        """What those answer that do in time; the others are out of step from now on."""
-        answers = self.transport.call(method, dict.fromkeys(shards, arguments), seconds)
-        for shard, answer in answers.items():
-            if answer is LOST:
-                self.found_dead(shard)
-            elif answer is LATE:
-                self.out_of_step.add(shard)
-        return {shard: result_of(answer) for shard, answer in answers.items() if answer not in (LATE, LOST)}
+    def in_time(
+        self, method: str, shards: Sequence[int], arguments: tuple[Any, ...], seconds: float, again: bool = False
+    ) -> dict[int, Any]:
+        """What those answer that do in time; the others are out of step from now on.
+
+        Shards that run late are in :attr:`late` until they answer; calls of those that died are made anew, `again`, until
+        the time is up.
+        """
+        started, pause = time.perf_counter(), PAUSE_S
+        todo, found = set(shards), {}
+        while todo:
+            left = seconds - (time.perf_counter() - started)
+            answers = self.transport.call(method, dict.fromkeys(sorted(todo), arguments), max(left, 0.0))
+            for shard, answer in answers.items():
+                if answer is LOST:
+                    self.found_dead(shard)
+                elif answer is LATE:
+                    self.out_of_step.add(shard)
+                    self.late.add(shard)
+                else:
+                    found[shard] = result_of(answer)
+                    self.late.discard(shard)
+            todo = {shard for shard in todo if answers[shard] is LOST}
+            if not again or left <= 0.0:
+                break
+            if todo:
+                time.sleep(min(pause, max(left, 0.0)))
+                pause = min(2.0 * pause, LONGEST_PAUSE_S)
+        return found
 
     def found_dead(self, shard: int) -> None:
         """A shard died; ShardLostError where nothing is there that it could be read back from."""
         self.lost += 1
+        self.late.discard(shard)
         self.out_of_step.add(shard)
         if self.options.directory is None:
             raise ShardLostError(

@@ -73,11 +73,16 @@ class Master:
             self.model.update_costs(changes.requests, changes.cost)
         self.put(changes.columns, changes.whole)
 
-    def put(self, columns: Columns, whole: Iterable[WholeRequest] = ()) -> int:
-        """Replace requests by what is held of them now; by how many columns the program has grown."""
-        whole, before = list(whole), self.model.n_columns
+    def growth(self, columns: Columns) -> int:
+        """By how many columns requests would grow that these are held of."""
+        held = [len(self.columns.get(request, ())) for request in columns.requests]
+        return int(columns.count.sum()) - sum(held)
+
+    def put(self, columns: Columns, whole: Iterable[WholeRequest] = ()) -> None:
+        """Replace requests by what is held of them now."""
+        whole = list(whole)
         if not (columns.requests or whole):
-            return 0
+            return
         requests = [*columns.requests, *(each.request for each in whole)]
         values = self.values_of(requests)
         self.remove(requests)
@@ -86,7 +91,6 @@ class Master:
         for each in whole:
             self._add_whole(each)
         self.carry(values)
-        return self.model.n_columns - before
 
     def drop(self, dropped: Mapping[Hashable, Ints]) -> None:
         """Let columns of plain requests go; a request that has none left goes."""

@@ -187,6 +187,7 @@ class Session:
         last, passes, best, certified = MASTER_SHARE * settings.tolerance, 0, -float("inf"), False
         goal = FAR if self._cold else last
         while True:
+            self._synchronise(watch)
             found = self._solve_master(settings, goal, last, watch)
             weight = 0.0 if found.status is Status.PRIMAL_INFEASIBLE else 1.0
             if found.status is Status.DUAL_INFEASIBLE:
@@ -194,23 +195,27 @@ class Session:
             y = self._prices(found, weight)
             answers = self._price(y, weight, watch)
             passes += 1
-            grown = sum(self._master.put(priced.columns) for priced in answers.values())
-            late = len(answers) < len(self._exchange.shards)
+            grown = sum(self._master.growth(priced.columns) for priced in answers.values())
+            late = bool(self._exchange.late)
+            absent = len(answers) < len(self._exchange.shards)  # late, or dead and to be asked again
+            stuck = not grown and (late or not absent)
             if weight == 0.0:
-                if not grown or watch():
-                    status = Status.TIME_LIMIT if late or watch() else found.status
-                    return self._answer(found, status, best, False, passes, watch)
-                continue
-            bound = self._bound(found, y, answers)
-            if bound > best:
-                best, certified = bound, found.bound_is_certified and isfinite(bound)
-            gap = relative_gap(found.objective, self._outward(best))
-            if callback is not None and callback(passes, gap, found.residuals.primal_absolute):
-                watch.interrupted = True
-            status = self._status(found, gap, goal <= last, grown, late, passes, settings, watch)
-            if status is not None:
-                return self._answer(found, status, best, certified, passes, watch)
-            goal = max(last, min(FAR, NEAR * gap)) if grown else last
+                status = Status.TIME_LIMIT if watch() or (stuck and late) else found.status if stuck else None
+            else:
+                bound = self._bound(found, y, answers)
+                if bound > best:
+                    best, certified = bound, found.bound_is_certified and isfinite(bound)
+                gap = relative_gap(found.objective, self._outward(best))
+                if callback is not None and callback(passes, gap, found.residuals.primal_absolute):
+                    watch.interrupted = True
+                status = self._status(found, gap, goal <= last, stuck, late, passes, settings, watch)
+                goal = max(last, min(FAR, NEAR * gap)) if grown else last
+            # The answer is in the master's columns as they are: it is read off before new ones come in.
+            answer = None if status is None else self._answer(found, status, best, certified, passes, watch)
+            for priced in answers.values():
+                self._master.put(priced.columns)
+            if answer is not None:
+                return answer
 
     def _solve_master(self, settings: Settings, goal: float, last: float, watch: Watch) -> Solution:
         """Solve the restricted program, to a vertex where it is solved to the last tolerance."""
@@ -231,26 +236,24 @@ class Session:
 
     @staticmethod
     def _status(
-        found: Solution, gap: float, last: bool, grown: int, late: bool, passes: int, settings: Settings, watch: Watch
+        found: Solution, gap: float, last: bool, stuck: bool, late: bool, passes: int, settings: Settings, watch: Watch
     ) -> Status | None:
         """How the solve ends; None where it goes on."""
         if found.status is Status.OPTIMAL and last and gap <= settings.tolerance:
             return Status.OPTIMAL
         if watch.interrupted:
             return Status.INTERRUPTED
-        if watch() or found.status is Status.TIME_LIMIT or (late and not grown):
+        if watch() or found.status is Status.TIME_LIMIT or (late and stuck):
             return Status.TIME_LIMIT
         if passes >= settings.max_pricing_passes:
             return Status.ITERATION_LIMIT
-        if last and not grown:
+        if last and stuck:
             return found.status if found.status is not Status.OPTIMAL else Status.NUMERICAL_ERROR
         return None
 
     def _price(self, y: Floats, weight: float, watch: Watch) -> dict[int, Priced]:
         """Answers of the shards that answer in time."""
         left = watch.limit_s - watch.elapsed_s
-        if self._exchange.out_of_step:
-            self._synchronise(watch)
         ready = [shard for shard in self._exchange.shards if shard not in self._exchange.out_of_step]
         self._exchange.transport.traffic.passes += 1
         answers: dict[int, Priced] = self._exchange.in_time("price", ready, (y, weight, max(left, 0.0)), left)
@@ -371,7 +374,8 @@ class Session:
             if shard in self._stale or not isfinite(watch.limit_s):
                 answers = exchange.ask("hold", {shard: arguments})
             else:
-                answers = exchange.in_time("hold", [shard], arguments, max(watch.limit_s - watch.elapsed_s, 0.0))
+                left = max(watch.limit_s - watch.elapsed_s, 0.0)
+                answers = exchange.in_time("hold", [shard], arguments, left, again=True)
             for changes in answers.values():
                 kept = {*changes.columns.requests, *(each.request for each in changes.whole)}
                 self._master.remove([request for request in mine if request not in kept])
