@@ -63,7 +63,7 @@ class RoutedValues:
     def dense(self) -> tuple[Floats, Floats]:
         """Not worked out: it would take the costs of all columns of all shards."""
         raise StaleSolutionError(
-            "a distributed session does not gather all duals and reduced costs in one place: prices() has the resources'"
+            "duals and reduced costs of all columns are not gathered in one place; prices() gives the resources'"
         )
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:

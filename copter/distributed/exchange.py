@@ -100,8 +100,8 @@ class Exchange:
     ) -> dict[int, Any]:
         """What those answer that do in time; the others are out of step from now on.
 
-        Shards that run late are in :attr:`late` until they answer; calls of those that died are made anew, `again`, until
-        the time is up.
+        Shards that run late are in :attr:`late` until they answer; calls of those that died are made anew,
+        `again`, until the time is up.
         """
         started, pause = time.perf_counter(), PAUSE_S
         todo, found = set(shards), {}
@@ -170,7 +170,7 @@ class Exchange:
         """Have every shard commit, until each has."""
         todo, changes = set(calls), {}
         while todo:
-            answers = self.transport.call("commit", {shard: (number,) for shard in todo})
+            answers = self.transport.call("commit", dict.fromkeys(todo, (number,)))
             for shard, answer in answers.items():
                 if answer is not LOST and answer[0]:
                     changes[shard] = answer[1]
@@ -204,7 +204,9 @@ class Exchange:
         directory = self.options.directory
         return None if directory is None else os.path.join(directory, "pending")
 
-    def _write_down(self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]) -> None:
+    def _write_down(
+        self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
+    ) -> None:
         path = self._pending()
         if path is not None:
             parts = [(shard, list(versions[shard]), [plain_call(each) for each in calls[shard]]) for shard in calls]

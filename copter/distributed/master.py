@@ -239,16 +239,18 @@ class Master:
     def plan_of(self, chosen: Mapping[Hashable, int], shares: Values, like: IntegerPlan) -> IntegerPlan:
         """An earlier plan, by ids and columns, as one of the program as it stands."""
         ledger = self.model.ledger
-        matrix, column = ledger.matrix, np.full(ledger.matrix.n_slots, IDLE, dtype=np.int32)
+        matrix = ledger.matrix
+        column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
         for request, which in chosen.items():
             own = self.columns.get(request)
             if own is not None and which in own:
                 column[ledger.slot_of[request]] = np.searchsorted(own, which)
-        keys, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-        for request, (which, share) in shares.items():
+        keys: list[Keys] = [np.zeros(0, dtype=np.int64)]
+        values = [np.zeros(0)]
+        for request, (these, share) in shares.items():
             own = self.columns.get(request)
-            if own is not None and np.isin(which, own).all():
-                keys.append(ledger.slot_of[request] << 32 | np.searchsorted(own, which).astype(np.int64))
+            if own is not None and np.isin(these, own).all():
+                keys.append(ledger.slot_of[request] << 32 | np.searchsorted(own, these).astype(np.int64))
                 values.append(share)
         key, value = np.concatenate(keys), np.concatenate(values)
         order = np.argsort(key)

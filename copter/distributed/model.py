@@ -142,7 +142,7 @@ class RoutedModel:
     def _look_up(self, method: str, request: Hashable) -> Any:
         if self._calls:
             raise EditNotAllowedError(
-                f"request {request!r} is asked about inside a batch, whose edits have not been made yet: ask before it, "
+                f"request {request!r} is asked about inside a batch, whose edits are not made yet: ask before it, "
                 "or after"
             )
         return self._read(self._deal.shard_of(request), method, request)
@@ -327,7 +327,9 @@ class RoutedModel:
                 named: dict[str, Any] = {"limit": taken(limit, at, len(ids)), "at_least": taken(at_least, at, len(ids))}
                 if private_rows is not None:
                     named["private_sizes"] = rows_of[at]
-                    named["private_rows"] = rows_taken(private_rows, np.isin(np.repeat(at_all(ids), rows_of), at), columns)
+                    named["private_rows"] = rows_taken(
+                        private_rows, np.isin(np.repeat(at_all(ids), rows_of), at), columns
+                    )
                 self._send(
                     shard, "add_own_requests", [ids[i] for i in at], count[at], costs[columns], matrix[:, columns],
                     resources=[names[each] for each in used.tolist()], **named,
@@ -474,5 +476,7 @@ def rows_taken(rows: PrivateRows, chosen: NDArray[np.bool_], columns: NDArray[An
     """Some of the rows, over some of the columns."""
     which = np.flatnonzero(chosen)
     matrix = sp.csr_array(rows.matrix)[which][:, columns]
-    bounds = (np.broadcast_to(np.asarray(each, dtype=np.float64), (len(chosen),))[which] for each in (rows.lower, rows.upper))
+    bounds = (
+        np.broadcast_to(np.asarray(each, dtype=np.float64), (len(chosen),))[which] for each in (rows.lower, rows.upper)
+    )
     return PrivateRows(sp.csc_array(matrix), *bounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from math import isfinite
 
@@ -110,8 +110,8 @@ class Session:
         self.settings, self._members = settings, members
         self._exchange = Exchange(transport, members.options, members.shards)
         self._deal = Deal(members.shards)
-        sense = "max" if members.options.sense == "max" else "min"
-        self._master = Master(Model(sense, members.offset), settings)
+        model = Model("max" if members.options.sense == "max" else "min", members.offset)
+        self._master = Master(model, settings)
         self.model = RoutedModel(self._master.model, self._deal, self._apply, self._read)
         self._stale: set[int] = set()
         self._answers: dict[int, Answer] = {}
@@ -175,9 +175,7 @@ class Session:
         self.last_traffic = self.traffic - before
         self._cold = solution.status is not Status.OPTIMAL and self._cold
         self.last_solution = solution
-        told(
-            "session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose
-        )
+        told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
         return solution
 
     def _solve(self, settings: Settings, watch: Watch, callback: Callback | None) -> Solution:
@@ -199,6 +197,7 @@ class Session:
             late = bool(self._exchange.late)
             absent = len(answers) < len(self._exchange.shards)  # late, or dead and to be asked again
             stuck = not grown and (late or not absent)
+            status: Status | None
             if weight == 0.0:
                 status = Status.TIME_LIMIT if watch() or (stuck and late) else found.status if stuck else None
             else:
@@ -395,7 +394,9 @@ class Session:
             shard: [request for request in idle if self._deal.owner[request] == shard] for shard in self._deal.load
         }
         arguments = {
-            shard: (mine, *counted({request: idle[request] for request in mine})) for shard, mine in owned.items() if mine
+            shard: (mine, *counted({request: idle[request] for request in mine}))
+            for shard, mine in owned.items()
+            if mine
         }
         self._exchange.ask("let_go", arguments)
         master.drop({request: gone for request, gone in idle.items() if self._deal.owner[request] in arguments})

@@ -13,7 +13,7 @@ import numpy as np
 
 from copter.distributed.export import calls_of, inventory_of
 from copter.distributed.held import Held
-from copter.distributed.messages import Call, Changes, Columns, Floats, Hello, Inventory, Ints, Priced, TemplateAt
+from copter.distributed.messages import Call, Changes, Columns, Floats, Hello, Ints, Inventory, Priced, TemplateAt
 from copter.distributed.reach import reach_of
 from copter.errors import CopterError, InternalError
 from copter.matrix import Template
@@ -70,7 +70,9 @@ class Shard:
         if directory is None:
             self.session = Session(Model(sense, cost_dtype=np.dtype(cost_dtype)))
         else:
-            self._snapshot, journal = (os.path.join(directory, f"shard-{number}.{end}") for end in ("copter", "journal"))
+            self._snapshot, journal = (
+                os.path.join(directory, f"shard-{number}.{end}") for end in ("copter", "journal")
+            )
             if os.path.exists(self._snapshot):
                 self.session = Session.load(self._snapshot, sync=sync)
             elif os.path.exists(journal):
@@ -271,5 +273,3 @@ class Shard:
         self.abort()
         if self._snapshot is not None:
             self.session.save(self._snapshot)
-
-

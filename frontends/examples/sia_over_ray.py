@@ -108,7 +108,9 @@ class Workload:
             following += len(new)
             jobs = [job for at, job in enumerate(jobs) if at not in leaving] + new
             came = [(job, self.values(np.random.default_rng((self.seed, job)))) for job in new]
-            yield Round(gone, came, list(jobs), 1.0 + 0.2 * np.random.default_rng((self.seed, number, 1)).random(len(jobs)))
+            yield Round(
+                gone, came, list(jobs), 1.0 + 0.2 * np.random.default_rng((self.seed, number, 1)).random(len(jobs))
+            )
 
 
 def edit(session: Any, change: Round) -> None:

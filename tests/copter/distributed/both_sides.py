@@ -46,7 +46,10 @@ class Pair:
         counts = self.rng.uniform(4.0, 12.0, resources)
         for resource, count in zip(self.resources, counts.tolist(), strict=True):
             self.both("add_resources", resource, count)
-        usage = {resource: np.round(self.rng.uniform(0.0, 2.0, 6) * (self.rng.random(6) < 0.5), 2) for resource in self.resources}
+        usage = {
+            resource: np.round(self.rng.uniform(0.0, 2.0, 6) * (self.rng.random(6) < 0.5), 2)
+            for resource in self.resources
+        }
         self.templates.append((self.one.model.add_template(usage), self.many.model.add_template(usage)))
 
     def both(self, method: str, *arguments: Any, **named: Any) -> None:

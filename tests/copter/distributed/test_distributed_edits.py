@@ -22,7 +22,12 @@ from copter.errors import (
 )
 from copter.testing import sia_like_model
 
-LEFT_OUT = {"ledger", "to_linear_program", "template_of", "cost_dtype"}  # of Model: what one process must have it all for
+LEFT_OUT = {
+    "ledger",
+    "to_linear_program",
+    "template_of",
+    "cost_dtype",
+}  # of Model
 
 
 def test_the_model_has_the_edits_of_a_model() -> None:
