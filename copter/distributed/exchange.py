@@ -48,6 +48,7 @@ class Exchange:
         self.late: set[int] = set()
         self.lost = 0
         self._number = 0
+        self._births: dict[int, int] = {}
         for shard in shards:
             self.join(shard)
 
@@ -62,6 +63,8 @@ class Exchange:
         self.transport.stop(shard)
         self.shards.remove(shard)
         self.out_of_step.discard(shard)
+        self.late.discard(shard)
+        self._births.pop(shard, None)
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
@@ -78,9 +81,10 @@ class Exchange:
         todo, found = dict(arguments), {}
         pause = PAUSE_S
         for _ in range(TRIES):
-            answers = self.transport.call(method, todo)
+            answers = self._call(method, todo)
             for shard, answer in answers.items():
                 if answer is LOST:
+                    self._births.pop(shard, None)
                     self.found_dead(shard)
                 else:
                     found[shard] = answer
@@ -107,9 +111,10 @@ class Exchange:
         todo, found = set(shards), {}
         while todo:
             left = seconds - (time.perf_counter() - started)
-            answers = self.transport.call(method, dict.fromkeys(sorted(todo), arguments), max(left, 0.0))
+            answers = self._call(method, dict.fromkeys(sorted(todo), arguments), max(left, 0.0))
             for shard, answer in answers.items():
                 if answer is LOST:
+                    self._births.pop(shard, None)
                     self.found_dead(shard)
                 elif answer is LATE:
                     self.out_of_step.add(shard)
@@ -124,6 +129,19 @@ class Exchange:
                 time.sleep(min(pause, max(left, 0.0)))
                 pause = min(2.0 * pause, LONGEST_PAUSE_S)
         return found
+
+    def _call(
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+    ) -> dict[int, Any]:
+        """A call, and who has answered it: a shard that has begun again unseen is out of step."""
+        answers = self.transport.call(method, arguments, seconds)
+        for shard, answer in answers.items():
+            if answer is not LOST and answer is not LATE:
+                birth = answer[2]
+                if self._births.setdefault(shard, birth) != birth:
+                    self._births[shard] = birth
+                    self.found_dead(shard)
+        return answers
 
     def found_dead(self, shard: int) -> None:
         """A shard died; ShardLostError where nothing is there that it could be read back from."""
@@ -170,13 +188,14 @@ class Exchange:
         """Have every shard commit, until each has."""
         todo, changes = set(calls), {}
         while todo:
-            answers = self.transport.call("commit", dict.fromkeys(todo, (number,)))
+            answers = self._call("commit", dict.fromkeys(todo, (number,)))
             for shard, answer in answers.items():
                 if answer is not LOST and answer[0]:
                     changes[shard] = answer[1]
                     todo.discard(shard)
                     continue
                 if answer is LOST:
+                    self._births.pop(shard, None)
                     self.found_dead(shard)
                 self.out_of_step.add(shard)
                 if self._redone(shard, number, calls[shard], versions[shard]):
@@ -232,9 +251,9 @@ class Exchange:
         self.every("abort")
 
 
-def result_of(answer: tuple[bool, Any]) -> Any:
+def result_of(answer: tuple[bool, Any, int]) -> Any:
     """The result; a shard's error is raised."""
-    done, result = answer
+    done, result, _ = answer
     if done:
         return result
     if isinstance(result, CopterError):

@@ -29,15 +29,15 @@ class ShardActor:
         for gauge in (self.seconds, self.columns, self.memory):
             gauge.set_default_tags(tags)
 
-    def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
+    def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any, int]:
         """Do a call of :class:`Shard`."""
-        done, result = self.shard.invoke(method, arguments)
+        done, result, birth = self.shard.invoke(method, arguments)
         if isinstance(result, Priced):
             self.seconds.set(result.seconds)
             self.columns.set(float(self.shard.model.n_columns))
         elif isinstance(result, Hello):
             self.memory.set(float(result.memory))
-        return done, result
+        return done, result, birth
 
 
 class RayTransport:

@@ -256,6 +256,7 @@ class Session:
         ready = [shard for shard in self._exchange.shards if shard not in self._exchange.out_of_step]
         self._exchange.transport.traffic.passes += 1
         answers: dict[int, Priced] = self._exchange.in_time("price", ready, (y, weight, max(left, 0.0)), left)
+        answers = {shard: priced for shard, priced in answers.items() if shard not in self._exchange.out_of_step}
         if weight == 1.0:
             for shard, priced in answers.items():
                 if priced.whole:
@@ -353,10 +354,10 @@ class Session:
                     self._answers.pop(shard, None)
         self._master.remove(dict.fromkeys(gone))
         for shard in calls:
-            if shard in changes:
-                self._master.take(changes[shard])
+            if shard in self._exchange.out_of_step:
+                self._stale.add(shard)  # it does not know of all that is held, so it does not tell of all that changed
             else:
-                self._stale.add(shard)
+                self._master.take(changes[shard])
 
     def _read(self, shard: int, method: str, argument: Hashable) -> object:
         return self._exchange.ask("read", {shard: (method, argument)})[shard]

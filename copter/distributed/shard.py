@@ -66,6 +66,7 @@ class Shard:
         sync: str = "batch",
     ) -> None:
         self.number, self.threads = number, threads or available_threads()
+        self.birth = int.from_bytes(os.urandom(7), "little")
         self._snapshot: str | None = None
         if directory is None:
             self.session = Session(Model(sense, cost_dtype=np.dtype(cost_dtype)))
@@ -92,12 +93,15 @@ class Shard:
         """The shard's own model: all resources, without their counts, and its share of the requests."""
         return self.session.model
 
-    def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Do a call: (True, the result), or (False, the error) for what the caller got wrong."""
+    def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any, int]:
+        """Do a call: (True, the result, birth), or (False, the error, birth) for what the caller got wrong.
+
+        The birth tells this shard from another of its number that had begun before or begins after it.
+        """
         try:
-            return True, getattr(self, method)(*arguments)
+            return True, getattr(self, method)(*arguments), self.birth
         except CopterError as error:
-            return False, error
+            return False, error, self.birth
 
     # What there is ------------------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ class Transport(Protocol):
         Returns
         -------
         dict
-            By number (True, result), (False, error), LATE or LOST. A shard does its calls in order, those too that
+            By number (True, result, birth), (False, error, birth), LATE or LOST. A shard does its calls in order, those too that
             were not waited for.
         """
 

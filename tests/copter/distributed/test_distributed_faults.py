@@ -55,6 +55,22 @@ def test_shards_that_die_at_any_call_lose_nothing(seed: int, tmp_path: Path) -> 
     assert pair.many.lost >= 3
 
 
+def test_a_shard_that_is_back_before_anybody_has_called_it_is_noticed(tmp_path: Path) -> None:
+    transport = LocalTransport()
+    pair = Pair(4, ("plain", "template"), directory=str(tmp_path / "s"), transport=transport, sync="never")
+    for _ in range(15):
+        pair.add()
+    pair.agree()
+    for shard in range(3):
+        transport.kill(shard)
+        ids = list(pair.one.model.requests)
+        pair.both("rescale_costs", ids, np.linspace(0.7, 1.3, len(ids)) + 0.1 * shard)
+        pair.agree()
+        transport.kill(shard)
+        pair.agree()
+    assert pair.many.lost == 6
+
+
 def test_a_shard_that_dies_without_a_directory_is_an_error() -> None:
     transport = LocalTransport()
     session = distributed.Session(sia_like_model(10, 64), EXACT, shards=2, transport=transport)

@@ -48,7 +48,11 @@ def transport(name: str, **options: object) -> object:
 def process_of(session: distributed.Session, shard: int) -> int:
     """Process of an actor."""
     actor = session._exchange.transport.actor(shard)
-    return int(ray.get(actor.__ray_call__.remote(lambda _: os.getpid())))
+    while True:
+        try:
+            return int(ray.get(actor.__ray_call__.remote(lambda _: os.getpid())))
+        except ray.exceptions.RayActorError:  # it is being started again
+            time.sleep(0.1)
 
 
 def test_rounds_over_actors_are_those_of_one_machine(tmp_path: Path) -> None:
@@ -92,7 +96,7 @@ def kills(count: int, tmp_path: Path, seed: int) -> None:
         killer.wait()
         pair.agree()
     pair.agree()
-    assert pair.many.lost >= count
+    assert pair.many.lost >= count  # each was noticed, those too that were back before the next call
     pair.many.close()
 
 
