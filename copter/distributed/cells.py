@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from copter.errors import InvalidDataError
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
-from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status
 from copter.session.session import Session
 from copter.settings import Settings
@@ -23,7 +22,7 @@ MARKET = "copter: capacity bought and sold"  # id of the request that stands for
 
 TOLERANCE = 1e-3  # relative gap of all cells together
 CLOSER = 0.03  # of it: the tolerance of a cell's own solves
-TOWARDS = 0.5  # of the way from the best prices so far to the master's, where cells are asked next
+TOWARDS = 0.3  # of the way from the best prices so far to the master's, where cells are asked next
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,14 @@ class Turn:
         Its optimum where it may buy and sell at the prices.
     bound : float
         Lower bound on what the wish costs, prices paid, as minimised (equation R6).
+    prices : ndarray (m,)
+        Of the cell's own plan: zero or more.
     """
 
     planned: Proposal
     wished: Proposal
     bound: float
+    prices: Floats
 
 
 class Cell:
@@ -102,14 +104,15 @@ class Cell:
             model.update_counts(self.shared, capacity)
             model.update_bounds(MARKET, nothing, nothing)
         planned = self.solved()
+        plan, own = self.proposal(planned, capacity), np.maximum(-self.sign * planned.prices(self.shared), 0.0)
         with model.batch():
             model.update_cost(MARKET, self.sign * prices)
             model.update_bounds(MARKET, -capacity, most - capacity)
         wished = self.solved()
-        plan, wish = self.proposal(planned, capacity), self.proposal(wished, capacity)
+        wish = self.proposal(wished, capacity)
         bought = wished.of(MARKET)
         wish = Proposal(wish.worth - float(prices @ bought), wish.usage)
-        return Turn(plan, wish, self.sign * wished.bound + float(prices @ capacity))
+        return Turn(plan, wish, self.sign * wished.bound + float(prices @ capacity), own)
 
     def solved(self) -> Solution:
         """The model as it stands, solved; an error where it has no optimum."""
@@ -129,8 +132,10 @@ class Trip:
 
     Attributes
     ----------
-    objective, bound, gap : float
+    objective, bound : float
         Of all cells: the best plan so far and the best bound so far, in the sense of the models.
+    gap : float
+        |objective - bound| / max(1, |objective|): no more than this is lost.
     sent, received : int
         Bytes of this round trip.
     """
@@ -185,7 +190,7 @@ class Cells:
     def solve(self, tolerance: float = TOLERANCE, most_trips: int = 100) -> Trip:
         """Make round trips until the certified gap of all cells together is within a tolerance.
 
-        Each trip's figures are in :attr:`trips`; the first one's objective is that of equal parts (POP).
+        Each trip's figures are in :attr:`trips`; the first one's objective is that of equal parts (POP-k).
         """
         while len(self.trips) < most_trips:
             trip = self.trip()
@@ -207,10 +212,12 @@ class Cells:
         for known, turn in zip(self.proposals, turns, strict=True):
             known += [turn.planned, turn.wished]
         self._next()
+        if not self.trips:  # the duals of a mix of two proposals each say little
+            self.prices = np.mean([turn.prices for turn in turns], axis=0)
         m, k = len(self.shared), len(self.cells)
         objective, outward = self.sign * self.best, self.sign * self.bound
-        gap = relative_gap(objective, outward) if np.isfinite(outward) else np.inf
-        self.trips.append(Trip(objective, outward, gap, 16 * m * k, 8 * (3 + 2 * m) * k))
+        gap = abs(objective - outward) / max(1.0, abs(objective))
+        self.trips.append(Trip(objective, outward, gap, 16 * m * k, 8 * (3 + 3 * m) * k))
         return self.trips[-1]
 
     def finish(self) -> list[Solution]:
