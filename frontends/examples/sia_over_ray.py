@@ -64,6 +64,7 @@ class Figures:
     passes: int
     seconds: float
     traffic: distributed.Traffic = field(default_factory=distributed.Traffic)
+    edit_bytes: int = 0
 
 
 class Workload:
@@ -130,12 +131,18 @@ def run(session: Any, workload: Workload, rounds: int) -> list[Figures]:
     """All rounds of one side."""
     figures = []
     for change in workload.rounds(rounds):
+        before = getattr(session, "traffic", distributed.Traffic())
         edit(session, change)
+        edits = getattr(session, "traffic", distributed.Traffic()) - before
         started = time.perf_counter()
         solution = session.solve()
         seconds = time.perf_counter() - started
         traffic = getattr(session, "last_traffic", distributed.Traffic())
-        figures.append(Figures(solution.objective, solution.gap, solution.pricing_passes, seconds, traffic))
+        figures.append(
+            Figures(
+                solution.objective, solution.gap, solution.pricing_passes, seconds, traffic, edits.sent + edits.received
+            )
+        )
     return figures
 
 
@@ -150,14 +157,14 @@ def transport_of(arguments: argparse.Namespace) -> distributed.Transport:
 
 def table(one: list[Figures], many: list[Figures]) -> None:
     """Round by round, both sides."""
-    print(f"{'round':>5} {'passes':>6} {'gap':>8} {'messages':>8} {'kB out':>8} {'kB in':>8} {'s':>8} |"
+    print(f"{'round':>5} {'passes':>6} {'gap':>8} {'messages':>8} {'kB out':>8} {'kB in':>8} {'kB edits':>9} {'s':>8} |"
           f" {'passes':>6} {'gap':>8} {'s':>8} | apart")  # fmt: skip
     for number, (here, there) in enumerate(zip(one, many, strict=True)):
         traffic = there.traffic
         apart = abs(here.objective - there.objective) / abs(here.objective)
         print(
             f"{number:5d} {there.passes:6d} {there.gap:8.1e} {traffic.messages:8d} {traffic.sent / 1e3:8.1f} "
-            f"{traffic.received / 1e3:8.1f} {there.seconds:8.3f} | {here.passes:6d} {here.gap:8.1e} "
+            f"{traffic.received / 1e3:8.1f} {there.edit_bytes / 1e3:9.1f} {there.seconds:8.3f} | {here.passes:6d} {here.gap:8.1e} "
             f"{here.seconds:8.3f} | {apart:.1e}"
         )
 
@@ -202,6 +209,7 @@ def main() -> None:
             "apart": max(abs(a.objective - b.objective) / abs(a.objective) for a, b in zip(one, many, strict=True)),
             "gap": max(each.gap for each in many),
             "messages": [each.traffic.messages for each in many],
+            "edit_bytes": [each.edit_bytes for each in many],
             "bytes": [each.traffic.sent + each.traffic.received for each in many],
             "peak_bytes": [hello.memory for hello in shards.values()],
         }))  # fmt: skip
