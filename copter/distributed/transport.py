@@ -84,8 +84,8 @@ class Transport(Protocol):
         Returns
         -------
         dict
-            By number (True, result, birth), (False, error, birth), LATE or LOST. A shard does its calls in order, those too that
-            were not waited for.
+            By number (True, result, birth), (False, error, birth), LATE or LOST. A shard does its calls in order, those
+            too that were not waited for.
         """
 
 

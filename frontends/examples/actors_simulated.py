@@ -4,9 +4,9 @@
     python frontends/examples/actors_simulated.py --ray --actors 256 --variables 1e10
 
 Measured: the time of a pricing pass per variable, on one thread; with --ray, the time of a call to an actor that does
-nothing, alone and to several at once. Assumed, and to be changed on the command line: how many passes a round makes, how
-long the master takes, and the network. In a pass the coordinator sends to one actor after the other, all price at the
-same time, and it takes the answers in one after the other; the slowest actor ends it.
+nothing, four at once. Assumed, and to be changed on the command line: how many passes a round makes, how long the
+master takes, and the network. In a pass the coordinator sends to one actor after the other, all price at the same
+time, and it takes the answers in one after the other; the slowest actor ends it.
 """
 
 from __future__ import annotations

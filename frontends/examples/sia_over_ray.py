@@ -164,8 +164,8 @@ def table(one: list[Figures], many: list[Figures]) -> None:
         apart = abs(here.objective - there.objective) / abs(here.objective)
         print(
             f"{number:5d} {there.passes:6d} {there.gap:8.1e} {traffic.messages:8d} {traffic.sent / 1e3:8.1f} "
-            f"{traffic.received / 1e3:8.1f} {there.edit_bytes / 1e3:9.1f} {there.seconds:8.3f} | {here.passes:6d} {here.gap:8.1e} "
-            f"{here.seconds:8.3f} | {apart:.1e}"
+            f"{traffic.received / 1e3:8.1f} {there.edit_bytes / 1e3:9.1f} {there.seconds:8.3f} | "
+            f"{here.passes:6d} {here.gap:8.1e} {here.seconds:8.3f} | {apart:.1e}"
         )
 
 
