@@ -22,7 +22,7 @@ MARKET = "copter: capacity bought and sold"  # id of the request that stands for
 
 TOLERANCE = 1e-3  # relative gap of all cells together
 CLOSER = 0.03  # of it: the tolerance of a cell's own solves
-TOWARDS = 0.3  # of the way from the best prices so far to the master's, where cells are asked next
+TOWARDS = 0.3  # of the way from the best prices so far to the master's duals: where cells are asked next
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Cells:
         self.prices = np.zeros(len(self.shared))
         self.proposals: list[list[Proposal]] = [[] for _ in models]
         self.best, self.bound = np.inf, -np.inf
-        self.bound_at = self.prices
+        self.bound_at, self.step = self.prices, TOWARDS
         self.trips: list[Trip] = []
 
     def solve(self, tolerance: float = TOLERANCE, most_trips: int = 100) -> Trip:
@@ -208,7 +208,9 @@ class Cells:
             self.best, self.planned = worth, list(self.capacity)
         bound = sum(turn.bound for turn in turns) - float(self.prices @ self.counts)
         if bound > self.bound:
-            self.bound, self.bound_at = bound, self.prices
+            self.bound, self.bound_at, self.step = bound, self.prices, TOWARDS
+        else:
+            self.step = min(1.0, 2.0 * self.step)
         for known, turn in zip(self.proposals, turns, strict=True):
             known += [turn.planned, turn.wished]
         self._next()
@@ -240,7 +242,7 @@ class Cells:
         )
         found = solve(program)
         if found.status is not Status.OPTIMAL:
-            return
+            return  # the next trip asks the same again: cells keep to their capacities
         left = self.counts.copy()
         capacity = []
         for at in range(len(sizes)):
@@ -249,7 +251,7 @@ class Cells:
             left = left - share
         self.capacity = [share + left / len(sizes) for share in capacity]
         duals = np.maximum(-found.y[: len(self.shared)], 0.0)
-        self.prices = self.bound_at + TOWARDS * (duals - self.bound_at)
+        self.prices = self.bound_at + self.step * (duals - self.bound_at)
 
 
 def cell_solution(cell: Cell, capacity: Floats) -> Solution:

@@ -170,7 +170,7 @@ class Shard:
     def _leave(self, error: BaseException | None) -> None:
         """End the open batch: keep its edits, or, with an error, take them back."""
         batch, self._batch, self._open_batch = self._batch, None, -1
-        self._declared = self._reach = None
+        self._declared = None
         if batch is None:
             return
         if error is None:
@@ -189,6 +189,8 @@ class Shard:
         method = call.method
         arguments = [self._resolved(each) for each in call.arguments]
         named = {name: self._resolved(each) for name, each in call.named.items()}
+        if method not in COST_EDITS:
+            self._reach = None
         if method in EDITS_OF_ONE:
             self._renewed.add(arguments[0])
         elif method in EDITS_OF_MANY:

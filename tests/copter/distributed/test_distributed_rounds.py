@@ -80,7 +80,7 @@ def test_a_solve_after_no_edit_is_one_pass() -> None:
 
 
 def test_columns_that_stay_idle_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("copter.distributed.session.IDLE_LEAST", 0)
+    monkeypatch.setattr("copter.distributed.coordinator.IDLE_LEAST", 0)
     session = distributed.Session(sia_like_model(300, 512, seed=1), EXACT, shards=2)
     session.solve()
     held = session._master.n_columns
