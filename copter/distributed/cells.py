@@ -22,6 +22,7 @@ MARKET = "copter: capacity bought and sold"  # id of the request that stands for
 
 TOLERANCE = 1e-3  # relative gap of all cells together
 CLOSER = 0.03  # of it: the tolerance of a cell's own solves
+SAME = 1e-9  # relative: a mix that has improved by no more has learnt nothing
 TOWARDS = 0.3  # of the way from the best prices so far to the master's duals: where cells are asked next
 
 
@@ -184,7 +185,7 @@ class Cells:
         self.prices = np.zeros(len(self.shared))
         self.proposals: list[list[Proposal]] = [[] for _ in models]
         self.best, self.bound = np.inf, -np.inf
-        self.bound_at, self.step = self.prices, TOWARDS
+        self.bound_at, self.step, self.mix = self.prices, TOWARDS, np.inf
         self.trips: list[Trip] = []
 
     def solve(self, tolerance: float = TOLERANCE, most_trips: int = 100) -> Trip:
@@ -208,9 +209,7 @@ class Cells:
             self.best, self.planned = worth, list(self.capacity)
         bound = sum(turn.bound for turn in turns) - float(self.prices @ self.counts)
         if bound > self.bound:
-            self.bound, self.bound_at, self.step = bound, self.prices, TOWARDS
-        else:
-            self.step = min(1.0, 2.0 * self.step)
+            self.bound, self.bound_at = bound, self.prices
         for known, turn in zip(self.proposals, turns, strict=True):
             known += [turn.planned, turn.wished]
         self._next()
@@ -243,6 +242,8 @@ class Cells:
         found = solve(program)
         if found.status is not Status.OPTIMAL:
             return  # the next trip asks the same again: cells keep to their capacities
+        same = self.mix - found.objective <= SAME * (1.0 + abs(found.objective))
+        self.step, self.mix = min(1.0, 2.0 * self.step) if same else TOWARDS, found.objective
         left = self.counts.copy()
         capacity = []
         for at in range(len(sizes)):
