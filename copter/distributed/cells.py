@@ -123,8 +123,11 @@ class Cell:
         return solution
 
     def proposal(self, solution: Solution, capacity: Floats) -> Proposal:
-        """Worth, and the shared capacity that the cell has after trading: at least what it uses."""
-        return Proposal(self.sign * solution.objective, capacity + solution.of(MARKET))
+        """Worth, and what the cell uses of the shared capacity, which is no more than it has after trading."""
+        ledger, ws = self.session.model.ledger, self.session._iterate.ws
+        bought = solution.of(MARKET)
+        used = ws.activity(ledger.matrix.n_rows)[[ledger.row_of[resource] for resource in self.shared]] + bought
+        return Proposal(self.sign * solution.objective, np.clip(used, 0.0, capacity + bought))
 
 
 @dataclass(frozen=True)
