@@ -1,4 +1,4 @@
-# make demo · make test · make quick · make check · make bench · make docs: each makes its own environment, builds, and runs.
+# make demo · make test · make test-ray · make quick · make check · make bench · make docs: each makes its own environment, builds, and runs.
 PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
@@ -7,7 +7,8 @@ SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') set
 FUZZ_S ?= 3600
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test quick check check-long fuzz bench bench-suite tables lp-sets wheel wheel-test docs clean
+.PHONY: demo test test-ray test-ray-long quick check check-long fuzz bench bench-suite tables lp-sets wheel wheel-test docs \
+  clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -17,6 +18,13 @@ demo: $(VENV)/.demo
 # As many tests at a time as there are cores.
 test: $(VENV)/.test
 	$(PY) -m pytest -n auto --dist worksteal
+
+# The sessions over Ray actors, on a head of their own; every other suite leaves them out where Ray is not installed.
+test-ray: $(VENV)/.ray
+	RAY_AUTH_MODE=disabled $(PY) -m pytest tests/copter/distributed tests/frontends/cli/test_compare_over_ray.py
+
+test-ray-long: $(VENV)/.ray
+	RAY_AUTH_MODE=disabled $(PY) -m pytest -m long tests/copter/distributed
 
 # All rooms of the engine without their slow tests, in under 90 s; one room: pytest tests/copter/<room>.
 quick: $(VENV)/.test
@@ -97,6 +105,11 @@ $(VENV)/.made:
 # One editable install an extra; the extensions are built in place and rebuilt when a source changes.
 $(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark: $(VENV)/.%: $(VENV)/.made $(SOURCES)
 	$(PIP) --no-build-isolation --editable '.[$*]'
+	@touch $@
+
+# As the extra `ray`, without building the extensions again.
+$(VENV)/.ray: $(VENV)/.test Makefile
+	$(PIP) 'ray>=2.40'
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.test Makefile

@@ -192,10 +192,14 @@ def moved_to(
 def columns_to_keep(
     matrix: BlockMatrix, program: BlockProgram, slots: Ints, answer: BlockAnswer, keep_slack: float
 ) -> NDArray[np.int64]:
-    """Columns that are not zero; where requests are to be whole, those too that a shim may choose among."""
+    """Columns that are not zero, or whose lower bound is not; of whole requests those that a shim may choose among too.
+
+    A column that is left out counts as at its lower bound.
+    """
+    away = (answer.x != 0.0) | (program.lower[: program.n_columns] != 0.0)
     if not matrix.any_integer(slots):
-        return np.flatnonzero(answer.x)
-    return near_best(
+        return np.flatnonzero(away)
+    chosen = near_best(
         program.column_start,
         program.start,
         program.row,
@@ -205,6 +209,8 @@ def columns_to_keep(
         answer.y,
         keep_slack,
     )
+    away[chosen] = True
+    return np.flatnonzero(away)
 
 
 def solution_of(

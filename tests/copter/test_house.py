@@ -29,6 +29,7 @@ PAGES = {
     "M": ("integer.md", 16, "integer/*.py*"),
     "K": ("blocks.md", 15, "blocks/*.py*"),
     "D": ("simplex.md", 10, "simplex/*.py*"),
+    "R": ("distributed.md", 8, "distributed/*.py"),
 }
 
 

@@ -42,7 +42,30 @@ def _defaults_of_the_others() -> dict[str, Any]:
     return {name: given[name] for name in OWN_TO_SIMULATE}
 
 
-def _run(policies: tuple[str, ...], **options: Any) -> int:
+def _simulated(asked: SimulateOptions) -> dict[str, Any]:
+    """One policy's run, in a task of its own: the summary."""
+    from copter_frontends.cli.running import run_simulation  # as late as in _run
+
+    return run_simulation(asked)
+
+
+def _over_ray(address: str, asked: list[SimulateOptions]) -> list[dict[str, Any]]:
+    """All runs as Ray tasks, told of as they end; in the order asked for."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from copter_frontends.cli.over_ray import over_ray
+
+    found: dict[int, dict[str, Any]] = {}
+    with Progress(console=Console(stderr=True, quiet=is_quiet()), transient=True) as progress:
+        bar = progress.add_task("policies", total=len(asked))
+        for place, summary in over_ray(address, _simulated, asked):
+            found[place] = summary
+            progress.update(bar, advance=1, description=f"{asked[place].policy} has ended")
+    return [found[place] for place in range(len(asked))]
+
+
+def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> int:
     """Simulate the same jobs under several policies and set the figures side by side."""
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
     asked = [SimulateOptions(**{**shared, "policy": name}) for name in policies]
@@ -54,10 +77,10 @@ def _run(policies: tuple[str, ...], **options: Any) -> int:
     from copter_frontends.cli.running import run_simulation
     from copter_frontends.report.table import print_side_by_side
 
-    summaries = []
-    for each in asked:
-        out = None if each.out is None else os.path.join(each.out, each.policy)
-        summaries.append(run_simulation(replace(each, out=out)))
+    asked = [replace(each, out=None if each.out is None else os.path.join(each.out, each.policy)) for each in asked]
+    summaries = [] if ray is None else _over_ray(ray, asked)
+    for each in asked[len(summaries) :]:
+        summaries.append(run_simulation(each))
         if summaries[-1]["interrupted"] is not None:
             complain(f"policies that were not simulated: {len(asked) - len(summaries)}")
             break
@@ -84,6 +107,11 @@ compare = WithProblems(
             required=True,
             metavar="NAME,NAME,...",
             help="Policies by name, separated by commas.",
+        ),
+        click.Option(
+            ["--ray"],
+            metavar="ADDRESS|local",
+            help="Run the policies as tasks of a Ray cluster (auto: the one that runs here), or of one started here.",
         ),
         *_shared_options(),
     ],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from judge import assert_optimal, is_infeasibility_ray
 
-from copter import Session, Status
+from copter import Model, Session, Status
 from tests.copter.block_player import BlockPlayer
 from tests.copter.highs import highs
 from tests.copter.plain import bits, innards, played
@@ -145,3 +145,21 @@ def test_a_journal_alone_and_with_a_snapshot_is_the_model(seed: int, tmp_path: P
         assert (solution.pricing_passes, solution.iterations) == (1, 0)
         np.testing.assert_array_equal(solution.x, before.x)
     last.model.ledger.journal.close()
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_a_column_at_zero_between_its_bounds_is_read_as_zero(integer: bool) -> None:
+    """What a request trades: from -2 to 2, and 0 is best; found by pivots, as the second solve is."""
+    model = Model("max")
+    model.add_resources("r", 1.0)
+    model.add_request("job", [3.0], {"r": [1.0]}, integer=integer)
+    model.add_request("trade", [-4.0], {"r": [-1.0]}, lower=-2.0, upper=2.0, limit=np.inf)
+    session = Session(model)
+    for cost in (-4.0, -3.5, -3.25):
+        model.update_cost("trade", [cost])
+        model.update_column_cost("job", 0, 5.0)
+        model.set_count("r", 1.0)
+        solution = session.solve()
+        lp = model.to_linear_program()
+        assert lp.c @ solution.x == pytest.approx(solution.objective)
+        assert (lp.A @ solution.x <= lp.row_upper + 1e-9).all()

@@ -1,0 +1,58 @@
+"""The bound of the whole model, from the master's and the shards' contributions (equations R2 to R4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from sys import float_info
+
+from copter.distributed.messages import Floats, Priced
+
+SAFE = 1.0 + 1e-12  # for the rounding of a sum
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a shard last said, and to which prices; good until its requests are edited.
+
+    Attributes
+    ----------
+    y : ndarray (m,)
+    priced : Priced
+    """
+
+    y: Floats
+    priced: Priced
+
+    def least_at(self, y: Floats) -> float:
+        """A lower bound on the shard's dual value at other prices (equation R4)."""
+        if len(y) != len(self.y):
+            return -float("inf")
+        moved = y - self.y
+        used = self.priced.most * moved.clip(min=0.0) + self.priced.least * moved.clip(max=0.0)
+        lost = float(used.sum())
+        return self.priced.total - SAFE * abs(lost) if lost > 0.0 else self.priced.total
+
+
+def whole_bound(lowest: float, answers: Mapping[int, Priced], missing: Mapping[int, tuple[float, float]]) -> float:
+    """A lower bound on the whole model with the costs as stored, as minimised, from one on the master (equation R2).
+
+    Parameters
+    ----------
+    lowest : float
+        The master's, without the constant of the objective.
+    answers : mapping of int to Priced
+        By shard, to the prices that prove the master's bound.
+    missing : mapping of int to (float, float)
+        Of shards that have not answered: the dual value of their columns held, and a lower bound on that of all.
+    """
+    bound, size = lowest, abs(lowest)
+    for priced in answers.values():
+        bound += priced.correction - priced.margin
+        size += abs(priced.correction)
+    for held, least in missing.values():
+        bound += least - held
+        size += abs(least) + abs(held)
+    count = len(answers) + len(missing) + 8
+    return bound - count * float_info.epsilon * size if isfinite(bound) else -float("inf")

@@ -1,0 +1,267 @@
+"""Cells: where a round trip is dear, each cell solves by itself and shared capacity moves by prices (R5 to R8)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.errors import InvalidDataError
+from copter.model.model import Model
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Solution, Status
+from copter.session.session import Session
+from copter.settings import Settings
+from copter.solving.solve import solve
+
+Floats = NDArray[np.float64]
+MARKET = "copter: capacity bought and sold"  # id of the request that stands for the other cells
+
+TOLERANCE = 1e-3  # relative gap of all cells together
+CLOSER = 0.03  # of it: the tolerance of a cell's own solves
+SAME = 1e-9  # relative: a mix that has improved by no more has learnt nothing
+TOWARDS = 0.3  # of the way from the best prices so far to the master's duals: where cells are asked next
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a cell would do: its worth and what it would use of the shared resources.
+
+    Attributes
+    ----------
+    worth : float
+        As minimised.
+    usage : ndarray (m,)
+    """
+
+    worth: float
+    usage: Floats
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a cell answers in one round trip.
+
+    Attributes
+    ----------
+    planned : Proposal
+        Its optimum with the capacity that it was given.
+    worth : float
+        Of that plan, as minimised.
+    wished : Proposal
+        Its optimum where it may buy and sell at the prices.
+    bound : float
+        Lower bound on what the wish costs, prices paid, as minimised (equation R6).
+    prices : ndarray (m,)
+        Of the cell's own plan: zero or more.
+    """
+
+    planned: Proposal
+    wished: Proposal
+    bound: float
+    prices: Floats
+
+
+class Cell:
+    """One cell: a session whose model has the shared resources' rows, and a market for them.
+
+    Parameters
+    ----------
+    model : Model
+        Its requests draw on shared resources and on its own. The counts of shared ones are the coordinator's to set.
+    shared : sequence of ids (m,)
+    settings : Settings
+    """
+
+    def __init__(self, model: Model, shared: Sequence[Hashable], settings: Settings) -> None:
+        for resource in shared:
+            if model.lower_count(resource) != -np.inf:
+                raise InvalidDataError(f"resource {resource!r} has a lower bound: cells share upper counts only")
+        self.session, self.shared = Session(model, settings), list(shared)
+        self.sign = 1.0 if model.sense == "min" else -1.0
+        usage = -sp.eye_array(len(self.shared), format="csc")
+        model.add_request(
+            MARKET, np.zeros(len(self.shared)), usage, resources=self.shared, limit=np.inf, lower=0.0, upper=0.0
+        )
+
+    def turn(self, capacity: Floats, prices: Floats, most: Floats) -> Turn:
+        """Plan with a capacity; and wish at prices, for no more than there is of everything.
+
+        Parameters
+        ----------
+        capacity : ndarray (m,)
+            The cell's share.
+        prices : ndarray (m,)
+            Zero or more: what a unit costs, as minimised.
+        most : ndarray (m,)
+            All that there is.
+        """
+        model = self.session.model
+        nothing = np.zeros(len(capacity))
+        with model.batch():
+            model.update_counts(self.shared, capacity)
+            model.update_bounds(MARKET, nothing, nothing)
+        planned = self.solved()
+        plan, own = self.proposal(planned, capacity), np.maximum(-self.sign * planned.prices(self.shared), 0.0)
+        with model.batch():
+            model.update_cost(MARKET, self.sign * prices)
+            model.update_bounds(MARKET, -capacity, most - capacity)
+        wished = self.solved()
+        wish = self.proposal(wished, capacity)
+        bought = wished.of(MARKET)
+        wish = Proposal(wish.worth - float(prices @ bought), wish.usage)
+        return Turn(plan, wish, self.sign * wished.bound + float(prices @ capacity), own)
+
+    def solved(self) -> Solution:
+        """The model as it stands, solved; an error where it has no optimum."""
+        solution = self.session.solve()
+        if solution.status is not Status.OPTIMAL:
+            raise InvalidDataError(f"a cell's program ended {solution.status.value}: cells need a plan for any share")
+        return solution
+
+    def proposal(self, solution: Solution, capacity: Floats) -> Proposal:
+        """Worth, and what the cell uses of the shared capacity, which is no more than it has after trading."""
+        ledger, ws = self.session.model.ledger, self.session._iterate.ws
+        bought = solution.of(MARKET)
+        used = ws.activity(ledger.matrix.n_rows)[[ledger.row_of[resource] for resource in self.shared]] + bought
+        return Proposal(self.sign * solution.objective, np.clip(used, 0.0, capacity + bought))
+
+
+@dataclass(frozen=True)
+class Trip:
+    """How far all cells together are after a round trip.
+
+    Attributes
+    ----------
+    objective, bound : float
+        Of all cells: the best plan so far and the best bound so far, in the sense of the models.
+    gap : float
+        |objective - bound| / max(1, |objective|): no more than this is lost.
+    sent, received : int
+        Bytes of this round trip.
+    """
+
+    objective: float
+    bound: float
+    gap: float
+    sent: int
+    received: int
+
+
+class Cells:
+    """Many cells, and the coordinator that moves capacity between them.
+
+    Every round trip, a cell is given its capacity and prices. It answers with its optimum for that capacity, which is
+    a plan, and with what it would do at the prices, which gives a bound. A small master (equation R7) mixes all that
+    cells have proposed so far; its mix is the next capacity and its duals point to the next prices. This is Van Roy's
+    cross decomposition (Mathematical Programming 25, 1983) with a master over both kinds of proposals.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        One a cell, all of one sense; they are edited.
+    counts : mapping of id to float
+        The shared resources, and what there is of each for all cells together.
+    settings : Settings, optional
+        Of the cells' solves; by default a tolerance that the goal leaves room for.
+
+    Raises
+    ------
+    InvalidDataError
+        If the models differ in sense, or a shared resource has a lower bound.
+    """
+
+    def __init__(
+        self, models: Sequence[Model], counts: Mapping[Hashable, float], settings: Settings | None = None
+    ) -> None:
+        if len({model.sense for model in models}) != 1:
+            raise InvalidDataError("the cells' models must all be maximised, or all minimised")
+        settings = settings or Settings(tolerance=CLOSER * TOLERANCE)
+        self.shared, self.counts = list(counts), np.array(list(counts.values()), dtype=np.float64)
+        self.cells = [Cell(model, self.shared, settings) for model in models]
+        self.sign = self.cells[0].sign
+        self.capacity: list[Floats] = [self.counts / len(models)] * len(models)
+        self.planned: list[Floats] = list(self.capacity)
+        self.prices = np.zeros(len(self.shared))
+        self.proposals: list[list[Proposal]] = [[] for _ in models]
+        self.best, self.bound = np.inf, -np.inf
+        self.bound_at, self.step, self.mix = self.prices, TOWARDS, np.inf
+        self.trips: list[Trip] = []
+
+    def solve(self, tolerance: float = TOLERANCE, most_trips: int = 100) -> Trip:
+        """Make round trips until the certified gap of all cells together is within a tolerance.
+
+        Each trip's figures are in :attr:`trips`; the first one's objective is that of equal parts (POP-k).
+        """
+        while len(self.trips) < most_trips:
+            trip = self.trip()
+            if trip.gap <= tolerance:
+                break
+        return self.trips[-1]
+
+    def trip(self) -> Trip:
+        """One round trip."""
+        turns = [
+            cell.turn(mine, self.prices, self.counts) for cell, mine in zip(self.cells, self.capacity, strict=True)
+        ]
+        worth = sum(turn.planned.worth for turn in turns)
+        if worth < self.best:
+            self.best, self.planned = worth, list(self.capacity)
+        bound = sum(turn.bound for turn in turns) - float(self.prices @ self.counts)
+        if bound > self.bound:
+            self.bound, self.bound_at = bound, self.prices
+        for known, turn in zip(self.proposals, turns, strict=True):
+            known += [turn.planned, turn.wished]
+        self._next()
+        if not self.trips:  # the duals of a mix of two proposals each say little
+            self.prices = np.mean([turn.prices for turn in turns], axis=0)
+        m, k = len(self.shared), len(self.cells)
+        objective, outward = self.sign * self.best, self.sign * self.bound
+        gap = abs(objective - outward) / max(1.0, abs(objective))
+        self.trips.append(Trip(objective, outward, gap, 16 * m * k, 8 * (3 + 3 * m) * k))
+        return self.trips[-1]
+
+    def finish(self) -> list[Solution]:
+        """Every cell's solution with the capacity of the best plan."""
+        return [cell_solution(cell, capacity) for cell, capacity in zip(self.cells, self.planned, strict=True)]
+
+    def _next(self) -> None:
+        """Mix the proposals (equation R7): the next capacities, and prices nearer to the mix's duals (R8)."""
+        sizes = [len(known) for known in self.proposals]
+        every = [proposal for known in self.proposals for proposal in known]
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        usage = np.array([proposal.usage for proposal in every]).T
+        sums = (owner[None, :] == np.arange(len(sizes))[:, None]).astype(np.float64)
+        free = np.full(len(self.shared), -np.inf)
+        program = LinearProgram(
+            np.array([proposal.worth for proposal in every]),
+            sp.csc_array(np.vstack((usage, sums))),
+            np.concatenate((free, np.ones(len(sizes)))),
+            np.concatenate((self.counts, np.ones(len(sizes)))),
+        )
+        found = solve(program)
+        if found.status is not Status.OPTIMAL:
+            return  # the next trip asks the same again: cells keep to their capacities
+        same = self.mix - found.objective <= SAME * (1.0 + abs(found.objective))
+        self.step, self.mix = min(1.0, 2.0 * self.step) if same else TOWARDS, found.objective
+        left = self.counts.copy()
+        capacity = []
+        for at in range(len(sizes)):
+            share = np.clip(usage[:, owner == at] @ found.x[owner == at], 0.0, left)
+            capacity.append(share)
+            left = left - share
+        self.capacity = [share + left / len(sizes) for share in capacity]
+        duals = np.maximum(-found.y[: len(self.shared)], 0.0)
+        self.prices = self.bound_at + self.step * (duals - self.bound_at)
+
+
+def cell_solution(cell: Cell, capacity: Floats) -> Solution:
+    """A cell's optimum with a capacity of its own."""
+    model, nothing = cell.session.model, np.zeros(len(capacity))
+    with model.batch():
+        model.update_counts(cell.shared, capacity)
+        model.update_bounds(MARKET, nothing, nothing)
+    return cell.solved()

@@ -1,0 +1,109 @@
+"""Which shard has which request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from copter.distributed.messages import Ints
+from copter.errors import DuplicateHandleError, UnknownHandleError
+from copter.model.checks import hashable
+
+
+class Deal:
+    """Requests by shard, with their sizes; what a batch has changed can be taken back.
+
+    Attributes
+    ----------
+    load : dict of int to int
+        Columns of every shard.
+    owner, size, added_at : dict by id, in the order added
+        Shard; number of columns; version at which the request came.
+    version : int
+        Number of edits so far.
+    """
+
+    def __init__(self, shards: Iterable[int]) -> None:
+        self.load: dict[int, int] = dict.fromkeys(shards, 0)
+        self.owner: dict[Hashable, int] = {}
+        self.size: dict[Hashable, int] = {}
+        self.added_at: dict[Hashable, int] = {}
+        self.version = 0
+        self._undo: list[Callable[[], Any]] = []
+
+    def mark(self) -> int:
+        """A place to go back to."""
+        return len(self._undo)
+
+    def back_to(self, mark: int) -> None:
+        """Take back what has been done since a mark."""
+        while len(self._undo) > mark:
+            self._undo.pop()()
+
+    def settle(self) -> None:
+        """What has been done stays."""
+        self._undo.clear()
+
+    def shard_of(self, request: Hashable) -> int:
+        """Its shard; UnknownHandleError where there is no such request."""
+        try:
+            return self.owner[request]
+        except TypeError:
+            hashable("request", request)
+            raise
+        except KeyError:
+            raise UnknownHandleError(f"unknown request {request!r}: never added, or already removed") from None
+
+    def lightest(self) -> int:
+        """The shard with the fewest columns."""
+        return min(self.load, key=lambda shard: (self.load[shard], shard))
+
+    def add(self, request: Hashable, size: int, shard: int | None = None) -> int:
+        """A new request; its shard, which is the lightest where none is given."""
+        hashable("request", request)
+        if request in self.owner:
+            raise DuplicateHandleError(f"request {request!r} is in the model already; remove it first")
+        where = self.lightest() if shard is None else shard
+        self.owner[request], self.size[request] = where, size
+        self.added_at[request] = self.version
+        self.load[where] += size
+        self._undo.append(lambda: self._forget(request))
+        return where
+
+    def remove(self, request: Hashable) -> int:
+        """A request goes; the shard that had it."""
+        shard, size, since = self.shard_of(request), self.size[request], self.added_at[request]
+        self._forget(request)
+
+        def again() -> None:
+            self.owner[request], self.size[request], self.added_at[request] = shard, size, since
+            self.load[shard] += size
+
+        self._undo.append(again)
+        return shard
+
+    def move(self, request: Hashable, shard: int) -> None:
+        """A request goes to another shard; it stays the same request."""
+        before, size = self.shard_of(request), self.size[request]
+        self._moved(request, before, shard, size)
+        self._undo.append(lambda: self._moved(request, shard, before, size))
+
+    def _moved(self, request: Hashable, before: int, after: int, size: int) -> None:
+        self.load[before] -= size
+        self.load[after] += size
+        self.owner[request] = after
+
+    def _forget(self, request: Hashable) -> None:
+        self.load[self.owner.pop(request)] -= self.size.pop(request)
+        del self.added_at[request]
+
+    def split(self, requests: list[Hashable]) -> dict[int, Ints]:
+        """Places in a list of requests, by their shards."""
+        shards = np.array([self.shard_of(request) for request in requests], dtype=np.int64)
+        return {shard: np.flatnonzero(shards == shard).astype(np.int32) for shard in np.unique(shards).tolist()}
+
+    def of_shard(self, shard: int) -> list[Hashable]:
+        """The requests of a shard."""
+        return [request for request, owner in self.owner.items() if owner == shard]

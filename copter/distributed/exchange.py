@@ -1,0 +1,261 @@
+"""Calls to all shards, whatever dies in between; and edits that happen on all of them or on none."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from copter.distributed.errors import ShardLostError
+from copter.distributed.messages import Call, Changes, Hello
+from copter.distributed.transport import LATE, LOST, ShardOptions, Transport
+from copter.distributed.wire import call_from, plain_call
+from copter.errors import CopterError
+from copter.storage.encoding import Reader, encode
+from copter.storage.files import read_file, write_atomically
+from copter.storage.sealing import Seal
+
+PENDING = Seal(b"\x89COPTERP", 1, "a pending batch of a distributed session")
+TRIES = 60  # of a call whose shard has died
+PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0  # between two of them, growing
+
+
+class Exchange:
+    """The coordinator's side of all calls.
+
+    Parameters
+    ----------
+    transport : Transport
+    options : ShardOptions
+    shards : sequence of int
+        Their numbers; they are started.
+
+    Attributes
+    ----------
+    out_of_step : set of int
+        Shards that do not know which columns the coordinator holds: they died, or answered too late to be heard.
+    late : set of int
+        Shards that did not answer their last call in time.
+    lost : int
+        How many times a shard was found dead.
+    """
+
+    def __init__(self, transport: Transport, options: ShardOptions, shards: Sequence[int]) -> None:
+        self.transport, self.options = transport, options
+        self.shards: list[int] = []
+        self.out_of_step: set[int] = set()
+        self.late: set[int] = set()
+        self.lost = 0
+        self._number = 0
+        self._births: dict[int, int] = {}
+        for shard in shards:
+            self.join(shard)
+
+    def join(self, shard: int) -> None:
+        """Start a shard, or find it."""
+        self.transport.start(shard, self.options)
+        self.shards.append(shard)
+        self.out_of_step.add(shard)
+
+    def leave(self, shard: int) -> None:
+        """End a shard for good."""
+        self.transport.stop(shard)
+        self.shards.remove(shard)
+        self.out_of_step.discard(shard)
+        self.late.discard(shard)
+        self._births.pop(shard, None)
+
+    # Calls ----------------------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """What the shards answer; a call of a shard that died is made again.
+
+        For calls that may be made twice. An error of a shard is raised once all have answered.
+
+        Raises
+        ------
+        ShardLostError
+            If a shard died and cannot come back.
+        """
+        todo, found = dict(arguments), {}
+        pause = PAUSE_S
+        for _ in range(TRIES):
+            answers = self._call(method, todo)
+            for shard, answer in answers.items():
+                if answer is LOST:
+                    self._births.pop(shard, None)
+                    self.found_dead(shard)
+                else:
+                    found[shard] = answer
+                    del todo[shard]
+            if not todo:
+                return {shard: result_of(found[shard]) for shard in arguments}
+            time.sleep(pause)
+            pause = min(2.0 * pause, LONGEST_PAUSE_S)
+        raise ShardLostError(f"shard {min(todo)} does not come back after {TRIES} calls")
+
+    def every(self, method: str, *arguments: Any) -> dict[int, Any]:
+        """:meth:`ask` all shards the same."""
+        return self.ask(method, dict.fromkeys(self.shards, arguments))
+
+    def in_time(
+        self, method: str, shards: Sequence[int], arguments: tuple[Any, ...], seconds: float, again: bool = False
+    ) -> dict[int, Any]:
+        """What those answer that do in time; the others are out of step from now on.
+
+        Shards that run late are in :attr:`late` until they answer; calls of those that died are made anew,
+        `again`, until the time is up.
+        """
+        started, pause = time.perf_counter(), PAUSE_S
+        todo, found = set(shards), {}
+        while todo:
+            left = seconds - (time.perf_counter() - started)
+            answers = self._call(method, dict.fromkeys(sorted(todo), arguments), max(left, 0.0))
+            for shard, answer in answers.items():
+                if answer is LOST:
+                    self._births.pop(shard, None)
+                    self.found_dead(shard)
+                elif answer is LATE:
+                    self.out_of_step.add(shard)
+                    self.late.add(shard)
+                else:
+                    found[shard] = result_of(answer)
+                    self.late.discard(shard)
+            todo = {shard for shard in todo if answers[shard] is LOST}
+            if not again or left <= 0.0:
+                break
+            if todo:
+                time.sleep(min(pause, max(left, 0.0)))
+                pause = min(2.0 * pause, LONGEST_PAUSE_S)
+        return found
+
+    def _call(
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+    ) -> dict[int, Any]:
+        """A call, and who has answered it: a shard that has begun again unseen is out of step."""
+        answers = self.transport.call(method, arguments, seconds)
+        for shard, answer in answers.items():
+            if answer is not LOST and answer is not LATE:
+                birth = answer[2]
+                if self._births.setdefault(shard, birth) != birth:
+                    self._births[shard] = birth
+                    self.found_dead(shard)
+        return answers
+
+    def found_dead(self, shard: int) -> None:
+        """A shard died; ShardLostError where nothing is there that it could be read back from."""
+        self.lost += 1
+        self.late.discard(shard)
+        self.out_of_step.add(shard)
+        if self.options.directory is None:
+            raise ShardLostError(
+                f"shard {shard} died, and its requests with it: give the session a directory that all shards see"
+            )
+
+    # Edits ----------------------------------------------------------------------------------------------------------
+
+    def apply(self, calls: Mapping[int, Sequence[Call]]) -> dict[int, Changes]:
+        """Do a batch of edits on all these shards, or on none.
+
+        Every shard does its edits so that they can be taken back; when all have, the batch is decided for, which is
+        written down where there is a directory, and every shard makes it durable. A shard that dies in between does
+        its part again.
+
+        Returns
+        -------
+        dict
+            By shard, what has changed of the columns held; without shards that died, which are out of step.
+        """
+        self._number += 1
+        number, given = self._number, {shard: list(each) for shard, each in calls.items()}
+        try:
+            versions = self.ask("prepare", {shard: (number, each) for shard, each in given.items()})
+        except BaseException:
+            self.transport.call("abort", dict.fromkeys(given, ()))
+            raise
+        alone = len(given) == 1  # then its journal alone decides
+        if not alone:
+            self._write_down(number, given, versions)
+        changes = self._decide(number, given, versions)
+        if not alone:
+            self._strike_out()
+        return changes
+
+    def _decide(
+        self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
+    ) -> dict[int, Changes]:
+        """Have every shard commit, until each has."""
+        todo, changes = set(calls), {}
+        while todo:
+            answers = self._call("commit", dict.fromkeys(todo, (number,)))
+            for shard, answer in answers.items():
+                if answer is not LOST and answer[0]:
+                    changes[shard] = answer[1]
+                    todo.discard(shard)
+                    continue
+                if answer is LOST:
+                    self._births.pop(shard, None)
+                    self.found_dead(shard)
+                self.out_of_step.add(shard)
+                if self._redone(shard, number, calls[shard], versions[shard]):
+                    todo.discard(shard)
+        return changes
+
+    def _redone(self, shard: int, number: int, calls: list[Call], versions: tuple[int, int]) -> bool:
+        """Whether a shard had committed before it died; where not, the batch is prepared there again."""
+        hello: Hello = self.ask("hello", {shard: ()})[shard]
+        before, after = versions
+        if hello.version == after and hello.open_batch < 0:
+            return True
+        if hello.open_batch != number:
+            if hello.version != before:
+                raise ShardLostError(
+                    f"shard {shard} came back at edit {hello.version}, the coordinator knows of {before} and {after}: "
+                    "its directory is not the one that it had"
+                )
+            self.ask("prepare", {shard: (number, calls)})
+        return False
+
+    # A batch that is decided for, on disk -----------------------------------------------------------------------------
+
+    def _pending(self) -> str | None:
+        directory = self.options.directory
+        return None if directory is None else os.path.join(directory, "pending")
+
+    def _write_down(
+        self, number: int, calls: Mapping[int, list[Call]], versions: Mapping[int, tuple[int, int]]
+    ) -> None:
+        path = self._pending()
+        if path is not None:
+            parts = [(shard, list(versions[shard]), [plain_call(each) for each in calls[shard]]) for shard in calls]
+            write_atomically(path, PENDING.close(encode((number, parts))))
+
+    def _strike_out(self) -> None:
+        path = self._pending()
+        if path is not None:
+            os.unlink(path)
+
+    def finish_pending(self) -> None:
+        """Carry through the batch that an earlier coordinator had decided for, or take back what it had not."""
+        path = self._pending()
+        if path is None or not os.path.exists(path):
+            self.every("abort")
+            return
+        number, parts = Reader(PENDING.open(read_file(path), "the pending batch"), "the pending batch").whole()
+        calls = {shard: [call_from(each) for each in plain] for shard, _, plain in parts}
+        versions = {shard: (before, after) for shard, (before, after), _ in parts}
+        todo = {shard for shard in calls if not self._redone(shard, number, calls[shard], versions[shard])}
+        self._decide(number, {shard: calls[shard] for shard in todo}, versions)
+        self._strike_out()
+        self.every("abort")
+
+
+def result_of(answer: tuple[bool, Any, int]) -> Any:
+    """The result; a shard's error is raised."""
+    done, result, _ = answer
+    if done:
+        return result
+    if isinstance(result, CopterError):
+        raise result
+    raise ShardLostError(f"a shard gave no answer: {result}")

@@ -1,0 +1,264 @@
+"""The restricted master: an ordinary session over the columns that the shards have handed up (equation R1)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from copter.distributed.messages import Changes, Columns, Floats, Ints, WholeRequest
+from copter.model.model import Model
+from copter.problem.solution import Solution
+from copter.session.session import Session
+from copter.settings import Settings
+from copter.shims.plan import IDLE, IntegerPlan
+
+Keys = NDArray[np.int64]
+Values = dict[Hashable, tuple[Ints, Floats]]
+
+
+class Master:
+    """Resources, and of every request the columns that have been worth having.
+
+    It is edited in place and solved from where it stood, like any other model, so that nothing is solved in another
+    way here than on one machine. A request whose columns change is replaced; values and prices are carried over.
+
+    Parameters
+    ----------
+    model : Model
+        With the resources and templates; no requests.
+    settings : Settings
+
+    Attributes
+    ----------
+    session : Session
+    columns : dict of id to ndarray int32
+        Which of a request's columns its columns here are, ascending.
+    whole : set of ids
+        Requests that are here with all their columns, always.
+    """
+
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self.session = Session(model, settings)
+        self.columns: dict[Hashable, Ints] = {}
+        self.whole: set[Hashable] = set()
+
+    @property
+    def model(self) -> Model:
+        """The restricted program."""
+        return self.session.model
+
+    @property
+    def n_columns(self) -> int:
+        """Columns held of all requests."""
+        return self.model.n_columns
+
+    # Edits ----------------------------------------------------------------------------------------------------------
+
+    def remove(self, requests: Iterable[Hashable]) -> None:
+        """Requests have gone."""
+        here = [request for request in requests if request in self.columns]
+        if here:
+            self.model.remove_requests(here)
+        for request in here:
+            del self.columns[request]
+            self.whole.discard(request)
+
+    def take(self, changes: Changes) -> None:
+        """Take in what a batch of edits has changed of the columns held."""
+        if changes.requests:
+            self.model.update_costs(changes.requests, changes.cost)
+        self.put(changes.columns, changes.whole)
+
+    def growth(self, columns: Columns) -> int:
+        """By how many columns requests would grow that these are held of."""
+        held = [len(self.columns.get(request, ())) for request in columns.requests]
+        return int(columns.count.sum()) - sum(held)
+
+    def put(self, columns: Columns, whole: Iterable[WholeRequest] = ()) -> None:
+        """Replace requests by what is held of them now."""
+        whole = list(whole)
+        if not (columns.requests or whole):
+            return
+        requests = [*columns.requests, *(each.request for each in whole)]
+        values = self.values_of(requests)
+        self.remove(requests)
+        if columns.requests:
+            self._add_plain(columns)
+        for each in whole:
+            self._add_whole(each)
+        self.carry(values)
+
+    def drop(self, dropped: Mapping[Hashable, Ints]) -> None:
+        """Let columns of plain requests go; a request that has none left goes."""
+        kept = {request: np.setdiff1d(self.columns[request], gone) for request, gone in dropped.items()}
+        self.put(self._as_columns({request: columns for request, columns in kept.items() if len(columns)}))
+        self.remove([request for request, columns in kept.items() if not len(columns)])
+
+    def _as_columns(self, kept: Mapping[Hashable, Ints]) -> Columns:
+        """Some of the columns of requests that are here, with their data."""
+        if not kept:
+            return Columns()
+        matrix, ledger = self.model.ledger.matrix, self.model.ledger
+        requests = list(kept)
+        slots = ledger.slots(requests)
+        count = np.array([len(kept[request]) for request in requests], dtype=np.int32)
+        start = np.zeros(len(requests) + 1, dtype=np.int32)
+        np.cumsum(count, out=start[1:])
+        local = np.concatenate([np.searchsorted(self.columns[each], kept[each]) for each in requests]).astype(np.int32)
+        n, entries = len(local), matrix.gather_sizes(slots, start, local)
+        limit, cost, unused = np.empty(len(slots)), np.empty(n), np.empty((2, n))
+        entry_start, row, value = np.zeros(n + 1, dtype=np.int32), np.empty(entries, np.int32), np.empty(entries)
+        matrix.gather(slots, start, local, limit, cost, unused[0], unused[1], entry_start, row, value)
+        place = np.full(matrix.n_rows, -1, dtype=np.int32)
+        place[list(ledger.row_of.values())] = np.arange(len(ledger.row_of), dtype=np.int32)
+        fixed = [matrix.fixed_of(slot) for slot in slots.tolist()]
+        return Columns(
+            requests,
+            count,
+            limit,
+            np.array([matrix.slabs[slot].integer for slot in slots.tolist()], dtype=bool),
+            np.array([-1 if at < 0 else self.columns[each][at] for each, at in zip(requests, fixed, strict=True)]),
+            np.concatenate([kept[request] for request in requests]),
+            ledger.sign * cost,
+            entry_start,
+            place[row],
+            value,
+        )
+
+    def _add_plain(self, columns: Columns) -> None:
+        model, n = self.model, len(columns.column)
+        usage = sp.csc_array(
+            (columns.coefficient, columns.row, columns.entry_start), shape=(len(model.ledger.row_of), n)
+        )
+        model.add_own_requests(
+            columns.requests, columns.count, columns.cost, usage, resources=model.resources, limit=columns.limit
+        )
+        end = np.cumsum(columns.count).tolist()
+        each = zip(columns.requests, columns.count.tolist(), end, strict=True)
+        self.columns.update((request, columns.column[last - size : last]) for request, size, last in each)
+        for at in np.flatnonzero(columns.integer).tolist():
+            model.update_integrality(columns.requests[at], True)
+        for at in np.flatnonzero(columns.fixed >= 0).tolist():
+            request = columns.requests[at]
+            model.fix(request, int(np.searchsorted(self.columns[request], columns.fixed[at])))
+
+    def _add_whole(self, each: WholeRequest) -> None:
+        n = len(each.entry_start) - 1
+        usage = sp.csc_array((each.coefficient, each.row, each.entry_start), shape=(len(self.model.ledger.row_of), n))
+        self.model.add_request(each.request, usage=usage, resources=self.model.resources, **each.named)
+        self.columns[each.request] = np.arange(n, dtype=np.int32)
+        self.whole.add(each.request)
+
+    # What the iterate knows -----------------------------------------------------------------------------------------
+
+    def values_of(self, requests: Iterable[Hashable] | None = None) -> Values:
+        """{id: (columns, values)} of the iterate's working columns; of all requests without an argument."""
+        ws, ledger = self.session._iterate.ws, self.model.ledger
+        if not ws.size:
+            return {}
+        alive = ws.generation == ledger.matrix.generation[ws.slot_of_column]
+        slot_of = ledger.slot_of
+        found: Values = {}
+        for request in list(slot_of) if requests is None else requests:
+            slot = slot_of.get(request)
+            if slot is None:
+                continue
+            first, last = np.searchsorted(ws.key, [slot << 32, (slot + 1) << 32])
+            if last > first and alive[first]:
+                local = (ws.key[first:last] & 0xFFFFFFFF).astype(np.int32)
+                found[request] = self.columns[request][local], ws.x[first:last].copy()
+        return found
+
+    def carry(self, values: Values) -> None:
+        """Give working columns of requests that are new here their values back, as far as they are here."""
+        ws, ledger = self.session._iterate.ws, self.model.ledger
+        alive = ws.generation == ledger.matrix.generation[ws.slot_of_column] if ws.size else np.zeros(0, dtype=bool)
+        keys, points = [ws.key[alive]], [ws.x[alive]]
+        for request, (column, x) in values.items():
+            slot = ledger.slot_of.get(request)
+            if slot is None:
+                continue
+            own = self.columns[request]
+            place = np.minimum(np.searchsorted(own, column), len(own) - 1)
+            there = own[place] == column
+            keys.append(slot << 32 | place[there].astype(np.int64))
+            points.append(x[there])
+        key, x = np.concatenate(keys), np.concatenate(points)
+        order = np.argsort(key)
+        ws.key, ws.x = key[order], x[order]
+        ws.generation = ledger.matrix.generation[ws.slot_of_column]
+        ws.gather(ledger.matrix)
+
+    def prices(self, solution: Solution) -> Floats:
+        """Prices of the resources in order, as minimised, (m,)."""
+        return self.model.ledger.sign * solution.prices()
+
+    def begin_at(self, prices: Mapping[Hashable, float], values: Values) -> None:
+        """Start the next solve from these prices (as minimised) and values, rather than cold."""
+        iterate, matrix = self.session._iterate, self.model.ledger.matrix
+        iterate.y = np.zeros(matrix.n_rows)
+        for resource, row in self.model.ledger.row_of.items():
+            iterate.y[row] = prices.get(resource, 0.0)
+        iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
+        self.carry(values)
+        iterate.cold = False
+        self.session._restart = None
+
+    # Answers in the columns' own numbers ----------------------------------------------------------------------------
+
+    def idle(self, requests: Iterable[Hashable]) -> dict[Hashable, Ints]:
+        """Columns of plain requests that the iterate does not keep."""
+        kept = self.values_of()
+        found = {}
+        for request in requests:
+            if request in self.whole or self.model.fixed(request) is not None:
+                continue
+            known = kept.get(request)
+            gone = self.columns[request] if known is None else np.setdiff1d(self.columns[request], known[0])
+            if len(gone):
+                found[request] = gone
+        return found
+
+    def total_of(self, requests: Iterable[Hashable], y: Floats) -> float:
+        """Dual value of some plain requests by the columns held, at prices of the resources."""
+        ledger = self.model.ledger
+        matrix = ledger.matrix
+        prices = np.zeros(matrix.n_rows)
+        prices[list(ledger.row_of.values())] = y
+        smallest = matrix.price(prices, np.full(matrix.n_slots, -np.inf), 1)[0]
+        limit, fixed = matrix.limits()
+        slots = [ledger.slot_of[each] for each in requests if each in ledger.slot_of and each not in self.whole]
+        at = np.array(slots, dtype=np.int64)
+        term = np.where(fixed[at], smallest[at], np.minimum(smallest[at], 0.0)) * limit[at]
+        return float(term.sum())
+
+    def plan_of(self, chosen: Mapping[Hashable, int], shares: Values, like: IntegerPlan) -> IntegerPlan:
+        """An earlier plan, by ids and columns, as one of the program as it stands."""
+        ledger = self.model.ledger
+        matrix = ledger.matrix
+        column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
+        for request, which in chosen.items():
+            own = self.columns.get(request)
+            if own is not None and which in own:
+                column[ledger.slot_of[request]] = np.searchsorted(own, which)
+        keys: list[Keys] = [np.zeros(0, dtype=np.int64)]
+        values = [np.zeros(0)]
+        for request, (these, share) in shares.items():
+            own = self.columns.get(request)
+            if own is not None and np.isin(these, own).all():
+                keys.append(ledger.slot_of[request] << 32 | np.searchsorted(own, these).astype(np.int64))
+                values.append(share)
+        key, value = np.concatenate(keys), np.concatenate(values)
+        order = np.argsort(key)
+        return replace(
+            like,
+            column_of_slot=column,
+            generation=matrix.generation[: matrix.n_slots].copy(),
+            slot_of=dict(ledger.slot_of),
+            share_key=key[order],
+            share=value[order],
+        )

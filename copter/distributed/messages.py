@@ -1,0 +1,238 @@
+"""What goes between the coordinator and its shards: plain values, whose sizes are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+WORD = 8  # bytes of a number by itself
+
+
+def no_ints() -> Ints:
+    """None."""
+    return np.zeros(0, dtype=np.int32)
+
+
+def no_floats() -> Floats:
+    """None."""
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class TemplateAt:
+    """A declared template, by its place among those that are there when a call is made.
+
+    Attributes
+    ----------
+    place : int
+    """
+
+    place: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """One edit: a method of :class:`copter.Model` with its arguments.
+
+    Attributes
+    ----------
+    method : str
+    arguments : tuple
+    named : dict
+    """
+
+    method: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All columns that the working set holds of some plain requests, with their data.
+
+    A request is plain where its columns are at least zero and have no upper bounds of their own, its sum has an upper
+    bound and no lower one, and it has no private rows.
+
+    Attributes
+    ----------
+    requests : list of ids (k,)
+    count : ndarray (k,) int32
+        Columns that follow of each.
+    limit : ndarray (k,)
+    integer : ndarray (k,) bool
+    fixed : ndarray (k,) int32
+        Column that each is fixed on; -1 for none.
+    column : ndarray (n,) int32
+        Within its request, ascending.
+    cost : ndarray (n,)
+        In the signs of the model's sense.
+    entry_start, row, coefficient : CSC arrays
+        Rows are places among the model's resources.
+    """
+
+    requests: list[Hashable] = field(default_factory=list)
+    count: Ints = field(default_factory=no_ints)
+    limit: Floats = field(default_factory=no_floats)
+    integer: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    fixed: Ints = field(default_factory=no_ints)
+    column: Ints = field(default_factory=no_ints)
+    cost: Floats = field(default_factory=no_floats)
+    entry_start: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int32))
+    row: Ints = field(default_factory=no_ints)
+    coefficient: Floats = field(default_factory=no_floats)
+
+
+@dataclass(frozen=True)
+class WholeRequest:
+    """A request of which the coordinator holds all columns: one with private rows, a least sum, bounds or no limit.
+
+    Attributes
+    ----------
+    request : hashable
+    entry_start, row, coefficient : CSC arrays
+        Its usage, by places among the model's resources.
+    named : dict
+        Arguments for :meth:`copter.Model.add_request`, without the usage.
+    """
+
+    request: Hashable
+    entry_start: Ints
+    row: Ints
+    coefficient: Floats
+    named: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What has become of the columns that the coordinator holds.
+
+    Attributes
+    ----------
+    columns : Columns
+        Requests that are to be replaced by these.
+    whole : list of WholeRequest
+        The same, of requests that are held whole.
+    requests : list of ids
+        Requests of which the costs alone have changed.
+    count, cost : ndarray
+        Their columns held, and the costs of these, request by request.
+    version : int
+        Of the shard's model.
+    """
+
+    columns: Columns = field(default_factory=Columns)
+    whole: list[WholeRequest] = field(default_factory=list)
+    requests: list[Hashable] = field(default_factory=list)
+    count: Ints = field(default_factory=no_ints)
+    cost: Floats = field(default_factory=no_floats)
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A shard's answer to prices (equations R2 to R4).
+
+    Attributes
+    ----------
+    correction : float
+        By how much columns that the coordinator does not hold lower the dual value; zero at most.
+    total : float
+        The dual value of the shard's plain requests.
+    margin : float
+        What rounding may have added to either.
+    rounding : float
+        Most by which the rounding of stored costs may have raised the dual value.
+    most, least : ndarray (m,)
+        Most and least that the shard's plain requests can use of each resource.
+    columns : Columns
+        Requests that have columns worth having, with all that are held of each from now on.
+    held : int
+        Columns that the shard takes the coordinator to hold.
+    whole : bool
+        Whether all columns were priced in time; where not, there is no bound.
+    seconds : float
+        What the pass took.
+    """
+
+    correction: float
+    total: float
+    margin: float
+    rounding: float
+    most: Floats
+    least: Floats
+    columns: Columns
+    held: int
+    whole: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Where a shard stands.
+
+    Attributes
+    ----------
+    version : int
+        Of its model: the number of edits.
+    open_batch : int
+        Number of the batch that is prepared and not yet decided; -1 for none.
+    requests : int
+    columns : int
+    memory : int
+        Peak of the process's resident memory, bytes.
+    """
+
+    version: int
+    open_batch: int
+    requests: int
+    columns: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What a shard's model holds, for a coordinator that starts afresh.
+
+    Attributes
+    ----------
+    resources : list of ids
+    lower, upper : ndarray (m,)
+    templates : list of tuples
+        (column_start, row place, coefficient, private) each.
+    requests : list of ids
+    size : ndarray int32
+        Columns of each.
+    """
+
+    resources: list[Hashable]
+    lower: Floats
+    upper: Floats
+    templates: list[tuple[Any, ...]]
+    requests: list[Hashable]
+    size: Ints
+
+
+def size_of(value: Any) -> int:
+    """Bytes of a message, near enough: arrays as they lie in memory, a word for every number and id."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(size_of(key) + size_of(each) for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        if type(value) is list and value and type(value[0]) in (int, float):
+            return WORD * len(value)
+        return sum(map(size_of, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(size_of(getattr(value, each.name)) for each in fields(value))
+    if hasattr(value, "data") and hasattr(value, "indptr"):  # a sparse matrix
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    return WORD

@@ -1,0 +1,34 @@
+"""How much of each resource requests can use at most, whatever the prices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.distributed.messages import Floats
+from copter.matrix import Template
+from copter.model.model import Model
+
+
+def reach_of(model: Model) -> tuple[Floats, Floats]:
+    """(most, least) usage of each resource, (m,) each, by a model's requests that are not resident (equation R4).
+
+    A request's columns sum to its limit at most, so it uses at most that times its largest coefficient.
+    """
+    ledger = model.ledger
+    matrix = ledger.matrix
+    resident = matrix.resident_mask()
+    limit, _ = matrix.limits()
+    sums: dict[Template, float] = {}
+    for slot in ledger.slot_of.values():
+        if not resident[slot]:
+            template = matrix.slabs[slot].template
+            sums[template] = sums.get(template, 0.0) + float(limit[slot])
+    most, least = np.zeros(matrix.n_rows), np.zeros(matrix.n_rows)
+    for template, total in sums.items():
+        largest, smallest = np.zeros(matrix.n_rows), np.zeros(matrix.n_rows)
+        np.maximum.at(largest, template.row, template.coefficient)
+        np.minimum.at(smallest, template.row, template.coefficient)
+        most += total * largest
+        least += total * smallest
+    rows = list(ledger.row_of.values())
+    return most[rows], least[rows]

@@ -1,0 +1,357 @@
+"""A session whose requests are spread over shards (docs/distributed.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from dataclasses import replace
+from math import isfinite
+
+from copter import shims
+from copter.distributed.answers import chosen_of, plan_of, shares_of, solution_of
+from copter.distributed.bound import SAFE
+from copter.distributed.coordinator import Coordinator, counted
+from copter.distributed.durable import Members, Remembered, read_members, remembered, write_members, write_remembered
+from copter.distributed.export import calls_of, calls_of_inventory, inventory_of
+from copter.distributed.master import Values
+from copter.distributed.messages import Floats, Inventory
+from copter.distributed.traffic import Traffic
+from copter.distributed.transport import LocalTransport, ShardOptions, Transport
+from copter.errors import InvalidDataError, SettingsError, SnapshotError
+from copter.model.model import Model
+from copter.problem.residuals import relative_gap
+from copter.problem.solution import Solution, Status
+from copter.runtime.progress import listening, told
+from copter.runtime.watch import Watch
+from copter.session.session import WORK
+from copter.settings import Settings
+from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
+from copter.solving.warm import Callback
+
+MASTER_SHARE = 0.3  # of the tolerance: the gap that the master's own solves may keep
+NEAR = 0.1  # of the last gap: the tolerance of the master's next solve
+FAR = 1e-2  # loosest tolerance of the master's solves
+LP_SHARE = 0.7  # of a deadline, where a shim comes after the LP
+
+
+class Session(Coordinator):
+    """Solves a model whose requests are spread over shards; the interface of :class:`copter.Session`.
+
+    The shards price their requests at the prices that the coordinator's restricted master gives, and hand up the
+    columns that improve it (equations R1 to R3). It is column generation, so the answer is that of the whole model:
+    the same tolerance, with a bound that counts all columns.
+
+    Parameters
+    ----------
+    model : Model
+        Its resources, templates and requests are dealt to the shards; it is not read again. :attr:`model` is edited
+        instead.
+    settings : Settings, optional
+    shards : int
+        How many; more can join later.
+    directory : str, optional
+        Where the shards keep their snapshots and journals and the coordinator its own; all must see it. Without one, a
+        shard that dies takes its requests with it.
+    transport : Transport, optional
+        By default shards in this process; :class:`copter.distributed.over_ray.RayTransport` has one actor each.
+    threads : int
+        Of a shard's pricing pass; 0 for all processors of its machine.
+    sync : {"always", "batch", "never"}
+        When shards' journals wait for the disk.
+
+    Attributes
+    ----------
+    model : RoutedModel
+        Edited by its owner between solves.
+    last_solution : Solution or None
+    last_traffic : Traffic
+        What the last solve has sent and received.
+
+    Raises
+    ------
+    InvalidDataError
+        If `model` is no Model.
+    SettingsError
+        If there is no shard.
+    SnapshotError
+        If the directory holds a session already: :meth:`load` goes on with that.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        settings: Settings | None = None,
+        *,
+        shards: int = 2,
+        directory: str | None = None,
+        transport: Transport | None = None,
+        threads: int = 0,
+        sync: str = "batch",
+    ) -> None:
+        if not isinstance(model, Model):
+            raise InvalidDataError(f"model is a {type(model).__name__}, must be a Model")
+        if shards < 1:
+            raise SettingsError(f"shards is {shards}, must be >= 1")
+        options = ShardOptions(model.sense, str(model.cost_dtype), threads, directory, sync)
+        members = Members(tuple(range(shards)), shards, model.offset, options)
+        write_members(members, new=True)
+        self._begin(members, settings or Settings(), transport or LocalTransport())
+        self._forget()
+        with self.model.batch():
+            self._deal_out(model)
+
+    def _forget(self) -> None:
+        """Nothing has been solved yet."""
+        self._plan: tuple[dict[Hashable, int], Values, IntegerPlan] | None = None
+        self._cold = True
+        self.last_solution: Solution | None = None
+        self.last_traffic = Traffic()
+
+    def _deal_out(self, model: Model) -> None:
+        """Do all of a model's edits here."""
+        for call in calls_of_inventory(inventory_of(model, model.templates)):
+            getattr(self.model, call.method)(*call.arguments, **call.named)
+        templates = model.templates
+        for request in model.requests:
+            for call in calls_of(model, templates, request):
+                if call.method == "add_request":
+                    shard = self._deal.add(request, len(call.named["cost"]))
+                self.model.send(shard, call)
+
+    # Solving --------------------------------------------------------------------------------------------------------
+
+    def solve(
+        self, deadline_s: float | None = None, callback: Callback | None = None, verbose: bool = False
+    ) -> Solution:
+        """Solve the model as it now stands, from the state that the last solve left.
+
+        Parameters
+        ----------
+        deadline_s : float, optional
+            Wall-clock seconds for this solve; the settings' limit holds too. A shard that has not answered by then
+            counts with its last answer, and the bound with the least that this leaves (equation R4).
+        callback : callable, optional
+            Called after each pass as ``callback(passes, relative_gap, largest_violation)``; True ends the solve.
+        verbose : bool
+            A line on stderr for each pass and for the solve.
+
+        Returns
+        -------
+        Solution
+            Values by request, prices and figures; duals and reduced costs of all columns are not gathered.
+        """
+        settings = self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
+        before = self.traffic
+        with Watch(settings.time_limit_s) as watch:
+            solution = self._solve(settings, watch, listening(callback, verbose))
+        self.last_traffic = self.traffic - before
+        self._cold = solution.status is not Status.OPTIMAL and self._cold
+        self.last_solution = solution
+        told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
+        return solution
+
+    def _solve(self, settings: Settings, watch: Watch, callback: Callback | None) -> Solution:
+        """Passes: the master solved, its prices out, bounds and columns back."""
+        self._synchronise(watch)
+        self._let_idle_go()
+        last, passes, best, certified = MASTER_SHARE * settings.tolerance, 0, -float("inf"), False
+        goal = FAR if self._cold else last
+        while True:
+            self._synchronise(watch)
+            found = self._solve_master(settings, goal, last, watch)
+            weight = 0.0 if found.status is Status.PRIMAL_INFEASIBLE else 1.0
+            if found.status is Status.DUAL_INFEASIBLE:
+                return self._answer(found, found.status, best, False, passes, watch)
+            y = self._prices(found, weight)
+            answers = self._price(y, weight, watch)
+            passes += 1
+            grown = sum(self._master.growth(priced.columns) for priced in answers.values())
+            late = bool(self._exchange.late)
+            absent = len(answers) < len(self._exchange.shards)  # late, or dead and to be asked again
+            stuck = not grown and (late or not absent)
+            status: Status | None
+            if weight == 0.0:
+                status = Status.TIME_LIMIT if watch() or (stuck and late) else found.status if stuck else None
+            else:
+                bound = self._bound(found, y, answers)
+                if bound > best:
+                    best, certified = bound, found.bound_is_certified and isfinite(bound)
+                gap = relative_gap(found.objective, self._outward(best))
+                if callback is not None and callback(passes, gap, found.residuals.primal_absolute):
+                    watch.interrupted = True
+                status = self._status(found, gap, goal <= last, stuck, late, passes, settings, watch)
+                goal = max(last, min(FAR, NEAR * gap)) if grown else last
+            # The answer is in the master's columns as they are: it is read off before new ones come in.
+            answer = None if status is None else self._answer(found, status, best, certified, passes, watch)
+            for priced in answers.values():
+                self._master.put(priced.columns)
+            if answer is not None:
+                return answer
+
+    def _solve_master(self, settings: Settings, goal: float, last: float, watch: Watch) -> Solution:
+        """Solve the restricted program, to a vertex where it is solved to the last tolerance."""
+        session = self._master.session
+        session.settings = replace(settings, tolerance=goal, purify=settings.purify and goal <= last)
+        left = max(watch.limit_s - watch.elapsed_s, 1e-3)
+        return session.solve(deadline_s=left if isfinite(left) else None)
+
+    def _prices(self, found: Solution, weight: float) -> Floats:
+        """Prices of the resources as minimised; of an infeasible program those of its ray."""
+        if weight == 1.0:
+            return self._master.prices(found)
+        ray = found.ray
+        rows = len(self._master.model.resources)
+        if ray is None:
+            raise InvalidDataError("the master is infeasible, but no ray proves it: please report it")
+        return ray[:rows].copy()
+
+    @staticmethod
+    def _status(
+        found: Solution, gap: float, last: bool, stuck: bool, late: bool, passes: int, settings: Settings, watch: Watch
+    ) -> Status | None:
+        """How the solve ends; None where it goes on."""
+        if found.status is Status.OPTIMAL and last and gap <= settings.tolerance:
+            return Status.OPTIMAL
+        if watch.interrupted:
+            return Status.INTERRUPTED
+        if watch() or found.status is Status.TIME_LIMIT or (late and stuck):
+            return Status.TIME_LIMIT
+        if passes >= settings.max_pricing_passes:
+            return Status.ITERATION_LIMIT
+        if last and stuck:
+            return found.status if found.status is not Status.OPTIMAL else Status.NUMERICAL_ERROR
+        return None
+
+    def _outward(self, lowest: float) -> float:
+        """A bound in the sense of the model."""
+        return self._master.model.ledger.sign * lowest
+
+    def _answer(
+        self, found: Solution, status: Status, best: float, certified: bool, passes: int, watch: Watch
+    ) -> Solution:
+        rounding = sum(SAFE * abs(answer.priced.rounding) for answer in self._answers.values())
+        bound = self._outward(best - rounding)
+        return solution_of(self._deal, self._master, found, status, bound, certified, passes, watch.elapsed_s)
+
+    # Integer plans --------------------------------------------------------------------------------------------------
+
+    def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
+        """Solve the LP, then make a whole plan of it.
+
+        The shim works on the columns that the coordinator holds, with those of split requests all fetched first. Its
+        bound is the LP's, of all columns.
+
+        Parameters
+        ----------
+        shim : Shim or {"rounding", "dive", "exact"}, optional
+            As for :meth:`copter.Session.solve_integer`.
+        deadline_s : float, optional
+
+        Returns
+        -------
+        IntegerPlan
+            Checked in exact arithmetic.
+        """
+        started = time.perf_counter()
+        if isinstance(shim, str) and shim != "rounding":
+            shims.shim_by_name(shim, 0.0)
+        solution = self.solve(deadline_s=None if deadline_s is None else LP_SHARE * deadline_s)
+        split = self._split_requests(solution)
+        if split and not (deadline_s is not None and time.perf_counter() - started > LP_SHARE * deadline_s):
+            for shard, places in self._deal.split(split).items():
+                columns = self._exchange.ask("fetch", {shard: ([split[at] for at in places],)})[shard]
+                self._master.put(columns)
+            solution = self.solve(deadline_s=None if deadline_s is None else 0.5 * (1.0 - LP_SHARE) * deadline_s)
+        master = self._master
+        found = master.session.last_solution = master.session.solve()
+        left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
+        if shim is None or isinstance(shim, str):
+            rounding = shim is None or shim == "rounding"
+            shim = RoundingShim(time_limit_s=left, most_work=WORK) if rounding else shims.shim_by_name(str(shim), left)
+        previous = None if self._plan is None else master.plan_of(*self._plan)
+        known = replace(found, bound=solution.bound, bound_is_certified=solution.bound_is_certified)
+        plan = shim(master.model, known, previous)
+        if not plan.is_feasible:
+            return plan
+        require_feasible(master.model, plan)
+        self._plan = chosen_of(master, plan), shares_of(master, plan), plan
+        return plan_of(self._deal, master, plan, solution.bound, solution.bound_is_certified)
+
+    def _split_requests(self, solution: Solution) -> list[Hashable]:
+        """Integer requests of which the LP takes parts of columns, and of which not all columns are held."""
+        model, found = self._master.model, []
+        for request, _, values in solution.by_request():
+            parts = ((values > 1e-9) & (values < 1.0 - 1e-6)).any() if len(values) else False
+            held = self._master.columns.get(request)
+            if parts and held is not None and len(held) < self._deal.size[request] and model.is_integer(request):
+                found.append(request)
+        return found
+
+    def reset(self) -> None:
+        """Discard the iterate: the next solve starts cold."""
+        self._master.session.reset()
+        self._cold = True
+
+    # Durability -----------------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Have every shard write a snapshot, and the coordinator what makes its next solve warm.
+
+        Every edit is durable in any case, in the shards' journals; what is lost without a snapshot is the warm start.
+
+        Raises
+        ------
+        SnapshotError
+            If the session has no directory.
+        """
+        directory = self._members.options.directory
+        if directory is None:
+            raise SnapshotError("this session has no directory to be saved in: give one when it is made")
+        self._exchange.every("save")
+        plan = None if self._plan is None else self._plan
+        write_remembered(directory, remembered(self._master, self.settings, plan))
+
+    @classmethod
+    def load(cls, directory: str, settings: Settings | None = None, transport: Transport | None = None) -> Session:
+        """Go on with the session of a directory: after the coordinator, or everything, has died.
+
+        Shards that still run are found, others start from their snapshots and journals. A batch of edits that had been
+        decided for is carried through; one that had not is taken back.
+
+        Raises
+        ------
+        SnapshotError
+            If there is no session, or a file is damaged.
+        """
+        members = read_members(directory)
+        known: Remembered | None = Remembered.read(directory)
+        session = object.__new__(cls)
+        chosen = settings or (Settings() if known is None else known.settings)
+        session._begin(members, chosen, transport or LocalTransport())
+        session._forget()
+        session._exchange.finish_pending()
+        found: dict[int, Inventory] = session._exchange.every("inventory")
+        session._take_inventory(found)
+        if known is not None:
+            session._recall(known)
+        return session
+
+    def _recall(self, known: Remembered) -> None:
+        """Hold the columns that were worked with, and start from their values and prices."""
+        here = {request: each for request, each in known.values.items() if request in self._deal.owner}
+        for shard in self._exchange.shards:
+            mine = [request for request in here if self._deal.owner[request] == shard]
+            arguments = (mine, *counted({request: here[request][0] for request in mine}))
+            changes = self._exchange.ask("hold", {shard: arguments})[shard]
+            self._master.put(changes.columns, changes.whole)
+            self._exchange.out_of_step.discard(shard)
+        self._master.begin_at(known.prices, here)
+        self._cold = False
+        if known.chosen is not None and known.shares is not None:
+            self._plan = known.chosen, known.shares, known.empty_plan()
+
+    def close(self, end_shards: bool = True) -> None:
+        """End the shards, or leave them running for a session that :meth:`load` makes."""
+        if end_shards:
+            for shard in list(self._exchange.shards):
+                self._exchange.leave(shard)

@@ -1,0 +1,281 @@
+"""One shard: a model of its own share of the requests, which is edited, priced, saved and read back."""
+
+from __future__ import annotations
+
+import os
+import resource as process_resources
+import time
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
+from typing import Any, Literal
+
+import numpy as np
+
+from copter.distributed.export import calls_of, inventory_of
+from copter.distributed.held import Held
+from copter.distributed.messages import Call, Changes, Columns, Floats, Hello, Ints, Inventory, Priced, TemplateAt
+from copter.distributed.reach import reach_of
+from copter.errors import CopterError, InternalError
+from copter.matrix import Template
+from copter.model.model import Model
+from copter.session.session import Session
+from copter.settings import available_threads
+
+COST_EDITS = frozenset({"update_cost", "update_costs", "update_column_cost", "rescale_cost", "rescale_costs"})
+EDITS_OF_ONE = frozenset(
+    {"add_request", "remove_request", "update_usage", "update_integrality", "fix", "unfix", "update_limit",
+     "update_bounds", "update_private_rows"}
+)  # fmt: skip
+EDITS_OF_MANY = frozenset(
+    {"add_requests", "add_own_requests", "remove_requests", "update_limits", "update_row_bounds"}
+)  # fmt: skip
+READERS = frozenset({"cost", "limit", "at_least", "bounds", "private_rows", "is_integer", "fixed", "fixed_usage"})
+
+HALF_ULP = 2.0**-53
+SAFE = 1.01  # for the roundings of the margin itself
+ROUNDING = 1e-12  # reduced costs closer to the threshold than this (relative) are ties
+
+
+class Shard:
+    """Holds requests, and answers the coordinator's calls.
+
+    What is known of the model is durable where there is a directory: a snapshot and the journal since, from which a
+    new shard of the same number begins. What the coordinator holds of it is not: it says so again (:meth:`hold`).
+
+    Parameters
+    ----------
+    number : int
+    sense : {"max", "min"}
+    cost_dtype : str
+        Name of the type that costs are stored in.
+    threads : int
+        Of a pricing pass; 0 for all processors.
+    directory : str or None
+        Where the snapshot and the journal are.
+    sync : {"always", "batch", "never"}
+        When the journal waits for the disk.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        sense: Literal["max", "min"],
+        cost_dtype: str = "float64",
+        threads: int = 0,
+        directory: str | None = None,
+        sync: str = "batch",
+    ) -> None:
+        self.number, self.threads = number, threads or available_threads()
+        self.birth = int.from_bytes(os.urandom(7), "little")
+        self._snapshot: str | None = None
+        if directory is None:
+            self.session = Session(Model(sense, cost_dtype=np.dtype(cost_dtype)))
+        else:
+            self._snapshot, journal = (
+                os.path.join(directory, f"shard-{number}.{end}") for end in ("copter", "journal")
+            )
+            if os.path.exists(self._snapshot):
+                self.session = Session.load(self._snapshot, sync=sync)
+            elif os.path.exists(journal):
+                self.session = Session.load(journal, sync=sync)
+            else:
+                self.session = Session(Model(sense, cost_dtype=np.dtype(cost_dtype)), journal=journal, sync=sync)
+        self.held = Held(self.model)
+        self._batch: AbstractContextManager[None] | None = None
+        self._open_batch = -1
+        self._renewed: set[Hashable] = set()
+        self._renewed_templates: set[int] = set()
+        self._declared: tuple[Template, ...] | None = None
+        self._reach: tuple[Floats, Floats] | None = None
+
+    @property
+    def model(self) -> Model:
+        """The shard's own model: all resources, without their counts, and its share of the requests."""
+        return self.session.model
+
+    def invoke(self, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any, int]:
+        """Do a call: (True, the result, birth), or (False, the error, birth) for what the caller got wrong.
+
+        The birth tells this shard from another of its number that had begun before or begins after it.
+        """
+        try:
+            return True, getattr(self, method)(*arguments), self.birth
+        except CopterError as error:
+            return False, error, self.birth
+
+    # What there is ------------------------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        """Where the shard stands."""
+        model = self.model
+        memory = process_resources.getrusage(process_resources.RUSAGE_SELF).ru_maxrss * 1024
+        return Hello(model.version, self._open_batch, len(model.ledger.slot_of), model.n_columns, memory)
+
+    def inventory(self) -> Inventory:
+        """Resources, templates and ids."""
+        return inventory_of(self.model, self.templates())
+
+    def read(self, method: str, argument: Hashable) -> Any:
+        """What one of the model's look-ups gives."""
+        if method not in READERS:
+            raise InternalError(f"{method!r} is no look-up of a shard")
+        return getattr(self.model, method)(argument)
+
+    def template_of(self, request: Hashable) -> int:
+        """Place of the template that a request shares; -1 where its usage is its own."""
+        template = self.model.template_of(request)
+        return -1 if template is None else self.templates().index(template)
+
+    def templates(self) -> tuple[Template, ...]:
+        """The declared templates, in the order they were added."""
+        if self._declared is None:
+            self._declared = self.model.templates
+        return self._declared
+
+    # Edits: prepared on every shard that takes part, then decided on all --------------------------------------------
+
+    def prepare(self, number: int, calls: list[Call]) -> tuple[int, int]:
+        """Do a batch of edits so that it can still be taken back; the model's version before and after.
+
+        A second batch while one is open takes the place of that: its coordinator has forgotten it.
+        """
+        self.abort()
+        before = self.model.version
+        self._batch, self._open_batch = self.model.batch(), number
+        self._batch.__enter__()
+        try:
+            for call in calls:
+                self._do(call)
+        except BaseException as error:
+            self._leave(error)
+            raise
+        return before, self.model.version
+
+    def commit(self, number: int) -> Changes:
+        """Make the prepared batch durable, and say what it has changed of what the coordinator holds."""
+        if self._open_batch != number or self._batch is None:
+            raise InternalError(f"shard {self.number}: batch {number} is not prepared, {self._open_batch} is open")
+        self._leave(None)
+        slots = {self.model.ledger.slot_of[request] for request in self._renewed & self.model.ledger.slot_of.keys()}
+        changes = self.held.changes(slots, self._renewed_templates)
+        self._renewed.clear()
+        self._renewed_templates.clear()
+        return changes
+
+    def abort(self) -> None:
+        """Take the prepared batch back, if there is one."""
+        if self._batch is not None:
+            self._leave(InternalError("this batch was not decided for"))
+
+    def _leave(self, error: BaseException | None) -> None:
+        """End the open batch: keep its edits, or, with an error, take them back."""
+        batch, self._batch, self._open_batch = self._batch, None, -1
+        self._declared = None
+        if batch is None:
+            return
+        if error is None:
+            batch.__exit__(None, None, None)
+            return
+        self._renewed.clear()
+        self._renewed_templates.clear()
+        try:
+            batch.__exit__(type(error), error, error.__traceback__)
+        except BaseException as raised:
+            if raised is not error:
+                raise
+
+    def _do(self, call: Call) -> None:
+        """One edit."""
+        method = call.method
+        arguments = [self._resolved(each) for each in call.arguments]
+        named = {name: self._resolved(each) for name, each in call.named.items()}
+        if method not in COST_EDITS:
+            self._reach = None
+        if method in EDITS_OF_ONE:
+            self._renewed.add(arguments[0])
+        elif method in EDITS_OF_MANY:
+            self._renewed.update(arguments[0])
+        elif method == "update_template":
+            self._renewed_templates.add(arguments[0].serial)
+        getattr(self.model, method)(*arguments, **named)
+        if method in ("add_template", "drop_template"):
+            self._declared = None
+
+    def _resolved(self, value: Any) -> Any:
+        return self.templates()[value.place] if isinstance(value, TemplateAt) else value
+
+    # Prices -------------------------------------------------------------------------------------------------------
+
+    def price(self, y: Floats, weight: float, seconds: float) -> Priced:
+        """Price all requests at prices of the resources, as minimised (equations R2 and R3).
+
+        Parameters
+        ----------
+        y : ndarray (m,)
+        weight : float
+            Of the costs: 0 prices a ray of the dual.
+        seconds : float
+            Wall-clock time after which no further request is priced.
+        """
+        started = time.perf_counter()
+        self.abort()
+        matrix, held = self.model.ledger.matrix, self.held
+        prices = np.zeros(matrix.n_rows)
+        prices[list(self.model.ledger.row_of.values())] = y
+        least = held.least_of_slots(prices, weight)
+        threshold = least - ROUNDING * (1.0 + np.abs(least))
+        smallest, slot, column, _ = matrix.price(prices, threshold, self.threads, weight, seconds)
+        whole = not bool(np.isnan(smallest).any())
+        columns = held.grow(slot, column)
+        correction, total, margin = self._contribution(smallest, least) if whole else (-np.inf, -np.inf, np.inf)
+        if self._reach is None:
+            self._reach = reach_of(self.model)
+        rounding, most_and_least = matrix.rounding_bound(), self._reach
+        return Priced(
+            correction, total, margin, rounding, *most_and_least, columns, held.ws.size, whole,
+            time.perf_counter() - started,
+        )  # fmt: skip
+
+    def _contribution(self, smallest: Floats, least: Floats) -> tuple[float, float, float]:
+        """(correction, total, margin) from each slot's smallest reduced cost of all columns and of those held."""
+        matrix = self.model.ledger.matrix
+        limit, fixed = matrix.limits()
+        priced = np.isfinite(smallest)
+        free = priced & ~fixed
+        size = limit[free]
+        best, known = np.minimum(smallest[free], 0.0), least[free]
+        below = np.minimum(best - known, 0.0) * size
+        term = np.concatenate((best * size, smallest[priced & fixed] * limit[priced & fixed]))
+        error = float((matrix.price_errors()[priced] * limit[priced]).sum())
+        sums = float(np.abs(term).sum()) + float(np.abs(known * size).sum())
+        margin = SAFE * (2.0 * error + HALF_ULP * (len(term) + 32) * sums)
+        return float(below.sum()), float(term.sum()), margin
+
+    # What the coordinator holds -------------------------------------------------------------------------------------
+
+    def hold(self, requests: list[Hashable], count: Ints, column: Ints) -> Changes:
+        """Take the coordinator to hold these columns, as far as they are there; all that it has to hold."""
+        return self.held.begin(requests, count, column)
+
+    def let_go(self, requests: list[Hashable], count: Ints, column: Ints) -> int:
+        """The coordinator does not hold these columns any more; how many it still does."""
+        return self.held.let_go(requests, count, column)
+
+    def fetch(self, requests: list[Hashable]) -> Columns:
+        """All columns of these plain requests, which the coordinator holds from now on."""
+        slots = self.model.ledger.slots(requests)
+        size = self.model.ledger.matrix.sizes_of(slots)
+        every = np.concatenate([np.arange(each, dtype=np.int32) for each in size.tolist()] or [slots[:0]])
+        return self.held.grow(np.repeat(slots, size), every, always=True)
+
+    # Requests that move, and the disk ---------------------------------------------------------------------------------
+
+    def export(self, requests: list[Hashable]) -> list[Call]:
+        """The edits that make these requests anew in another shard."""
+        return [call for request in requests for call in calls_of(self.model, self.templates(), request)]
+
+    def save(self) -> None:
+        """Write a snapshot, from which the journal goes on."""
+        self.abort()
+        if self._snapshot is not None:
+            self.session.save(self._snapshot)

@@ -1,0 +1,37 @@
+"""How much goes between the coordinator and its shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Messages, one for every call and one for every reply, and their bytes.
+
+    Attributes
+    ----------
+    messages : int
+    sent, received : int
+        Bytes, from the coordinator and to it.
+    passes : int
+        Pricing passes: prices out, bounds and columns back.
+    """
+
+    messages: int = 0
+    sent: int = 0
+    received: int = 0
+    passes: int = 0
+
+    def __sub__(self, before: Traffic) -> Traffic:
+        """What has gone since."""
+        return Traffic(
+            self.messages - before.messages,
+            self.sent - before.sent,
+            self.received - before.received,
+            self.passes - before.passes,
+        )
+
+    def copy(self) -> Traffic:
+        """As it is now."""
+        return Traffic(self.messages, self.sent, self.received, self.passes)

@@ -1,0 +1,162 @@
+"""How calls reach shards; and the transport inside one process, on which the protocol is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from copter.distributed.messages import size_of
+from copter.distributed.shard import Shard
+from copter.distributed.traffic import Traffic
+
+
+@dataclass(frozen=True)
+class Late:
+    """A shard that has not answered in time; what it answers later is not heard."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A shard that died before it answered; a new one of its number is there, or will be."""
+
+
+LATE, LOST = Late(), Lost()
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """What every shard of a session is made with.
+
+    Attributes
+    ----------
+    sense : {"max", "min"}
+    cost_dtype : str
+    threads : int
+        Of a shard's pricing pass; 0 for all processors of its machine.
+    directory : str or None
+        Seen by all shards and the coordinator.
+    sync : {"always", "batch", "never"}
+    """
+
+    sense: str
+    cost_dtype: str = "float64"
+    threads: int = 0
+    directory: str | None = None
+    sync: str = "batch"
+
+    def arguments(self) -> tuple[Any, ...]:
+        """For :class:`Shard`, after its number."""
+        return self.sense, self.cost_dtype, self.threads, self.directory, self.sync
+
+
+class Transport(Protocol):
+    """Starts shards and carries calls to them.
+
+    Attributes
+    ----------
+    traffic : Traffic
+        All that it has carried.
+    """
+
+    traffic: Traffic
+
+    def start(self, number: int, options: ShardOptions) -> None:
+        """Start the shard of this number, or find the one that runs already."""
+
+    def stop(self, number: int) -> None:
+        """End a shard for good."""
+
+    def call(
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+    ) -> dict[int, Any]:
+        """Call shards at the same time.
+
+        Parameters
+        ----------
+        method : str
+            Of :class:`Shard`.
+        arguments : mapping of int to tuple
+            By the shards' numbers.
+        seconds : float, optional
+            How long to wait for those that answer late; None for as long as it takes.
+
+        Returns
+        -------
+        dict
+            By number (True, result, birth), (False, error, birth), LATE or LOST. A shard does its calls in order, those
+            too that were not waited for.
+        """
+
+
+class LocalTransport:
+    """Shards in this process, one after the other; they can be killed and delayed.
+
+    Attributes
+    ----------
+    late : set of int
+        Shards that answer too late wherever there is a deadline.
+    doomed : dict of int to int
+        Shards that die after so many more calls: before the call is done where the number is even, after it where
+        it is odd.
+    """
+
+    def __init__(self) -> None:
+        self.traffic = Traffic()
+        self.late: set[int] = set()
+        self.doomed: dict[int, int] = {}
+        self.shards: dict[int, Shard] = {}
+        self._options: dict[int, ShardOptions] = {}
+
+    def start(self, number: int, options: ShardOptions) -> None:
+        """Start a shard where it does not run."""
+        if number not in self.shards:
+            self.shards[number] = Shard(number, *options.arguments())
+            self._options[number] = options
+
+    def stop(self, number: int) -> None:
+        """End a shard for good."""
+        shard = self.shards.pop(number, None)
+        self._options.pop(number, None)
+        if shard is not None:
+            close(shard)
+
+    def kill(self, number: int) -> None:
+        """A shard dies: what was not durable of it is lost, and a new one starts."""
+        options = self._options[number]
+        close(self.shards.pop(number))
+        self.shards[number] = Shard(number, *options.arguments())
+
+    def call(
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
+    ) -> dict[int, Any]:
+        """Call shards one after the other."""
+        found: dict[int, Any] = {}
+        for number, given in arguments.items():
+            self.traffic.messages += 2
+            self.traffic.sent += size_of(given)
+            found[number] = self._one(number, method, given)
+            if number in self.late and seconds is not None:
+                found[number] = LATE
+            self.traffic.received += size_of(found[number])
+        return found
+
+    def _one(self, number: int, method: str, given: tuple[Any, ...]) -> Any:
+        left = self.doomed.get(number)
+        if left is not None:
+            self.doomed[number] = left - 2
+            if left < 2:
+                del self.doomed[number]
+                if left == 1:
+                    self.shards[number].invoke(method, given)
+                self.kill(number)
+                return LOST
+        return self.shards[number].invoke(method, given)
+
+
+def close(shard: Shard) -> None:
+    """Let go of a shard's journal, as the end of its process would."""
+    journal = shard.model.ledger.journal
+    if journal is not None:
+        shard.model.ledger.journal = None
+        journal.close()

@@ -1,0 +1,72 @@
+"""Edits as plain values and back, so that a batch can be written down without anything that is executed when read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from copter.distributed.messages import Call, TemplateAt
+from copter.errors import SnapshotError
+from copter.model.private_rows import PrivateRows
+
+KINDS = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}  # of arrays of other types than the encoding has
+KEPT = frozenset("dfiqB?")
+
+
+def plain_call(call: Call) -> tuple[Any, ...]:
+    """An edit as a tuple of plain values."""
+    return call.method, plain_value(call.arguments), plain_value(call.named)
+
+
+def call_from(values: Any) -> Call:
+    """The edit."""
+    try:
+        method, arguments, named = values
+        return Call(str(method), tuple(value_from(arguments)), dict(value_from(named)))
+    except (TypeError, ValueError, LookupError) as error:
+        raise SnapshotError(f"a pending edit cannot be read: {error}") from None
+
+
+def plain_value(value: Any) -> Any:
+    """A value with every object in it as a tagged tuple."""
+    if isinstance(value, TemplateAt):
+        return ("template", value.place)
+    if isinstance(value, PrivateRows):
+        return ("rows", plain_value(value.matrix), plain_value(value.lower), plain_value(value.upper))
+    if sp.issparse(value):
+        matrix = sp.csc_array(value)
+        return ("sparse", list(matrix.shape), matrix.data, matrix.indices, matrix.indptr)
+    if isinstance(value, np.ndarray):
+        return ("array", value if value.dtype.char in KEPT else value.astype(KINDS[value.dtype.kind]))
+    if isinstance(value, (np.dtype, type)):
+        return ("type", np.dtype(value).name)
+    if isinstance(value, dict):
+        return ("dict", [(key, plain_value(each)) for key, each in value.items()])
+    if isinstance(value, list):
+        return ("list", [plain_value(each) for each in value])
+    if isinstance(value, tuple):
+        return ("tuple", [plain_value(each) for each in value])
+    return ("value", value)
+
+
+def value_from(plain: Any) -> Any:
+    """The value."""
+    tag, *rest = plain
+    if tag == "template":
+        return TemplateAt(rest[0])
+    if tag == "rows":
+        return PrivateRows(*(value_from(each) for each in rest))
+    if tag == "sparse":
+        shape, data, indices, starts = rest
+        return sp.csc_array((data, indices, starts), shape=tuple(shape))
+    if tag == "dict":
+        return {key: value_from(each) for key, each in rest[0]}
+    if tag == "list":
+        return [value_from(each) for each in rest[0]]
+    if tag == "tuple":
+        return tuple(value_from(each) for each in rest[0])
+    if tag in ("array", "type", "value"):
+        return rest[0]
+    raise ValueError(f"{tag!r} is no kind of value")

@@ -1,0 +1,54 @@
+"""Independent runs as Ray tasks: results as they come, a lost task run again. This file alone imports Ray here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from copter_frontends.cli.output import InputError
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+TRIES_AGAIN = 3  # of a task whose process or machine has died
+
+
+def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[Given]) -> Iterator[tuple[int, Result]]:
+    """Do a function for each of these, one task each.
+
+    Parameters
+    ----------
+    address : str
+        Of a cluster, "auto" for the one that runs here, or "local" for one that ends with this process.
+    function : callable
+        Importable where the tasks run.
+    given : sequence
+
+    Yields
+    ------
+    (place, result)
+        In the order that they end.
+
+    Raises
+    ------
+    InputError
+        If Ray is not installed, or there is no cluster at the address.
+    """
+    try:
+        import ray  # an optional extra
+    except ModuleNotFoundError:
+        raise InputError("--ray needs Ray: pip install 'copter-lp[ray]'") from None
+    if not ray.is_initialized():
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="warning")
+        except (ConnectionError, ValueError) as error:
+            raise InputError(f"--ray {address}: no cluster answers there ({error})") from None
+    task: Any = ray.remote(function).options(max_retries=TRIES_AGAIN, num_cpus=1)
+    waiting = {task.remote(each): place for place, each in enumerate(given)}
+    while waiting:
+        ready, _ = ray.wait(list(waiting), num_returns=1)
+        place = waiting.pop(ready[0])
+        try:
+            yield place, ray.get(ready[0])
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None

@@ -1,0 +1,263 @@
+"""Shards that die, are late, join and leave; coordinators that begin again: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from both_sides import EXACT, Pair, feasible
+
+import copter
+from copter import distributed
+from copter.distributed.exchange import Exchange
+from copter.distributed.transport import LOST, LocalTransport, close
+from copter.errors import SettingsError, SnapshotError
+from copter.testing import sia_like_model
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local shard is back at once."""
+    monkeypatch.setattr("copter.distributed.exchange.PAUSE_S", 0.0)
+
+
+def killed(pair: Pair) -> None:
+    """The coordinator and all shards die, and begin again from their directory."""
+    transport = pair.many._exchange.transport
+    for shard in transport.shards.values():
+        close(shard)
+    directory = pair.many._members.options.directory
+    pair.many = distributed.Session.load(directory, EXACT, LocalTransport())
+    pair.templates = [(here, there) for (here, _), there in zip(pair.templates, pair.many.model.templates, strict=True)]
+
+
+def coordinator_killed(pair: Pair) -> None:
+    """The coordinator alone dies; its shards run on."""
+    directory, transport = pair.many._members.options.directory, pair.many._exchange.transport
+    pair.many = distributed.Session.load(directory, EXACT, transport)
+    pair.templates = [(here, there) for (here, _), there in zip(pair.templates, pair.many.model.templates, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shards_that_die_at_any_call_lose_nothing(seed: int, tmp_path: Path) -> None:
+    transport = LocalTransport()
+    pair = Pair(seed, directory=str(tmp_path / "s"), transport=transport, sync="never")
+    rng = np.random.default_rng(seed + 100)
+    for _ in range(10):
+        pair.add()
+    for _ in range(8):
+        transport.doomed[int(rng.integers(3))] = int(rng.integers(12))
+        for _ in range(int(rng.integers(1, 5))):
+            pair.edit()
+        pair.agree()
+    assert pair.many.lost >= 3
+
+
+def test_a_shard_that_is_back_before_anybody_has_called_it_is_noticed(tmp_path: Path) -> None:
+    transport = LocalTransport()
+    pair = Pair(4, ("plain", "template"), directory=str(tmp_path / "s"), transport=transport, sync="never")
+    for _ in range(15):
+        pair.add()
+    pair.agree()
+    for shard in range(3):
+        transport.kill(shard)
+        ids = list(pair.one.model.requests)
+        pair.both("rescale_costs", ids, np.linspace(0.7, 1.3, len(ids)) + 0.1 * shard)
+        pair.agree()
+        transport.kill(shard)
+        pair.agree()
+    assert pair.many.lost == 6
+
+
+def test_a_shard_that_dies_without_a_directory_is_an_error() -> None:
+    transport = LocalTransport()
+    session = distributed.Session(sia_like_model(10, 64), EXACT, shards=2, transport=transport)
+    transport.doomed[1] = 0
+    with pytest.raises(distributed.ShardLostError, match="directory"):
+        session.solve()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_coordinator_that_begins_again_goes_on(saved: bool, alone: bool, tmp_path: Path) -> None:
+    pair = Pair(5, directory=str(tmp_path / "s"), transport=LocalTransport(), sync="never")
+    for _ in range(14):
+        pair.add()
+    pair.agree()
+    if saved:
+        pair.many.save()
+    for _ in range(4):
+        pair.edit()
+    (coordinator_killed if alone else killed)(pair)
+    pair.agree()
+    if saved:
+        assert pair.many.solve().pricing_passes == 1
+    for _ in range(6):
+        pair.edit()
+    pair.agree()
+    assert set(pair.many.model.requests) == set(pair.one.model.requests)
+
+
+def test_the_last_plan_is_remembered(tmp_path: Path) -> None:
+    directory = str(tmp_path / "s")
+    session = distributed.Session(sia_like_model(30, 128), EXACT, directory=directory)
+    plan = session.solve_integer()
+    session.save()
+    for shard in session._exchange.transport.shards.values():
+        close(shard)
+    again = distributed.Session.load(directory)
+    later = again.solve_integer()
+    assert later.objective >= plan.objective - 1e-9
+    assert again.settings == EXACT
+
+
+class Dead(Exception):
+    """The coordinator dies here."""
+
+
+class Mortal(LocalTransport):
+    """Kills its caller at a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fatal: tuple[str, int] | None = None
+
+    def call(self, method: str, arguments: Any, seconds: float | None = None) -> dict[int, Any]:
+        """Do as many shards' calls as are left before the end."""
+        if self.fatal is not None and self.fatal[0] == method:
+            done = dict(list(arguments.items())[: self.fatal[1]])
+            self.fatal = None
+            super().call(method, done, seconds)
+            raise Dead
+        return super().call(method, arguments, seconds)
+
+
+@pytest.mark.parametrize("method", ["prepare", "commit"])
+@pytest.mark.parametrize("done", [0, 1, 2, 3])
+@pytest.mark.parametrize("shards_too", [False, True])
+def test_a_batch_is_on_all_shards_or_on_none(method: str, done: int, shards_too: bool, tmp_path: Path) -> None:
+    """The coordinator dies in the middle of a batch, with or without its shards."""
+    transport = Mortal()
+    model = sia_like_model(9, 64)
+    session = distributed.Session(model, EXACT, shards=3, directory=str(tmp_path), transport=transport, sync="never")
+    transport.fatal = (method, done)
+    ids = list(session.model.requests)
+    with pytest.raises(Dead), session.model.batch():
+        session.model.rescale_costs(ids, 0.5)
+        session.model.add_resources("type-0", 8.0)
+        session.model.add_request("new", np.ones(5), {"type-1": np.arange(1.0, 6.0)})
+    if shards_too:
+        for shard in transport.shards.values():
+            close(shard)
+        transport = Mortal()
+    again = distributed.Session.load(str(tmp_path), EXACT, transport)
+    happened = method == "commit"  # it was decided for
+    assert ("new" in again.model) is happened
+    assert again.model.count("type-0") == 64.0 + 8.0 * happened
+    factor = 0.5 if happened else 1.0
+    for request in ids:
+        assert np.allclose(again.model.cost(request), factor * model.cost(request))
+    assert not (tmp_path / "pending").exists()
+    assert again.solve().status is copter.Status.OPTIMAL
+
+
+def test_a_late_shard_counts_with_its_last_answer() -> None:
+    transport = LocalTransport()
+    model = sia_like_model(60, 128, seed=4)
+    session = distributed.Session(model, EXACT, shards=3, transport=transport)
+    here = copter.Session(model, EXACT)
+    optimum = session.solve().objective
+    transport.late = {1}
+    same = session.solve(deadline_s=30.0)
+    assert same.status is copter.Status.OPTIMAL  # nothing has changed since its answer
+    assert same.bound >= optimum * (1 - 1e-12)
+    for edited in (model, session.model):
+        edited.set_count("type-0", 100.0)
+        edited.set_count("type-1", 120.0)
+    optimum = here.solve().objective
+    late = session.solve(deadline_s=30.0)
+    assert late.status is copter.Status.TIME_LIMIT
+    assert np.isfinite(late.bound)
+    assert late.bound >= optimum >= late.objective - 1e-6 * optimum
+    feasible(model, late)
+    transport.late = set()
+    assert session.solve(deadline_s=30.0).objective == pytest.approx(optimum, rel=1e-9)
+
+
+def test_a_late_shard_whose_requests_were_edited_leaves_no_bound_but_a_plan() -> None:
+    transport = LocalTransport()
+    model = sia_like_model(40, 128, seed=4)
+    session = distributed.Session(model, EXACT, shards=2, transport=transport)
+    session.solve()
+    transport.late = {0}
+    for edited in (model, session.model):
+        edited.rescale_costs(["job-0", "job-1"], [2.0, 3.0])
+    late = session.solve(deadline_s=30.0)
+    assert late.status is copter.Status.TIME_LIMIT
+    assert late.bound == np.inf
+    assert not late.bound_is_certified
+    feasible(model, late)
+    plan = session.solve_integer(deadline_s=30.0)
+    assert plan.is_feasible
+
+
+def test_shards_join_and_leave(tmp_path: Path) -> None:
+    pair = Pair(8, shards=2, directory=str(tmp_path / "s"), transport=LocalTransport(), sync="never")
+    for _ in range(20):
+        pair.add()
+    pair.both("fix", next(r for r in pair.one.model.requests if pair.one.model.limit(r) == 1.0 and r == r
+                          and pair.one.model.private_rows(r) is None and pair.one.model.at_least(r) == -np.inf
+                          and np.isinf(pair.one.model.bounds(r)[1]).all()), 0)  # fmt: skip
+    before = pair.agree()
+    joined = pair.many.join()
+    assert pair.many.shards[joined].requests > 0
+    assert pair.agree().objective == pytest.approx(before.objective, rel=1e-9)
+    assert before.of(pair.one.model.requests[0]) is not None
+    for _ in range(5):
+        pair.edit()
+    pair.agree()
+    pair.many.leave(0)
+    assert set(pair.many.shards) == {1, joined}
+    pair.agree()
+    killed(pair)
+    assert set(pair.many.shards) == {1, joined}
+    for _ in range(5):
+        pair.edit()
+    pair.agree()
+    with pytest.raises(SettingsError):
+        pair.many.leave(17)
+    pair.many.leave(1)
+    pair.agree()
+    with pytest.raises(SettingsError):
+        pair.many.leave(joined)
+    pair.many.close()
+
+
+def test_directories_are_looked_at(tmp_path: Path) -> None:
+    directory = str(tmp_path / "s")
+    session = distributed.Session(sia_like_model(5, 64), EXACT, directory=directory)
+    with pytest.raises(SnapshotError, match="already"):
+        distributed.Session(sia_like_model(5, 64), EXACT, directory=directory)
+    with pytest.raises(SnapshotError):
+        distributed.Session.load(str(tmp_path / "nothing"))
+    with pytest.raises(SnapshotError, match="no directory"):
+        distributed.Session(copter.Model()).save()
+    session.save()
+    (tmp_path / "s" / "coordinator").write_bytes(b"not a snapshot, and long enough to have a head" * 3)
+    session.close()
+    with pytest.raises(SnapshotError, match="not a coordinator's"):
+        distributed.Session.load(directory)
+
+
+def test_a_shard_that_never_comes_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("copter.distributed.exchange.TRIES", 3)
+
+    class Gone(LocalTransport):
+        def call(self, method: str, arguments: Any, seconds: float | None = None) -> dict[int, Any]:
+            return dict.fromkeys(arguments, LOST)
+
+    exchange = Exchange(Gone(), distributed.transport.ShardOptions("max", directory=str(tmp_path)), [0])
+    with pytest.raises(distributed.ShardLostError, match="does not come back"):
+        exchange.every("hello")
