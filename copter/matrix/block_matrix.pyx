@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
+from copter.kernels.fetch cimport fetch_cost, fetch_head, fetch_pattern
 from copter.kernels.layout cimport MAX_SEGMENTS, Block, Pattern, base_cost, exception_at, exception_cost_at
 from copter.kernels.price cimport price_block, price_pattern
 from copter.matrix.list_of_lists cimport ListOfLists, Slab
@@ -19,41 +20,8 @@ cdef enum:
     OFTEN = 16  # patterns between two looks at the clock
     FEW = 4  # slots between two looks at the clock
     AHEAD = 2  # patterns that are asked for before they are priced
-    LINE = 64  # bytes of a line of the cache
-    MOST_AHEAD = 1024  # bytes of an array that are asked for: the processor itself reads on
 
 cdef double HALF_ULP = 2.0 ** -53
-
-
-cdef extern from *:
-    void __builtin_prefetch(const void* address) noexcept nogil
-
-
-cdef inline void fetch(const void* address, size_t size) noexcept nogil:
-    """Ask for an array's first bytes."""
-    cdef const char* place = <const char*>address
-    cdef size_t at = 0
-    while at < size and at < MOST_AHEAD:
-        __builtin_prefetch(place + at)
-        at += LINE
-
-
-cdef inline void fetch_head(const Pattern* pattern) noexcept nogil:
-    """Ask for a pattern itself, so that it is there when its arrays are asked for."""
-    fetch(pattern, sizeof(Pattern))
-
-
-cdef inline void fetch_pattern(const Pattern* pattern) noexcept nogil:
-    """Ask for the arrays of a pattern: those of single requests lie scattered in memory."""
-    cdef int entries = pattern.column_start[pattern.n_columns]
-    fetch(pattern.row, entries * sizeof(int))
-    fetch(pattern.coefficient, entries * sizeof(double))
-    fetch(pattern.priced_usage, pattern.n_columns * sizeof(double))
-
-
-cdef inline void fetch_cost(const Block* block) noexcept nogil:
-    """Ask for the costs of a block."""
-    fetch(block.cost, block.n_columns * (sizeof(float) if block.single_precision else sizeof(double)))
 
 
 cdef inline double now_s() noexcept nogil:
