@@ -62,6 +62,7 @@ class PolicyConformance(ABC):
     # Whether a policy edited before its first plan must reach the objective of one rebuilt, and how closely.
     objective_comparable = True
     objective_tolerance = 1e-9
+    bound_comparable = False  # whether the bound is an LP's optimum, and so the same however the LP came about
     # Whether capacity that comes and goes leaves the objective's scale as it was (not so where values are normalised by
     # the worst configuration, and the configurations of capacity that is gone are kept).
     capacity_restores_objective = True
@@ -297,6 +298,8 @@ class PolicyConformance(ABC):
             if self.objective_comparable:
                 expected = pytest.approx(rebuilt_plan.objective, rel=self.objective_tolerance, abs=1e-9)
                 assert edited_plan.objective == expected
+            if self.bound_comparable:
+                assert edited_plan.bound == pytest.approx(rebuilt_plan.bound, rel=1e-6)
 
         check()
 

@@ -351,7 +351,8 @@ class TestSiaConformance(PolicyConformance):
     """The suite that every policy passes."""
 
     keeps_lp = True
-    objective_tolerance = 1e-2
+    objective_tolerance = 2e-2  # another vertex of the same optimum is rounded to another plan
+    bound_comparable = True
     refuses_large_jobs = False
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
