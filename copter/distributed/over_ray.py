@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
-from ray.util.metrics import Gauge
+try:
+    import ray
+    from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+    from ray.util.metrics import Gauge
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"shards over Ray need it: pip install 'copter-lp[ray]' ({error})", name="ray") from None
 
 from copter.distributed.messages import Hello, Priced, size_of
 from copter.distributed.shard import Shard

@@ -150,8 +150,10 @@ def transport_of(arguments: argparse.Namespace) -> distributed.Transport:
     """Actors over Ray, or shards in this process."""
     if arguments.local:
         return distributed.LocalTransport()
-    from copter.distributed.over_ray import RayTransport  # Ray is an optional extra
-
+    try:
+        from copter.distributed.over_ray import RayTransport  # Ray is an optional extra
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"{error}; or run it with --local") from None
     return RayTransport(arguments.address, processors=0.1 if arguments.address == "local" else 1.0)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import numpy as np
 import pytest
 from both_sides import EXACT, KINDS, Pair, feasible
@@ -145,3 +148,10 @@ def test_bytes_of_messages_are_counted() -> None:
     assert size_of(np.zeros(10)) == 80
     assert size_of((True, [1, 2, 3])) == 32
     assert size_of({"a": np.zeros(2)}) == 17
+
+
+def test_without_ray_the_transport_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "copter.distributed.over_ray", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"copter-lp\[ray\]"):
+        importlib.import_module("copter.distributed.over_ray")
