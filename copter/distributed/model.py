@@ -301,6 +301,9 @@ class RoutedModel:
         resources: Sequence[Hashable] | None = None,
         limit: ArrayLike = 1.0,
         at_least: ArrayLike = -np.inf,
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        integer: ArrayLike = False,
         private_rows: PrivateRows | None = None,
         private_sizes: ArrayLike = 0,
     ) -> None:
@@ -324,7 +327,9 @@ class RoutedModel:
                 self._deal.add(request, size)
             for shard, at in self._deal.split(ids).items():
                 columns = np.flatnonzero(np.isin(owner, at))
-                named: dict[str, Any] = {"limit": taken(limit, at, len(ids)), "at_least": taken(at_least, at, len(ids))}
+                each = {"limit": limit, "at_least": at_least, "integer": integer}
+                named: dict[str, Any] = {name: taken(value, at, len(ids)) for name, value in each.items()}
+                named |= {"lower": taken(lower, columns, len(owner)), "upper": taken(upper, columns, len(owner))}
                 if private_rows is not None:
                     named["private_sizes"] = rows_of[at]
                     named["private_rows"] = rows_taken(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import copter
 from copter import distributed
 from copter.distributed.messages import size_of
+from copter.errors import DimensionError
 from copter.testing import sia_like_model
 
 
@@ -148,6 +149,20 @@ def test_bytes_of_messages_are_counted() -> None:
     assert size_of(np.zeros(10)) == 80
     assert size_of((True, [1, 2, 3])) == 32
     assert size_of({"a": np.zeros(2)}) == 17
+
+
+def test_own_requests_bring_bounds_and_are_whole_as_on_one_machine() -> None:
+    pair, rng = Pair(4, ("plain",), "max"), np.random.default_rng(4)
+    sizes = rng.integers(1, 4, 12)
+    n = int(sizes.sum())
+    usage = {resource: rng.uniform(0.2, 1.0, n) for resource in pair.resources}
+    whole, upper = rng.random(12) < 0.5, rng.uniform(0.3, 1.0, n)
+    given = {"limit": 2.0, "lower": np.where(rng.random(n) < 0.3, -0.1, 0.0), "upper": upper, "integer": whole}
+    pair.both("add_own_requests", list(range(100, 112)), sizes, rng.uniform(0.0, 1.0, n), usage, **given)
+    pair.agree()
+    with pytest.raises(DimensionError, match="must have"):
+        pair.many.model.add_own_requests([900], [2], [1.0, 1.0], {pair.resources[0]: [1.0, 1.0]}, upper=[1.0])
+    pair.agree()
 
 
 def test_without_ray_the_transport_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
