@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from math import ceil
 from typing import Any, Protocol
 
@@ -19,8 +19,8 @@ class JobInfo(Protocol):
 
     resources: Mapping[str, int]
     speedup_fn: Any
-    max_replicas: int
-    min_replicas: int
+    max_replicas: int | Mapping[str, int]
+    min_replicas: int | Mapping[str, int]
     preemptible: bool
 
 
@@ -34,8 +34,13 @@ class NodeInfo(Protocol):
 class AdaptDLPolicy:
     """Shares GPUs out by the sum of the jobs' speed-ups, in AdaptDL's calling convention.
 
-    Give it to AdaptDL's allocator where it makes a ``PolluxPolicy``, or to Sia's simulator where it makes a
-    ``MIPPolicy``. The linear program and its state stay from one call to the next.
+    Give it to AdaptDL's allocator where it makes a ``PolluxPolicy``, or to the one of Sia's AdaptDL where it makes a
+    ``MIPPolicy``; for Sia's simulator see :class:`.SiaSimulatorPolicy`. The linear program and its state stay from one
+    call to the next.
+
+    A job's ``speedup_fn`` is a function (nodes, replicas) -> speed-up, or, as in Sia, one for each GPU type; its numbers
+    of replicas may be by type, too. Functions by type that have Sia's ``get_goodput`` are asked for the goodput: their
+    speed-ups are each over one GPU of the same type, and say nothing of which type is faster.
 
     Parameters
     ----------
@@ -61,7 +66,7 @@ class AdaptDLPolicy:
 
     def allocate_job(self, job_info: JobInfo, nodes: Mapping[Hashable, NodeInfo]) -> list[Hashable]:
         """A node for a job that has just come: the first with room for its fewest replicas; [] if there is none."""
-        wanted = max(job_info.min_replicas, 1)
+        wanted = _fewest(job_info)
         for key, node in sorted(nodes.items(), key=lambda item: (item[1].preemptible, str(item[0]))):
             if _most_replicas(job_info, node) >= wanted:
                 return [key] * wanted
@@ -90,13 +95,14 @@ class AdaptDLPolicy:
         allocations : dict of job key to list of node key
             For every job, a node for each replica.
         desired_nodes : int
-            The nodes in use, and as many of the template as the jobs that wait would need at least.
+            Where jobs wait, the nodes that there are and as many of the template as they would need at least; else
+            the nodes in use, so that AdaptDL gives the others back.
         """
         named = {f"{key!r}": key for key in nodes if nodes[key].resources.get(self.gpu, 0) > 0}
         ids = {f"{key!r}": key for key in jobs}
         policy = self._follow_nodes({name: nodes[key] for name, key in named.items()}, named)
         if policy is None:
-            return {key: [] for key in jobs}, self._desired(jobs, list(jobs), 0, node_template)
+            return {key: [] for key in jobs}, self._desired(jobs, list(jobs), nodes, set(), node_template)
         for name in [name for name in self._told if name not in ids]:
             policy.remove_job(name)
             del self._told[name]
@@ -110,7 +116,7 @@ class AdaptDLPolicy:
             found[ids[name]] = [named[node] for node, gpus in given.nodes for _ in range(gpus // each)]
         self._keep_other_limits(jobs, nodes, found)
         used = {node for held in found.values() for node in held}
-        return found, self._desired(jobs, [key for key, held in found.items() if not held], len(used), node_template)
+        return found, self._desired(jobs, [key for key, held in found.items() if not held], nodes, used, node_template)
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -189,7 +195,8 @@ class AdaptDLPolicy:
                 counts |= {within * n for n in range(1, there + 1)}
             if held is not None and held.gpu_type == kind.name:
                 counts.add(held.gpus // each)
-            least, most = max(job.min_replicas, 1), job.max_replicas
+            name = kind.name.rpartition("/")[0]
+            least, most = max(_by_type(job.min_replicas, name, 0), 1), _by_type(job.max_replicas, name, 0)
             rates = {
                 replicas * each: float(speedup(ceil(replicas / within), replicas))
                 for replicas in sorted(counts)
@@ -202,10 +209,11 @@ class AdaptDLPolicy:
 
     @staticmethod
     def _speedup(job: JobInfo, kind: str) -> Callable[[int, int], float] | None:
-        """A type's function (nodes, replicas) -> speed-up; Sia's jobs have one for each type."""
+        """A type's function (nodes, replicas) -> speed; Sia's jobs have one for each type, in goodputs."""
         function = job.speedup_fn
         if isinstance(function, Mapping):
             function = function.get(kind.rpartition("/")[0])
+            return getattr(function, "get_goodput", function)
         return function  # type: ignore[no-any-return]
 
     @staticmethod
@@ -240,16 +248,32 @@ class AdaptDLPolicy:
                     left[node][name] -= units
 
     def _desired(
-        self, jobs: Mapping[Hashable, JobInfo], waiting: Sequence[Hashable], used: int, template: NodeInfo
+        self,
+        jobs: Mapping[Hashable, JobInfo],
+        waiting: Sequence[Hashable],
+        nodes: Mapping[Hashable, NodeInfo],
+        used: Set[Hashable],
+        template: NodeInfo,
     ) -> int:
-        """Nodes in use, and those of the template for the jobs that wait."""
+        """Nodes in use; where jobs wait all that there are, and those of the template that the jobs would need."""
         gpus = int(template.resources.get(self.gpu, 0))
-        need = sum(int(jobs[key].resources.get(self.gpu, 0)) * max(jobs[key].min_replicas, 1) for key in waiting)
-        return max(used + (ceil(need / gpus) if gpus else 0), 1)
+        need = sum(int(jobs[key].resources.get(self.gpu, 0)) * _fewest(jobs[key]) for key in waiting)
+        return max(len(nodes) + ceil(need / gpus) if need and gpus else len(used), 1)
 
 
 def _one_type(key: Hashable, node: NodeInfo) -> str:
     return "gpu"
+
+
+def _by_type(replicas: int | Mapping[str, int], name: str, otherwise: int) -> int:
+    """A number of replicas on a type."""
+    return int(replicas.get(name, otherwise)) if isinstance(replicas, Mapping) else int(replicas)
+
+
+def _fewest(job: JobInfo) -> int:
+    """Fewest replicas that a job may have on any type, at least one."""
+    least = job.min_replicas
+    return max(min(least.values(), default=1) if isinstance(least, Mapping) else least, 1)
 
 
 def _most_replicas(job: JobInfo, node: NodeInfo) -> int:

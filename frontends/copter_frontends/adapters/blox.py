@@ -10,6 +10,7 @@ from copter_frontends.allocation import AllocationPolicy, Rates
 from copter_frontends.vocabulary import Allocation, Cluster, GpuType, Job, Node
 
 NODE, TYPE, JOBS = "Node_ID", "GPU_type", "JOB_IDS"
+ONE_TYPE = "gpu"  # of all GPUs, where the frame has no types: Blox's own cluster state knows none
 
 
 class BloxScheduler:
@@ -52,7 +53,7 @@ class BloxScheduler:
         node_info : mapping
             Blox's servers; or its cluster state.
         gpu_df : pandas.DataFrame
-            A row for each GPU, with ``Node_ID``, ``GPU_type`` and ``JOB_IDS``.
+            A row for each GPU, with ``Node_ID``, ``JOB_IDS`` and, where GPUs differ, ``GPU_type``.
         global_placement_policy : str, optional
             Accepted, as Blox may give it; nodes are chosen by Blox's placement.
 
@@ -88,7 +89,7 @@ class BloxScheduler:
     def _policy(gpu_df: Any) -> AllocationPolicy | None:
         """A policy on the GPUs of the frame; None if it has none. Types are by name and GPUs of a node."""
         counts: dict[tuple[str, str], int] = {}
-        for node, kind in zip(_column(gpu_df, NODE), _column(gpu_df, TYPE), strict=True):
+        for node, kind in zip(_column(gpu_df, NODE), _types(gpu_df), strict=True):
             key = (f"{node!r}", str(kind))
             counts[key] = counts.get(key, 0) + 1
         if not counts:
@@ -120,7 +121,7 @@ class BloxScheduler:
     def _adopt(policy: AllocationPolicy, gpu_df: Any, ids: Mapping[str, Hashable]) -> None:
         """Tell the policy what running jobs have."""
         shares: dict[str, dict[tuple[str, str], int]] = {}
-        columns = (_column(gpu_df, each) for each in (NODE, TYPE, JOBS))
+        columns = (_column(gpu_df, NODE), _types(gpu_df), _column(gpu_df, JOBS))
         for node, kind, job in zip(*columns, strict=True):
             name = next((each for each in (f"{job!r}", f"{_whole(job)!r}") if each in ids), None)
             if name is not None and name in policy.entries:
@@ -138,6 +139,11 @@ def _column(frame: Any, name: str) -> list[Any]:
         return list(frame[name].tolist())
     except KeyError:
         raise InvalidDataError(f"gpu_df has no column {name!r}; Blox's frame of GPUs does") from None
+
+
+def _types(frame: Any) -> list[Any]:
+    """GPU type of each row."""
+    return _column(frame, TYPE) if TYPE in frame.columns else [ONE_TYPE] * len(frame)
 
 
 def _whole(value: Any) -> Any:

@@ -20,8 +20,8 @@ class Info:
     resources: dict[str, int]
     speedup_fn: Any
     creation_timestamp: float = 0.0
-    max_replicas: int = 8
-    min_replicas: int = 0
+    max_replicas: Any = 8
+    min_replicas: Any = 0
     preemptible: bool = True
 
 
@@ -116,12 +116,50 @@ def test_sias_jobs_have_a_function_for_each_type() -> None:
     assert allocations == {"fast": ["a0"] * 4, "slow": ["t0"] * 2, "only": ["t0"] * 2}
 
 
+def test_sias_functions_are_asked_for_goodputs() -> None:
+    """Called, they give a speed-up over one GPU of the same type, by which no type is the faster one."""
+
+    class Function:
+        def __init__(self, goodput: float) -> None:
+            self.goodput = goodput
+
+        def __call__(self, nodes: int, replicas: int) -> float:
+            return float(replicas)
+
+        def get_goodput(self, nodes: int, replicas: int) -> float:
+            return self.goodput * replicas
+
+    nodes = {"a0": NodeInfo({"nvidia.com/gpu": 4}), "t0": NodeInfo({"nvidia.com/gpu": 4})}
+    functions = {"first": {"a": 9.0, "t": 1.0}, "second": {"a": 1.0, "t": 9.0}}
+    jobs = {
+        name: Info({"nvidia.com/gpu": 1}, {k: Function(v) for k, v in each.items()}, 0.0, {"a": 4, "t": 3}, {"a": 0})
+        for name, each in functions.items()
+    }
+    policy = AdaptDLPolicy(type_of=lambda key, node: str(key)[0])
+    allocations, _ = policy.optimize(jobs, nodes, {}, NodeInfo({"nvidia.com/gpu": 4}))
+    assert allocations == {"first": ["a0"] * 4, "second": ["t0"] * 2}  # three are no power of two
+
+
 def test_more_nodes_are_desired_while_jobs_wait() -> None:
     nodes = {0: NodeInfo({"nvidia.com/gpu": 2})}
     jobs = {k: Info({"nvidia.com/gpu": 2}, amdahl(0.0), min_replicas=1, max_replicas=1) for k in range(4)}
     allocations, desired = AdaptDLPolicy().optimize(jobs, nodes, {}, NodeInfo({"nvidia.com/gpu": 2}))
     assert sum(map(bool, allocations.values())) == 1
     assert desired == 4
+    for key in (1, 2, 3):
+        del jobs[key]
+    nodes[1] = nodes[2] = nodes[0]
+    _, desired = AdaptDLPolicy().optimize(jobs, nodes, {}, NodeInfo({"nvidia.com/gpu": 2}))
+    assert desired == 1  # the other two can go
+
+
+def test_a_node_that_lacks_something_else_does_not_count() -> None:
+    """AdaptDL's own case: one of three nodes has too little memory for any job, so a fourth is asked for."""
+    nodes = {k: NodeInfo({"gpu": 1, "cpu": 500 if k == 0 else 8000, "pods": 32}) for k in range(3)}
+    jobs = {k: Info({"gpu": 1, "cpu": 1000, "pods": 1}, amdahl(0.1), max_replicas=1) for k in range(3)}
+    allocations, desired = AdaptDLPolicy(gpu="gpu").optimize(jobs, nodes, {}, NodeInfo({"gpu": 1, "cpu": 8000}, True))
+    assert sorted(map(len, allocations.values())) == [0, 1, 1]
+    assert desired > 3
 
 
 def test_one_job_is_put_on_the_first_node_with_room() -> None:

@@ -64,6 +64,20 @@ def test_blox_calls_with_its_states() -> None:
     assert [job_id for job_id, _ in told["job_order"]] == [1]
 
 
+def test_blox_own_cluster_state_has_no_types() -> None:
+    """Its frame has a row for each GPU, without a type (blox/cluster_state.py)."""
+    columns = ["GPU_ID", "GPU_UUID", "Local_GPU_ID", "Node_ID", "IP_addr", "IN_USE", "JOB_IDS"]
+    rows = [[k, f"uuid{k}", k % 4, k // 4, "127.0.0.1", False, None] for k in range(8)]
+    gpu_df = pandas.DataFrame(rows, columns=columns)
+    jobs = {k: job(gpus, float(k)) for k, gpus in enumerate((8, 4, 2, 2))}
+    scheduler = BloxScheduler()
+    for _ in range(2):  # the loop calls twice a round
+        told = scheduler.schedule(jobs, {}, gpu_df)
+    assert place(told["job_order"], gpu_df) == [1, 2, 3]
+    again = scheduler.schedule(jobs, {}, gpu_df)
+    assert {job_id for job_id, _ in again["job_order"][:3]} == {1, 2, 3}
+
+
 def test_what_runs_stays_for_an_equal_one() -> None:
     gpu_df = frame({0: ("v100", 4)})
     jobs = {k: job(4, -float(k)) for k in range(3)}
