@@ -4,7 +4,8 @@
         --kubernetes http://127.0.0.1:8001
 
 `kubectl proxy` serves the second address. The AdmissionCheck named by --check has the controllerName
-"copter.io/admission" and is listed in the ClusterQueue. Every step the controller reads the workloads that have a quota
+"copter.io/admission" and is listed in the ClusterQueue. The controller says that the check is active, without which Kueue
+admits nothing from that queue. Every step it reads the workloads that have a quota
 reservation and wait for this check, tells copter of those that came and went, and writes the state: Ready with a node
 selector for the GPU type that the plan chose, or Pending. A workload's speeds stand in its annotation
 copter.io/throughputs, {"TYPE": {"GPUs": speed}}, its weight in copter.io/weight.
@@ -22,7 +23,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 GPU, LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
-WORKLOADS = "/apis/kueue.x-k8s.io/v1beta1/workloads"
+GROUP = "/apis/kueue.x-k8s.io"
+MERGE = "application/merge-patch+json"
 PERIOD_S = 2.0
 
 
@@ -68,6 +70,11 @@ def holds(workload: dict[str, Any], condition: str) -> bool:
     return any(each["type"] == condition and each["status"] == "True" for each in conditions)
 
 
+def now() -> str:
+    """The time, as Kubernetes writes it."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class Controller:
     """Keeps copter and Kueue in step.
 
@@ -85,11 +92,40 @@ class Controller:
 
     def __init__(self, check: str, service: str, kubernetes: str, token: str = "") -> None:
         self.check, self.service, self.kubernetes, self.token = check, service, kubernetes, token
+        self._api = ""
+
+    @property
+    def api(self) -> str:
+        """Address of Kueue's API, in the version that the cluster prefers (v1beta1 or v1beta2)."""
+        if not self._api:
+            version = ask("GET", self.kubernetes + GROUP)["preferredVersion"]["version"]
+            self._api = f"{self.kubernetes}{GROUP}/{version}"
+        return self._api
+
+    def activate(self) -> bool:
+        """Say that the check is active, if it is not said; True if it was not."""
+        address = f"{self.api}/admissionchecks/{self.check}"
+        found = ask("GET", address)
+        conditions = found.get("status", {}).get("conditions", [])
+        if any(each["type"] == "Active" and each["status"] == "True" for each in conditions):
+            return False
+        active = {
+            "type": "Active", "status": "True", "reason": "Active", "message": "copter answers this check",
+            "lastTransitionTime": now(), "observedGeneration": found["metadata"].get("generation", 1),
+        }  # fmt: skip
+        others = [each for each in conditions if each["type"] != "Active"]
+        patch = {
+            "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
+            "status": {"conditions": [*others, active]},
+        }
+        ask("PATCH", f"{address}/status", patch, MERGE)
+        return True
 
     def step(self) -> int:
         """One round; how many workloads have another state than before."""
+        self.activate()
         asked = {}
-        for workload in ask("GET", self.kubernetes + WORKLOADS)["items"]:
+        for workload in ask("GET", f"{self.api}/workloads")["items"]:
             if (
                 holds(workload, "QuotaReserved")
                 and not holds(workload, "Finished")
@@ -129,11 +165,10 @@ class Controller:
         wanted = "Ready" if given is not None else "Pending"
         if before.get("state") in (wanted, "Ready"):
             return False
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         entry: dict[str, Any] = {
             "name": self.check,
             "state": wanted,
-            "lastTransitionTime": now,
+            "lastTransitionTime": now(),
             "message": "in copter's queue",
         }
         if given is not None:
@@ -145,10 +180,10 @@ class Controller:
         checks = [entry if each["name"] == self.check else each for each in workload["status"]["admissionChecks"]]
         meta = workload["metadata"]
         place = f"namespaces/{meta['namespace']}/workloads/{meta['name']}/status"
-        address = f"{self.kubernetes}/apis/kueue.x-k8s.io/v1beta1/{place}"
+        address = f"{self.api}/{place}"
         patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": {"admissionChecks": checks}}
         try:
-            ask("PATCH", address, patch, "application/merge-patch+json")
+            ask("PATCH", address, patch, MERGE)
         except urllib.error.HTTPError as error:
             if error.code in (404, 409):  # gone, or changed by another: the next step sees what it is now
                 return False

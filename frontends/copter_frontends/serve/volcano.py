@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from copter_frontends.serve.cluster_service import ClusterService
+from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.volcano_documents import guarded
 
@@ -21,10 +22,13 @@ UNSCHEDULABLE = 2
 BEST = 100.0  # score of the node where the plan has most of a job
 LARGE = 256 << 10  # bytes; larger bodies are read by another process, so that others need not wait
 
-SESSION_VERBS = ("onSessionOpen", "onSessionClose")
+NOTICES: dict[str, dict[str, Any]] = {
+    "onSessionClose": {}, "jobEnqueued": {}, "queueOverused": {"overused": False}, "jobReady": {"status": True},
+    "allocateFunc": {"errorMessage": ""}, "deallocateFunc": {"errorMessage": ""},
+}  # fmt: skip
+"""Verbs on which the plan has no say, and their answers."""
 VERBS = (
-    *SESSION_VERBS, "predicate", "prioritize", "preemptable", "reclaimable", "jobEnqueueable", "queueOverused",
-    "jobReady",
+    "onSessionOpen", "predicate", "prioritize", "preemptable", "reclaimable", "jobEnqueueable", *NOTICES,
 )  # fmt: skip
 
 
@@ -45,9 +49,9 @@ class Volcano:
             raise Problem(404, f"there is no verb {verb!r}", fix=f"set the extender's verbs to {', '.join(VERBS)}")
         if verb == "onSessionOpen":
             return await self._open(service, body)
-        if verb in ("onSessionClose", "queueOverused", "jobReady"):
+        if verb in NOTICES:
             await self._read("tasks", body)
-            return {"overused": False} if verb == "queueOverused" else {"status": True} if verb == "jobReady" else {}
+            return dict(NOTICES[verb])
         told = await self._read("tasks", body)
         plan = service.book.allocations
         known = service.state.jobs
@@ -110,11 +114,18 @@ def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[
             nodes[name] = kind
         else:
             ignored.append(name)
-    gone = [job_id for job_id in state.jobs if job_id not in jobs]
+    # A job of another size is another job to the policy; one that runs keeps its place until it waits again.
+    running = service.book.allocations
+    other = {
+        job_id
+        for job_id, job in jobs.items()
+        if job_id in state.jobs and job_id not in running and not _same_size(state.jobs[job_id], job)
+    }
+    gone = [job_id for job_id in state.jobs if job_id not in jobs or job_id in other]
     changed = [
         {"id": job_id, "weight": job["weight"]}
         for job_id, job in jobs.items()
-        if job_id in state.jobs and "weight" in job and job["weight"] != state.jobs[job_id].weight
+        if job_id in state.jobs and job_id not in other and "weight" in job and job["weight"] != state.jobs[job_id].weight
     ]
     lost = [name for name, kind in state.type_of_node.items() if nodes.get(name) != kind]
     lost_names = set(lost)
@@ -124,13 +135,18 @@ def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[
             new.setdefault(kind, []).append(name)
     parts = {
         "remove_jobs": gone,
-        "add_jobs": [job for job_id, job in jobs.items() if job_id not in state.jobs],
+        "add_jobs": [job for job_id, job in jobs.items() if job_id not in state.jobs or job_id in other],
         "change_jobs": changed,
         "remove_nodes": lost,
         "add_nodes": new,
     }
     delta.update((name, part) for name, part in parts.items() if part)
     return delta, ignored
+
+
+def _same_size(known: JobRecord, told: Mapping[str, Any]) -> bool:
+    """Whether a job still asks for as many GPUs: tasks of it may have ended, or come."""
+    return known.requested_gpus == told["requested_gpus"]
 
 
 def _given(told: Mapping[str, Any], name: str) -> Any:

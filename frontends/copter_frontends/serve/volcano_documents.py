@@ -18,6 +18,7 @@ GPU = "nvidia.com/gpu"
 TYPE_LABELS = ("copter.io/gpu-type", "nvidia.com/gpu.product")
 WEIGHT, THROUGHPUTS = "copter.io/weight", "copter.io/throughputs"
 READY = 1  # a node's phase
+ENDED = (128, 256)  # a task's status: succeeded, failed
 MILLI = 1000.0
 
 
@@ -53,6 +54,10 @@ def read_tasks(body: bytes) -> dict[str, Any]:
         found["job"] = uid
     if "node" in told:
         found["node"] = _name("/node", told["node"])
+    if told.get("nodes", told) is None:  # Go writes null for an empty list
+        told["nodes"] = []
+    if told.get("evictees", told) is None:
+        told["evictees"] = []
     if "nodes" in told:
         found["nodes"] = [_name(f"/nodes/{k}", each) for k, each in enumerate(_array("/nodes", told["nodes"]))]
     if "evictees" in told:
@@ -98,10 +103,12 @@ def _given(told: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _gpus_of(where: str, job: Mapping[str, Any]) -> int:
-    """GPUs of all tasks together."""
+    """GPUs of all tasks that have not ended, together."""
     total = 0.0
-    for name, task in _object(f"{where}/Tasks", job.get("Tasks") or {}).items():
-        total += _scalar(f"{where}/Tasks/{name}", _object(f"{where}/Tasks/{name}", task).get("Resreq"))
+    for name, told in _object(f"{where}/Tasks", job.get("Tasks") or {}).items():
+        task = _object(f"{where}/Tasks/{name}", told)
+        if task.get("Status") not in ENDED:
+            total += _scalar(f"{where}/Tasks/{name}", task.get("Resreq"))
     return round(total)
 
 

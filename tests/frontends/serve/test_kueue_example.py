@@ -16,7 +16,7 @@ OTHER = {"name": "provisioning", "state": "Ready", "lastTransitionTime": "2026-0
 
 
 def workload(name: str, pods: int, gpus: int, reserved: bool = True, **notes: str) -> dict[str, Any]:
-    """A workload of Kueue, v1beta1."""
+    """A workload of Kueue; v1beta1 and v1beta2 are alike in these fields."""
     template = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": str(gpus)}}}]}}
     checks = [
         OTHER,
@@ -33,10 +33,12 @@ def workload(name: str, pods: int, gpus: int, reserved: bool = True, **notes: st
 
 
 class Kubernetes(ThreadingHTTPServer):
-    """Lists workloads, and takes merge patches of their status of the version that it has."""
+    """Lists workloads, and takes merge patches of their status of the version that it has; so for the check."""
 
     def __init__(self) -> None:
         self.workloads: dict[str, dict[str, Any]] = {}
+        self.check: dict[str, Any] = {"metadata": {"name": "copter", "resourceVersion": "1", "generation": 3}}
+        self.version = "v1beta2"
         super().__init__(("127.0.0.1", 0), Handler)
 
 
@@ -56,22 +58,32 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self) -> None:
-        assert self.path == "/apis/kueue.x-k8s.io/v1beta1/workloads"
-        self.answer(200, {"items": list(self.server.workloads.values())})
+        base = f"/apis/kueue.x-k8s.io/{self.server.version}"
+        known = {
+            "/apis/kueue.x-k8s.io": {"preferredVersion": {"version": self.server.version}},
+            f"{base}/workloads": {"items": list(self.server.workloads.values())},
+            f"{base}/admissionchecks/copter": self.server.check,
+        }
+        assert self.path in known, self.path
+        self.answer(200, known[self.path])
 
     def do_PATCH(self) -> None:
         patch = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         assert self.headers["Content-Type"] == "application/merge-patch+json"
-        parts = self.path.split("/")
-        assert parts[4:7] == ["namespaces", "ml", "workloads"]
-        assert parts[8] == "status"
-        found = self.server.workloads.get(parts[7])
+        base, _, place = self.path.partition(f"/{self.server.version}/")
+        assert base == "/apis/kueue.x-k8s.io"
+        assert place.endswith("/status")
+        parts = place.split("/")
+        found: dict[str, Any] | None = self.server.check
+        if parts[:2] != ["admissionchecks", "copter"]:
+            assert parts[:3] == ["namespaces", "ml", "workloads"]
+            found = self.server.workloads.get(parts[3])
         if found is None:
             self.answer(404, {})
         elif patch["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
             self.answer(409, {})
         else:
-            found["status"].update(patch["status"])
+            found.setdefault("status", {}).update(patch["status"])
             found["metadata"]["resourceVersion"] = str(int(found["metadata"]["resourceVersion"]) + 1)
             self.answer(200, found)
 
@@ -122,6 +134,9 @@ def test_workloads_are_admitted_when_the_plan_has_them(service: Served, kubernet
     told = kubernetes.workloads["first"]["status"]["admissionChecks"]
     assert told[0] == OTHER
     assert told[1]["podSetUpdates"] == [{"name": "main", "nodeSelector": {"nvidia.com/gpu.product": "a100"}}]
+    (active,) = kubernetes.check["status"]["conditions"]
+    assert (active["type"], active["status"], active["observedGeneration"]) == ("Active", "True", 3)
+    assert kubernetes.check["metadata"]["resourceVersion"] == "2"  # said once
     kubernetes.workloads["first"]["status"]["conditions"].append({"type": "Finished", "status": "True"})
     step_until("second")
     assert service.ask("GET", "/v1/clusters/kueue/jobs")[1]["jobs"] == ["ml/second"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ def task(job: str, number: int, gpus: int, node: str = "") -> dict[str, Any]:
     return {
         "UID": f"{job}-{number}", "Job": job, "Name": f"pod-{number}", "Namespace": "ml", "TaskRole": "worker",
         "Resreq": resource(gpus), "InitResreq": resource(gpus), "NodeName": node, "EvictionOccurred": False,
-        "JobAllocatedHyperNode": "", "Status": 8 if node else 1, "LastTransaction": None, "Priority": 1,
+        "JobAllocatedHyperNode": "", "Status": 32 if node else 1, "LastTransaction": None, "Priority": 1,
         "VolumeReady": False, "Preemptable": True, "BestEffort": False, "RevocableZone": "", "NumaInfo": None,
         "Pod": {"metadata": {"name": f"pod-{number}", "namespace": "ml", "uid": f"{job}-{number}"}},
     }  # fmt: skip
@@ -131,6 +132,57 @@ def test_a_session_of_volcano(service: Served) -> None:
     assert plan["capacity"] == {A100: 0, T4: 4}
     again = call(service, "volcano", "onSessionOpen", session(jobs[3:], nodes[1:]))
     assert again["sequence"] == told["sequence"]  # nothing new, nothing journaled
+
+
+def test_requests_as_the_plugin_sends_them(service: Served) -> None:
+    """Whole requests, every field in Go's order and spelling (volcano-sh/volcano, commit ed72c7c, August 2026).
+
+    Written from the plugin's and the scheduler's structures, not recorded from a running scheduler: one job runs on eight
+    GPUs and a third task of it has ended, one waits, a node is down, a node has no GPUs; empty lists are null.
+    """
+    sent = json.loads((Path(__file__).parent / "volcano_requests.json").read_text())
+    service.make("recorded", types=TYPES)
+    told = call(service, "recorded", "onSessionOpen", sent["onSessionOpen"])
+    assert told["ignored_nodes"] == []
+    plan = service.plan("recorded", told["sequence"])
+    assert plan["capacity"] == {A100: 8, T4: 4}
+    assert plan["allocations"] == {
+        "ml/resnet": {"gpu_type": A100, "gpus": 8, "nodes": {"gpu-a": 8}},
+        "ml/bert": {"gpu_type": T4, "gpus": 4, "nodes": {"gpu-b": 4}},
+    }
+    assert service.ask("GET", "/v1/clusters/recorded/jobs/ml/resnet")[1]["weight"] == 2
+    answers = {verb: call(service, "recorded", verb.partition(",")[0], sent[verb]) for verb in sent}
+    assert answers.pop("onSessionOpen")["sequence"] == told["sequence"]
+    assert answers == {
+        "jobEnqueueable": {"status": volcano.PERMIT},
+        "predicate": {"status": "", "code": 0},
+        "prioritize": {
+            "nodeScore": {"gpu-a": 0, "gpu-b": 100.0, "gpu-down": 0, "cpu-a": 0},
+            "errorMessage": "",
+        },
+        "preemptable": {"status": volcano.REJECT, "victims": []},
+        "preemptable, none": {"status": volcano.REJECT, "victims": []},
+        "jobEnqueued": {},
+        "jobReady": {"status": True},
+        "queueOverused": {"overused": False},
+        "allocateFunc": {"errorMessage": ""},
+        "deallocateFunc": {"errorMessage": ""},
+        "onSessionClose": {},
+    }
+    assert set(volcano.VERBS) - {verb.partition(",")[0] for verb in sent} == {"reclaimable"}  # as preemptable
+
+
+def test_a_job_that_waits_changes_its_size(service: Served) -> None:
+    service.make("sizes", types=TYPES)
+    nodes = [node("gpu-1", A100, 8)]
+    jobs = [job("big", 3, 4), job("small", 1, 4, weight="0.1")]
+    told = call(service, "sizes", "onSessionOpen", session(jobs, nodes))
+    assert set(service.plan("sizes", told["sequence"])["allocations"]) == {"ml/small"}
+    jobs[0] = job("big", 2, 4)
+    told = call(service, "sizes", "onSessionOpen", session(jobs, nodes))
+    assert set(service.plan("sizes", told["sequence"])["allocations"]) == {"ml/big"}
+    jobs[0]["Tasks"]["ml/big-0"]["Status"] = 128  # it runs: its place stays as it is
+    assert call(service, "sizes", "onSessionOpen", session(jobs, nodes))["sequence"] == told["sequence"]
 
 
 def test_large_sessions_hold_up_nobody(service: Served) -> None:
