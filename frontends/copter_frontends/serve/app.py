@@ -36,7 +36,10 @@ MOST_LISTED = 1000
 BOOT = secrets.token_hex(4)
 """In every ETag: editions of plans count from zero when the service starts."""
 
-PAGE_TYPES = {"page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css"}
+PAGE_TYPES = {
+    "page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}  # fmt: skip
 
 
 class Routes:

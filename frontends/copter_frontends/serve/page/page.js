@@ -25,7 +25,9 @@ function cells(row, values) {
 }
 
 function number(value) {
-  return value === null || value === undefined ? "none" : Number(value).toLocaleString("en", { maximumSignificantDigits: 5 });
+  if (value === null || value === undefined) return "none";
+  if (value !== 0 && Math.abs(value) < 1e-4) return Number(value).toExponential(1);
+  return Number(value).toLocaleString("en", { maximumSignificantDigits: 5 });
 }
 
 function showFigures(plan) {
