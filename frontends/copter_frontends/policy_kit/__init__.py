@@ -11,7 +11,7 @@ from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import PlanChanges, plan_between, plan_changes
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
 from copter_frontends.policy_kit.round_policy import RoundPolicy
-from copter_frontends.policy_kit.service import Service
+from copter_frontends.policy_kit.service import Attained, Service
 from copter_frontends.policy_kit.stage_clock import StageClock
 from copter_frontends.policy_kit.throughputs import (
     GoodputThroughputs,
@@ -22,6 +22,7 @@ from copter_frontends.policy_kit.throughputs import (
 
 __all__ = [
     "OPTIMAL_GAP",
+    "Attained",
     "CanRun",
     "Choice",
     "EditClock",

@@ -15,7 +15,7 @@ from copter_frontends.policy_kit.choice import Choice
 from copter_frontends.policy_kit.node_inventory import NodeInventory
 from copter_frontends.policy_kit.plan_changes import plan_between
 from copter_frontends.policy_kit.room import jobs_on, jobs_to_stop
-from copter_frontends.policy_kit.service import Service
+from copter_frontends.policy_kit.service import Attained, Service
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -168,6 +168,17 @@ class RoundPolicy(ABC):
         for other in jobs_to_stop(self.nodes, job_id, [allocation], self.held, self.pins):
             if self.nodes.short_of(allocation):
                 self.release(other)
+
+    def resume(self, now_s: float, attained: Mapping[str, Attained]) -> None:
+        """Go on from what jobs have had under an earlier scheduler, and from what they hold, as of `now_s`."""
+        for job_id, had in attained.items():
+            if job_id in self.jobs:
+                service = self.service[job_id]
+                service.executed_s, service.gpu_s = sum(had.by_type.values()), had.gpu_s
+                service.waiting_s = had.waiting_s
+        for job_id in self.jobs.keys() - attained.keys():
+            self.service[job_id].waiting_s = max(now_s - self.jobs[job_id].submit_s, 0.0)
+        self._last_plan_s, self._planned = now_s, dict(self.held)
 
     # The round ----------------------------------------------------------------------------------------------------
 

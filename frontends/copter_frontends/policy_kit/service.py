@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -32,3 +33,22 @@ class Service:
             self.gpu_s += gpus * elapsed_s
         else:
             self.waiting_s += queued_s
+
+
+@dataclass(frozen=True, slots=True)
+class Attained:
+    """What a job has had under an earlier scheduler.
+
+    Attributes
+    ----------
+    gpu_s : float
+        GPUs times seconds held.
+    waiting_s : float
+        Seconds since it last had GPUs; 0 if it has some.
+    by_type : mapping of GPU type to float
+        Seconds with GPUs of a type.
+    """
+
+    gpu_s: float
+    waiting_s: float
+    by_type: Mapping[str, float] = field(default_factory=dict)

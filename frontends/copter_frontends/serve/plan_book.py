@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from copter_frontends.serve.attained import AttainedBook
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.fields import compact
 
@@ -25,12 +26,15 @@ class PlanBook:
     allocations : dict of job id to dict
     edition : int
         Counts up whenever the plan, or what is left of it, changes.
+    attained : AttainedBook
+        What jobs have had by the plans so far.
     """
 
     def __init__(self) -> None:
         self.header: dict[str, Any] = {"version": 0, "sequence": 0, "computed_s": None}
         self.allocations: Allocations = {}
         self.edition = 0
+        self.attained = AttainedBook()
         self._fragments: dict[str, bytes] = {}
         self._body: bytes | None = None
         self._changes: deque[tuple[int, int, bytes]] = deque(maxlen=KEPT_CHANGES)
@@ -58,17 +62,20 @@ class PlanBook:
 
         What concerns jobs and nodes that have gone meanwhile is left out.
         """
-        before = self.edition
+        before, now_s = self.edition, float(plan["header"].get("computed_s") or 0.0)
         told: dict[str, Any] = {"set": {}, "stop": []}
         for job_id in plan["stop"]:
             if self.allocations.pop(job_id, None) is not None:
+                self.attained.end(job_id, now_s)
                 del self._fragments[job_id]
                 told["stop"].append(job_id)
         for job_id, given in plan["set"].items():
             if job_id in state.jobs and all(node in state.type_of_node for node in given["nodes"]):
                 self.allocations[job_id] = told["set"][job_id] = given
                 self._fragments[job_id] = fragment(job_id, given)
+                self.attained.give(job_id, given, now_s)
             elif self.allocations.pop(job_id, None) is not None:
+                self.attained.end(job_id, now_s)
                 del self._fragments[job_id]
                 told["stop"].append(job_id)
         self.header = dict(plan["header"])
@@ -88,8 +95,10 @@ class PlanBook:
             before = self.edition
             for job_id in lost:
                 del self.allocations[job_id], self._fragments[job_id]
+                self.attained.end(job_id, change.get("time_s", 0.0))
             self._touch()
             self._note(before, {"set": {}, "stop": lost}, {})
+        self.attained.forget(change.get("remove_jobs", ()))
 
     def body(self) -> bytes:
         """The whole plan as JSON."""

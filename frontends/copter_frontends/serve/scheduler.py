@@ -9,7 +9,7 @@ from typing import Any
 
 from copter.errors import CopterError
 from copter_frontends.allocation import AllocationPolicy
-from copter_frontends.policy_kit import LpPolicy
+from copter_frontends.policy_kit import Attained, LpPolicy, RoundPolicy
 from copter_frontends.serve.cluster_state import Change, ClusterState
 from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.serve.plan_book import Allocations
@@ -30,9 +30,20 @@ class Scheduler:
         What jobs hold now; they are told to the policy as pins that end at once.
     version : int
         Number of the last plan.
+    attained : mapping of job id to Attained, optional
+        What jobs have had up to `now_s`, for policies that go by it.
+    now_s : float
+        Seconds since the cluster was made.
     """
 
-    def __init__(self, state: ClusterState, allocations: Allocations, version: int) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        allocations: Allocations,
+        version: int,
+        attained: Mapping[str, Attained] | None = None,
+        now_s: float = 0.0,
+    ) -> None:
         self.state, self.version = state, version
         self.policy = make_policy(state.record, state.cluster(), state.jobs)
         self.refused: dict[str, str] = {}
@@ -44,6 +55,8 @@ class Scheduler:
         self._adopt(allocations)
         for job_id, (kind, nodes) in state.pins.items():
             self._pin(job_id, Allocation(kind, sum(gpus for _, gpus in nodes), nodes))
+        if attained is not None and isinstance(self.policy, RoundPolicy):
+            self.policy.resume(now_s, attained)
 
     # Deltas -------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from copter.storage.encoding import Reader, encode
 from copter.storage.files import read_file, sync_folder, write_atomically
 from copter.storage.journal import Contents, History, Journal, operations_of, read_journal
 from copter.storage.sealing import Seal
+from copter_frontends.serve.attained import Had
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.delta import read_pin
@@ -51,6 +52,7 @@ class Frozen:
     accepted: Mapping[str, int]
     plan: Mapping[str, Any]
     allocations: Mapping[str, Any]
+    attained: Mapping[str, Had]
 
     @classmethod
     def of(cls, state: ClusterState, book: PlanBook, created_s: float) -> Frozen:
@@ -66,6 +68,7 @@ class Frozen:
             dict(state.accepted),
             dict(book.header),
             dict(book.allocations),
+            dict(book.attained.jobs),
         )
 
     def parts(self, history: History) -> Iterator[bytes]:
@@ -82,7 +85,7 @@ class Frozen:
         }
         yield from (bytes(part) for part in encode([history.lineage, history.edits, history.chain]))
         yield from (bytes(part) for part in encode(json.dumps(front)))
-        for items in (list(self.jobs.values()), list(self.allocations.items())):
+        for items in (list(self.jobs.values()), list(self.allocations.items()), list(self.attained.items())):
             for first in range(0, len(items), CHUNK):
                 chunk = [
                     each.document() if isinstance(each, JobRecord) else each for each in items[first : first + CHUNK]
@@ -201,8 +204,10 @@ def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, floa
         allocations: dict[str, Any] = {}
         while (chunk := reader.value()) is not None:
             allocations.update(json.loads(chunk))
-        there = {name: each for name, each in allocations.items() if name in state.jobs}
         book = PlanBook()
+        while reader.at < len(reader.data) and (chunk := reader.value()) is not None:  # older ones end before
+            book.attained.jobs.update((name, Had(*each)) for name, each in json.loads(chunk) if name in state.jobs)
+        there = {name: each for name, each in allocations.items() if name in state.jobs}
         book.restore(front["plan"], there)
         return state, book, front["created_s"], History(lineage, edits, chain)
     except (Problem, ValueError, TypeError, LookupError, AttributeError) as error:

@@ -23,9 +23,10 @@ class Both:
         self.record = ClusterRecord.read({"types": TYPES, "policy": policy})
         self.state, self.book = ClusterState(self.record), PlanBook()
         self.scheduler = Scheduler(ClusterState(self.record), {}, 0)
+        self.now_s = 1.0
 
     def do(self, document: dict[str, Any]) -> None:
-        change = self.state.resolve(Delta.read(document), 1.0)
+        change = self.state.resolve(Delta.read(document), self.now_s)
         self.state.apply(change)
         self.book.follow(change, self.state)
         self.scheduler.take(json.loads(json.dumps(change)))
@@ -45,13 +46,13 @@ class Both:
         for node, gpus in used.items():
             assert gpus <= self.state.node_gpus[self.state.type_of_node[node]]
 
-    def restarted(self) -> Scheduler:
+    def restarted(self, now_s: float = 0.0) -> Scheduler:
         """Another scheduler from the state and the plan, as after a crash."""
         state = ClusterState(self.record)
         state.jobs, state.pins = dict(self.state.jobs), dict(self.state.pins)
         state.nodes = {kind: dict(nodes) for kind, nodes in self.state.nodes.items()}
         state.type_of_node, state.sequence = dict(self.state.type_of_node), self.state.sequence
-        return Scheduler(state, dict(self.book.allocations), self.book.version)
+        return Scheduler(state, dict(self.book.allocations), self.book.version, self.book.attained.at(now_s), now_s)
 
 
 def job(policy: str, name: str, gpus: int = 4) -> dict[str, Any]:
@@ -141,3 +142,43 @@ def test_pins_that_a_policy_cannot_keep_are_told() -> None:
     assert both.book.allocations["a"]["nodes"] == {"t4-0": 4}
     restarted = both.restarted()
     assert restarted.plan(2.0)["set"] == {}
+
+
+@pytest.mark.parametrize("policy", ["tiresias", "themis", "fifo", "gavel-max-min-fairness"])
+def test_attained_service_goes_on_after_a_restart(policy: str) -> None:
+    """The new scheduler's clocks are those of the old one, had it gone on."""
+    both = Both(policy)
+    for k in range(9):
+        both.do({"add_jobs": [{**job(policy, f"j{k}", gpus=8), "work": 1e4}]})
+    for step in range(6):
+        both.plan(1.0 + 100.0 * step)
+    both.now_s = 520.0
+    both.do({"remove_jobs": ["j0"], "add_jobs": [{**job(policy, "late", gpus=4), "work": 1e4}]})
+    both.plan(600.0)
+    new = both.restarted(650.0)
+    old = both.scheduler.policy
+    old.plan(650.0)  # type: ignore[union-attr]
+    assert new.policy.service.keys() == old.service.keys()  # type: ignore[union-attr]
+    assert any(had.gpu_s > 0 for had in old.service.values())  # type: ignore[union-attr]
+    for job_id, had in new.policy.service.items():  # type: ignore[union-attr]
+        kept = old.service[job_id]  # type: ignore[union-attr]
+        assert had.executed_s == pytest.approx(kept.executed_s), job_id
+        assert had.gpu_s == pytest.approx(kept.gpu_s), job_id
+        assert had.waiting_s == pytest.approx(kept.waiting_s), job_id
+    if policy.startswith("gavel"):
+        for job_id, times in new.policy.mechanism.time_s.items():  # type: ignore[union-attr]
+            assert times == pytest.approx(old.mechanism.time_s[job_id]), job_id  # type: ignore[union-attr]
+
+
+def test_a_job_that_has_had_much_does_not_come_first_again() -> None:
+    """Least attained service: after a restart the long one still stands behind the fresh one."""
+    both = Both("tiresias")
+    both.do({"add_jobs": [{"id": "long", "gpus": 16, "throughputs": {"a100": {"16": 1.0}}}]})
+    for step in range(3):
+        both.plan(40_000.0 * step)
+    both.now_s = 90_000.0
+    both.do({"add_jobs": [{"id": "fresh", "gpus": 16, "throughputs": {"a100": {"16": 1.0}}}]})
+    assert set(both.restarted(90_001.0).plan(90_002.0)["set"]) == {"fresh"}
+    forgot = both.restarted(90_001.0)
+    forgot.policy.service["long"].gpu_s = 0.0  # type: ignore[union-attr]
+    assert "fresh" not in forgot.plan(90_002.0)["set"]

@@ -70,6 +70,37 @@ def test_all_comes_back(tmp_path: Path, rotate_at: int, snapshot: bool) -> None:
     assert len(segments(tmp_path / "c")) == (2 if rotate_at == 3 and not snapshot else 1)
 
 
+def test_what_jobs_have_had_comes_back(tmp_path: Path) -> None:
+    """From the journal alone, and from a snapshot."""
+
+    def timed(version: int, jobs: list[str], stop: list[str], now_s: float) -> bytes:
+        given = {"gpu_type": "t4", "gpus": 4, "nodes": {"t4-0": 4}}
+        header = {"version": version, "sequence": 1, "computed_s": now_s}
+        return json.dumps({"header": header, "set": dict.fromkeys(jobs, given), "stop": stop}).encode()
+
+    async def write(snapshot: bool) -> None:
+        stored = made(folder)
+        log = DeltaLog(folder, stored.journal, stored.number, "always")
+        await submit(stored.state, log, {"add_jobs": [{"id": name} for name in "abc"]})
+        for body in (timed(1, ["a"], [], 10.0), timed(2, ["b"], ["a"], 40.0)):
+            await log.append("plan", body)
+            stored.book.take(json.loads(body), stored.state)
+        if snapshot:
+            write_snapshot(folder, Frozen.of(stored.state, stored.book, stored.created_s), await log.rotate())
+        await log.close()
+
+    for k, snapshot in enumerate((False, True)):
+        folder = tmp_path / f"c{k}"
+        asyncio.run(write(snapshot))
+        back = recover(folder, "never")
+        back.journal.close()
+        found = back.book.attained.at(100.0)
+        assert {name: (each.gpu_s, each.waiting_s, each.by_type) for name, each in found.items()} == {
+            "a": (120.0, 60.0, {"t4": 30.0}),
+            "b": (240.0, 0.0, {"t4": 60.0}),
+        }
+
+
 def test_a_torn_last_record_is_cut_off_and_the_journal_goes_on(tmp_path: Path) -> None:
     asyncio.run(write_some(tmp_path / "c", 5))
     path = tmp_path / "c" / "journal-00000001"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from copter.errors import SettingsError
 from copter_frontends.baselines.gavel.objectives import GavelObjective, GavelPrograms, JobFacts, isolated_rate
 from copter_frontends.baselines.gavel.programs import Shares
 from copter_frontends.baselines.gavel.rounds import RoundMechanism
-from copter_frontends.policy_kit import Choice, RoundPolicy, RunsWith, Throughputs, requested_gpus
+from copter_frontends.policy_kit import Attained, Choice, RoundPolicy, RunsWith, Throughputs, requested_gpus
 from copter_frontends.vocabulary import Cluster, Job
 
 Floats = NDArray[np.float64]
@@ -100,6 +101,14 @@ class GavelPolicy(RoundPolicy):
         """As :meth:`.RoundPolicy.remove_resources`."""
         super().remove_resources(gpu_type, count, nodes)
         self._stale = True
+
+    def resume(self, now_s: float, attained: Mapping[str, Attained]) -> None:
+        """As :meth:`.RoundPolicy.resume`; the clocks of the types go on, too."""
+        super().resume(now_s, attained)
+        for job_id, had in attained.items():
+            if job_id in self.jobs:
+                self.mechanism.resume(job_id, had.by_type)
+        self._passed_s = now_s
 
     # The round ----------------------------------------------------------------------------------------------------
 

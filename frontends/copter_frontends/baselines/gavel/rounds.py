@@ -47,6 +47,13 @@ class RoundMechanism:
             del table[job_id]
         del self._since_reset_s[job_id]
 
+    def resume(self, job_id: str, by_type: Mapping[str, float]) -> None:
+        """Go on from the seconds that a job has had on each type since the clocks were last set."""
+        for kind, seconds in by_type.items():
+            if kind in self._column:
+                self.time_s[job_id][self._column[kind]] = self._first_s + seconds
+                self._received_s[job_id][self._column[kind]] = seconds
+
     def pass_time(self, elapsed_s: float, ran: Mapping[str, str]) -> None:
         """Let time pass in which the jobs of `ran` had GPUs of a type."""
         for job_id in self.share:
