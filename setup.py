@@ -11,10 +11,16 @@ from copy import copy
 from pathlib import Path
 
 import numpy
+import setuptools
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+if int(setuptools.__version__.partition(".")[0]) < 77:
+    raise SystemExit(
+        f"copter needs setuptools 77 or newer to build, this is {setuptools.__version__}: "
+        "python -m pip install --upgrade 'setuptools>=77', or leave --no-build-isolation out"
+    )
 LEVELS = Path("copter/levels")
 debug = os.environ.get("COPTER_DEBUG") == "1"
 flags = ["-O1", "-g"] if debug else ["-O3", "-fno-math-errno", "-fno-trapping-math"]
