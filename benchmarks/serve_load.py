@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import re
@@ -146,6 +147,9 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
                 rounds[version] = float(re.search(rb'"round_s":([\d.e-]+)', body).group(1))  # type: ignore[union-attr]
             await asyncio.sleep(FETCH_EVERY_S)
 
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a pause of the client's is none of the service's
     fetchers = [asyncio.create_task(fetch(Client(port))) for _ in range(FETCHERS)]
     tasks, sent = set(), 0
     while (now := time.perf_counter()) - begun < asked.seconds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import ssl
@@ -26,6 +27,7 @@ SPARE_FILES = 256
 SWITCH_S = 0.0005  # Python's thread switch: the journal's thread must not wait 5 ms for its turn
 GRACE_S = 10  # for requests that run when the service is told to stop
 BACKLOG = 4096
+COLLECT = (20_000, 20, 2_000)  # thresholds of the collector: objects, and collections of the next younger ones
 
 
 class Server(uvicorn.Server):
@@ -67,6 +69,17 @@ def allow_connections(count: int) -> None:
             )
 
 
+def collect_seldom() -> None:
+    """Let the collector look at young objects only, and hardly ever at all of them.
+
+    A collection of all that a cluster of 4,000 jobs holds takes 0.1 s, in which nothing is answered. The state is made
+    of records and dictionaries without circles, which go without it; circles that requests leave go while they are young.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT)
+
+
 def run(settings: ServeSettings) -> int:
     """Serve until told to stop; exit code 0, or 1 where it could not listen.
 
@@ -76,6 +89,7 @@ def run(settings: ServeSettings) -> int:
         If the data folder cannot be used, or the certificate.
     """
     sys.setswitchinterval(SWITCH_S)
+    collect_seldom()
     allow_connections(settings.connections)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="copter: %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
