@@ -4,11 +4,11 @@
         --kubernetes http://127.0.0.1:8001
 
 `kubectl proxy` serves the second address. The AdmissionCheck named by --check has the controllerName
-"copter.io/admission" and is listed in the ClusterQueue. The controller says that the check is active, without which Kueue
-admits nothing from that queue. Every step it reads the workloads that have a quota
-reservation and wait for this check, tells copter of those that came and went, and writes the state: Ready with a node
-selector for the GPU type that the plan chose, or Pending. A workload's speeds stand in its annotation
-copter.io/throughputs, {"TYPE": {"GPUs": speed}}, its weight in copter.io/weight.
+"copter.io/admission" and is listed in the ClusterQueue. The controller says that the check is active, without which
+Kueue admits nothing from that queue. Every step it reads the workloads that have a quota reservation and wait for this
+check, tells copter of those that came and went, and writes the state: Ready with a node selector for the GPU type that
+the plan chose, or Pending. A workload's speeds stand in its annotation copter.io/throughputs, {"TYPE": {"GPUs":
+speed}}, its weight in copter.io/weight.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class AdaptDLPolicy:
     ``MIPPolicy``; for Sia's simulator see :class:`.SiaSimulatorPolicy`. The linear program and its state stay from one
     call to the next.
 
-    A job's ``speedup_fn`` is a function (nodes, replicas) -> speed-up, or, as in Sia, one for each GPU type; its numbers
-    of replicas may be by type, too. Functions by type that have Sia's ``get_goodput`` are asked for the goodput: their
-    speed-ups are each over one GPU of the same type, and say nothing of which type is faster.
+    A job's ``speedup_fn`` is a function (nodes, replicas) -> speed-up, or, as in Sia, one for each GPU type; its
+    numbers of replicas may be by type, too. Functions by type that have Sia's ``get_goodput`` are asked for the
+    goodput: their speed-ups are each over one GPU of the same type, and say nothing of which type is faster.
 
     Parameters
     ----------

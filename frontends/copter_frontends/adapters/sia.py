@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from copter_frontends.adapters.adaptdl import GPU, AdaptDLPolicy, NodeInfo
+from copter_frontends.adapters.adaptdl import GPU, AdaptDLPolicy, JobInfo, NodeInfo
 
 Placement = tuple[str | None, Sequence[Hashable]]
 Speed = Callable[[int, int], float]
@@ -16,10 +16,10 @@ Speed = Callable[[int, int], float]
 class _Told:
     """A job as :class:`.AdaptDLPolicy` takes it: a replica is a GPU."""
 
-    resources: dict[str, int]
-    speedup_fn: dict[str, Speed]
-    max_replicas: dict[str, int]
-    min_replicas: dict[str, int]
+    resources: Mapping[str, int]
+    speedup_fn: Any  # by type, a :data:`Speed`
+    max_replicas: int | Mapping[str, int]
+    min_replicas: int | Mapping[str, int]
     preemptible: bool
 
 
@@ -69,8 +69,10 @@ class SiaSimulatorPolicy:
         dict of job name to (GPU type, list of node number)
             A node for each GPU; (None, ()) for a job that gets none.
         """
-        flat = {(kind, number): node for kind, there in nodes.items() for number, node in there.items()}
-        told = {name: self._job(job, nodes) for name, job in jobs.items()}
+        flat: dict[Hashable, NodeInfo] = {
+            (kind, number): node for kind, there in nodes.items() for number, node in there.items()
+        }
+        told: dict[Hashable, JobInfo] = {name: self._job(job, nodes) for name, job in jobs.items()}
         base = {
             name: [(kind, number) for number in numbers]
             for name, (kind, numbers) in base_allocations.items()
@@ -78,7 +80,7 @@ class SiaSimulatorPolicy:
         }
         template = next(iter(flat.values()), None)
         if template is None:
-            return {name: (None, ()) for name in jobs}
+            return dict.fromkeys(jobs, (None, ()))
         given, _ = self._policy.optimize(told, flat, base, template)
         return {name: self._placement(given[name]) for name in jobs}
 

@@ -73,7 +73,8 @@ def collect_seldom() -> None:
     """Let the collector look at young objects only, and hardly ever at all of them.
 
     A collection of all that a cluster of 4,000 jobs holds takes 0.1 s, in which nothing is answered. The state is made
-    of records and dictionaries without circles, which go without it; circles that requests leave go while they are young.
+    of records and dictionaries without circles, which go without it; circles that requests leave go while they are
+    young.
     """
     gc.collect()
     gc.freeze()

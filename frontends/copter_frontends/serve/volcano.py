@@ -125,7 +125,10 @@ def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[
     changed = [
         {"id": job_id, "weight": job["weight"]}
         for job_id, job in jobs.items()
-        if job_id in state.jobs and job_id not in other and "weight" in job and job["weight"] != state.jobs[job_id].weight
+        if job_id in state.jobs
+        and job_id not in other
+        and "weight" in job
+        and job["weight"] != state.jobs[job_id].weight
     ]
     lost = [name for name, kind in state.type_of_node.items() if nodes.get(name) != kind]
     lost_names = set(lost)
@@ -146,7 +149,7 @@ def session_delta(service: ClusterService, session: Mapping[str, Any]) -> tuple[
 
 def _same_size(known: JobRecord, told: Mapping[str, Any]) -> bool:
     """Whether a job still asks for as many GPUs: tasks of it may have ended, or come."""
-    return known.requested_gpus == told["requested_gpus"]
+    return bool(known.requested_gpus == told["requested_gpus"])
 
 
 def _given(told: Mapping[str, Any], name: str) -> Any:

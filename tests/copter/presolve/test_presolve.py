@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from judge import is_improving_ray, is_infeasibility_ray
 from judge import judge as check
 
+import copter
 from copter import LinearProgram, Status, read_mps
 from copter.errors import DimensionError
 from copter.presolve import Presolved, presolve
@@ -362,7 +363,7 @@ def test_cited_equations_exist() -> None:
     numbered = set(re.findall(r"\\tag\{(P\d+)\}", (ROOT / "docs" / "presolve.md").read_text()))
     cited = {
         number
-        for path in (ROOT / "copter" / "presolve").glob("*.py")
+        for path in (Path(copter.__file__).parent / "presolve").glob("*.py")
         for number in re.findall(r"\b(P\d{1,2})\b", path.read_text())
     }
     assert cited == numbered == {f"P{i}" for i in range(1, 18)}

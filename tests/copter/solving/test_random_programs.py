@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from judge import faults
 from judge import judge as check
@@ -23,6 +23,7 @@ SAME = {
     "kUnbounded": {Status.DUAL_INFEASIBLE},
     "kUnboundedOrInfeasible": {Status.DUAL_INFEASIBLE, Status.PRIMAL_INFEASIBLE},
 }
+OPEN = 1e-4  # relative gap of HiGHS's own answer, as judged, above which it says nothing of ours
 FALSE_BY_A_HAIR = 1e-5  # relaxation of all bounds that may make a program feasible, or infeasible
 
 INTERIOR = Settings(method="interior")
@@ -51,6 +52,9 @@ def require_true(lp: LinearProgram, solution: Solution) -> None:
     name = str(ended).rsplit(".", 1)[-1]
     if solution.status in SAME.get(name, set(Status)):
         if solution.status is Status.OPTIMAL and name == "kOptimal":
+            told = check(lp, x, y)
+            if max(told.primal, told.dual, told.gap) > OPEN:
+                return  # as for ("sizes_apart", 1846), where HiGHS ends 4% from copter's certified bound
             size = np.abs(solution.y).sum() + np.abs(solution.x).sum() + abs(best)
             assert abs(solution.objective - best) <= SLACK * (1.0 + size)
         return
@@ -88,6 +92,7 @@ def test_agrees_with_highs(program: tuple[str, int]) -> None:
 
 @pytest.mark.slow
 @settings(quick, max_examples=200)
+@example(("sizes_apart", 1846))
 @given(of_any_kind)
 def test_the_interior_point_method_agrees_with_highs(program: tuple[str, int]) -> None:
     lp = random_program(*program)

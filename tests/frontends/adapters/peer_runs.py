@@ -95,7 +95,9 @@ def gavel(folder: Path) -> dict[str, Any]:
                 rates, shares, scale, workers = arrays(state, given)
                 assert (scale @ shares <= workers * (1 + 1e-5)).all()
                 levels.append(level(objective, state, (rates * shares).sum(axis=1), rates, scale, workers))
-            rows.append({"ours": levels[0], "theirs": levels[1], "ours_s": between - before, "theirs_s": after - between})
+            rows.append(
+                {"ours": levels[0], "theirs": levels[1], "ours_s": between - before, "theirs_s": after - between}
+            )
         found[objective] = rows
         setattr(importlib.import_module(f"policies.{module}"), name, lambda solver, kept=objective: GavelAdapter(kept))
     tests = importlib.import_module("policies_tests").TestPolicies()

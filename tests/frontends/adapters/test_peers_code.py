@@ -1,7 +1,7 @@
 """The peers' own code with copter in their policy's place, from checkouts in the folder COPTER_PEERS.
 
-``git clone`` of petuum/adaptdl, siasosp23/artifacts, stanford-futuredata/gavel and msr-fiddle/blox there, as adaptdl, sia,
-gavel and blox. Nothing of them is copied here; without the folder these tests are skipped.
+``git clone`` of petuum/adaptdl, siasosp23/artifacts, stanford-futuredata/gavel and msr-fiddle/blox there, as adaptdl,
+sia, gavel and blox. Nothing of them is copied here; without the folder these tests are skipped.
 """
 
 from __future__ import annotations

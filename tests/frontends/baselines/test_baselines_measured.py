@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import copter_frontends
 from copter.errors import InvalidDataError
 from copter_frontends.baselines.srtf import SrtfPolicy
 from copter_frontends.goodput import GoodputModel
@@ -99,7 +100,7 @@ def test_the_statements_that_are_cited_exist():
     page = (ROOT / "docs" / "baselines.md").read_text()
     numbered = {int(n) for n in re.findall(r"\(B(\d+)\) \*\*", page)}
     assert numbered == set(range(1, len(numbered) + 1))
-    folders = [ROOT / "frontends" / "copter_frontends" / name for name in ("baselines", "policy_kit", "simulator")]
+    folders = [Path(copter_frontends.__file__).parent / name for name in ("baselines", "policy_kit", "simulator")]
     sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
     cited = {int(n) for text in sources for n in re.findall(r"\bB(\d+)\b", text)}
     assert len(cited) >= 15

@@ -21,7 +21,9 @@ def request(k: int) -> bytes:
         return b"GET /v1/clusters/c/plan HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     jobs = [{"id": f"j{k}"}] if k % 10 == 0 else [{"id": f"j{k}", "weight": -1}]
     body = json.dumps({"id": f"d{k}", "add_jobs": jobs}).encode()
-    head = "POST /v1/clusters/c/deltas HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json"
+    head = (
+        "POST /v1/clusters/c/deltas HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json"
+    )
     return f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 

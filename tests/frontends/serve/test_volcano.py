@@ -137,8 +137,8 @@ def test_a_session_of_volcano(service: Served) -> None:
 def test_requests_as_the_plugin_sends_them(service: Served) -> None:
     """Whole requests, every field in Go's order and spelling (volcano-sh/volcano, commit ed72c7c, August 2026).
 
-    Written from the plugin's and the scheduler's structures, not recorded from a running scheduler: one job runs on eight
-    GPUs and a third task of it has ended, one waits, a node is down, a node has no GPUs; empty lists are null.
+    Written from the plugin's and the scheduler's structures, not recorded from a running scheduler: one job runs on
+    eight GPUs and a third task of it has ended, one waits, a node is down, a node has no GPUs; empty lists are null.
     """
     sent = json.loads((Path(__file__).parent / "volcano_requests.json").read_text())
     service.make("recorded", types=TYPES)
