@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""What holds for every test. Long ones run only when they are asked for: pytest -m long."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave long tests out of a run that names no markers."""
+    if not config.option.markexpr:
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 @pytest.fixture(scope="session", autouse=True)
