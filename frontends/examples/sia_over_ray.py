@@ -154,7 +154,10 @@ def transport_of(arguments: argparse.Namespace) -> distributed.Transport:
         from copter.distributed.over_ray import RayTransport  # Ray is an optional extra
     except ModuleNotFoundError as error:
         raise SystemExit(f"{error}; or run it with --local") from None
-    return RayTransport(arguments.address, processors=0.1 if arguments.address == "local" else 1.0)
+    try:
+        return RayTransport(arguments.address)
+    except copter.CopterError as error:
+        raise SystemExit(str(error)) from None
 
 
 def table(one: list[Figures], many: list[Figures]) -> None:
