@@ -47,7 +47,9 @@ class Coordinator:
         self._deal = Deal(members.shards)
         model = Model("max" if members.options.sense == "max" else "min", members.offset)
         self._master = Master(model, settings)
-        self.model = RoutedModel(self._master.model, self._deal, self._apply, self._read)
+        self.model = RoutedModel(
+            self._master.model, self._deal, self._apply, self._read, self._members.options.cost_dtype
+        )
         self._stale: set[int] = set()
         self._answers: dict[int, Answer] = {}
 
@@ -112,7 +114,7 @@ class Coordinator:
             else:
                 self._master.take(changes[shard])
 
-    def _read(self, shard: int, method: str, argument: Hashable) -> object:
+    def _read(self, shard: int, method: str, argument: object) -> object:
         return self._exchange.ask("read", {shard: (method, argument)})[shard]
 
     def _synchronise(self, watch: Watch) -> None:
@@ -160,7 +162,9 @@ class Coordinator:
         first = next(iter(found.values()))
         for call in calls_of_inventory(first):
             getattr(self._master.model, call.method)(*call.arguments, **call.named)
-        self.model = RoutedModel(self._master.model, self._deal, self._apply, self._read)
+        self.model = RoutedModel(
+            self._master.model, self._deal, self._apply, self._read, self._members.options.cost_dtype
+        )
         for shard, inventory in found.items():
             for request, size in zip(inventory.requests, inventory.size.tolist(), strict=True):
                 self._deal.add(request, size, shard)

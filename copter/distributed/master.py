@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.distributed.messages import Changes, Columns, Floats, Ints, WholeRequest
+from copter.model.assembly import own_rows_of
 from copter.model.model import Model
+from copter.model.values import ModelValues
 from copter.problem.solution import Solution
 from copter.session.session import Session
 from copter.settings import Settings
@@ -196,6 +199,34 @@ class Master:
     def prices(self, solution: Solution) -> Floats:
         """Prices of the resources in order, as minimised, (m,)."""
         return self.model.ledger.sign * solution.prices()
+
+    def own_duals(self, solution: Solution) -> dict[Hashable, tuple[Ints, Floats]]:
+        """{id: (rows, duals)} of the own rows of requests that are here whole, where their solve has found them.
+
+        Those of other requests follow from the reduced costs of all their columns, which their shards have.
+        """
+        behind = solution._sparse.behind if solution._sparse is not None else None
+        known = behind._own if isinstance(behind, ModelValues) else None
+        if known is None or not self.whole:
+            return {}
+        found: dict[Hashable, tuple[Ints, Floats]] = {}
+        for request in self.whole:
+            slot = self.model.ledger.slot_of[request]
+            first, last = np.searchsorted(known.key, [slot << 32, (slot + 1) << 32])
+            found[request] = (known.key[first:last] & 0xFFFFFFFF).astype(np.int32), known.dual[first:last].copy()
+        return found
+
+    def own_of_whole(self, own: Floats) -> dict[Hashable, tuple[Ints, Floats]]:
+        """{id: (rows, multipliers)} of requests that are here whole, from those of all own rows of the master."""
+        requests, first = own_rows_of(self.model.ledger)
+        begin = (first - len(self.model.resources)).tolist()
+        found: dict[Hashable, tuple[Ints, Floats]] = {}
+        for at, request in enumerate(requests):
+            if request in self.whole:
+                part = own[begin[at] : begin[at + 1]]
+                has_sum = isfinite(self.model.limit(request)) or isfinite(self.model.at_least(request))
+                found[request] = np.arange(len(part), dtype=np.int32) + (0 if has_sum else 1), part.copy()
+        return found
 
     def begin_at(self, prices: Mapping[Hashable, float], values: Values) -> None:
         """Start the next solve from these prices (as minimised) and values, rather than cold."""

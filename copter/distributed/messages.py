@@ -174,6 +174,25 @@ class Priced:
 
 
 @dataclass(frozen=True)
+class OwnRows:
+    """Duals of the own rows of some requests: of their sums and private rows.
+
+    Attributes
+    ----------
+    count : ndarray (k,) int32
+        Rows of each request.
+    row : ndarray int32
+        0 for the sum, 1 + i for private row i; ascending within a request.
+    dual : ndarray
+        In the signs of the model's sense.
+    """
+
+    count: Ints
+    row: Ints
+    dual: Floats
+
+
+@dataclass(frozen=True)
 class Hello:
     """Where a shard stands.
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from copter.distributed.deal import Deal
+from copter.distributed.export import calls_of_inventory, inventory_of
 from copter.distributed.messages import Call, Floats, TemplateAt
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.matrix import Template
@@ -18,6 +19,7 @@ from copter.model.checks import different, listed
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
 from copter.model.usage import Usage, pattern_of
+from copter.problem.linear_program import LinearProgram
 
 Batch = dict[int, list[Call]]
 BY_REQUEST = {
@@ -42,14 +44,22 @@ class RoutedModel:
     deal : Deal
     apply : callable
         Does a batch on the shards; all or nothing.
-    read : callable (shard, method, id)
+    read : callable (shard, method, argument)
         A look-up.
+    cost_dtype : str
+        Name of the type that shards store costs in.
     """
 
     def __init__(
-        self, model: Model, deal: Deal, apply: Callable[[Batch], None], read: Callable[[int, str, Hashable], Any]
+        self,
+        model: Model,
+        deal: Deal,
+        apply: Callable[[Batch], None],
+        read: Callable[[int, str, Any], Any],
+        cost_dtype: str = "float64",
     ) -> None:
         self._model, self._deal, self._apply, self._read = model, deal, apply, read
+        self._cost_dtype = np.dtype(cost_dtype)
         self._templates: list[Template] = list(model.templates)
         self._calls: Batch = {}
         self._depth = 0
@@ -65,6 +75,11 @@ class RoutedModel:
     def offset(self) -> float:
         """Constant in the objective."""
         return self._model.offset
+
+    @property
+    def cost_dtype(self) -> np.dtype[Any]:
+        """Type that costs are stored in where an edit does not say."""
+        return self._cost_dtype
 
     @property
     def version(self) -> int:
@@ -138,6 +153,28 @@ class RoutedModel:
         """Column that a request is fixed on, or None."""
         found: int | None = self._look_up("fixed", request)
         return found
+
+    def template_of(self, request: Hashable) -> Template | None:
+        """The template that a request shares; None where its usage is its own."""
+        place = int(self._look_up("template_of", request))
+        return None if place < 0 else self._templates[place]
+
+    def to_linear_program(self) -> LinearProgram:
+        """The whole model as one LP, gathered here: as much memory as on one machine."""
+        if self._calls:
+            raise EditNotAllowedError("a batch is open, whose edits are not made yet: ask before it, or after")
+        whole = Model(self.sense, self.offset)
+        for call in calls_of_inventory(inventory_of(self._model, self._templates)):
+            getattr(whole, call.method)(*call.arguments, **call.named)
+        templates = whole.templates
+        for request, shard in self._deal.owner.items():
+            for call in self._read(shard, "export", [request]):
+                named = {
+                    name: templates[value.place] if isinstance(value, TemplateAt) else value
+                    for name, value in call.named.items()
+                }
+                getattr(whole, call.method)(*call.arguments, **named)
+        return whole.to_linear_program()
 
     def _look_up(self, method: str, request: Hashable) -> Any:
         if self._calls:

@@ -35,7 +35,9 @@ def connect(address: str) -> None:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="warning")
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SettingsError(f"no Ray cluster answers at {address!r}: start one by `ray start --head` ({reason})") from None
+        raise SettingsError(
+            f"no Ray cluster answers at {address!r}: start one by `ray start --head` ({reason})"
+        ) from None
 
 
 class ShardActor:
@@ -141,11 +143,11 @@ class RayTransport:
         )  # fmt: skip
         if not self._group.wait(self._patience_s):
             self._release()
-            free = float(ray.available_resources().get("CPU", 0.0))
+            free, nodes = float(ray.available_resources().get("CPU", 0.0)), len(ray.nodes())
             raise SettingsError(
-                f"{len(numbers)} actors of {self._processors:g} processors each, placed {self._placement}, found no room "
-                f"in {self._patience_s:g} s: the cluster has {have:g} on {len(ray.nodes())} nodes, {free:g} of them free; "
-                "give fewer shards, fewer processors, or another placement"
+                f"no room for {len(numbers)} actors of {self._processors:g} processors each, placed {self._placement}, "
+                f"in {self._patience_s:g} s: the cluster has {have:g} on {nodes} nodes, {free:g} of them free; "
+                "take fewer shards, fewer processors or another placement"
             )
 
     def _release(self) -> None:

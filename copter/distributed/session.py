@@ -138,7 +138,8 @@ class Session(Coordinator):
         Returns
         -------
         Solution
-            Values by request, prices and figures; duals and reduced costs of all columns are not gathered.
+            As :meth:`copter.Session.solve` has it. Duals of the requests' own rows, reduced costs and explanations are
+            asked of the shards when they are asked for.
         """
         settings = self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
         before = self.traffic
@@ -231,7 +232,9 @@ class Session(Coordinator):
     ) -> Solution:
         rounding = sum(SAFE * abs(answer.priced.rounding) for answer in self._answers.values())
         bound = self._outward(best - rounding)
-        return solution_of(self._deal, self._master, found, status, bound, certified, passes, watch.elapsed_s)
+        return solution_of(
+            self._deal, self._master, self._exchange.ask, found, status, bound, certified, passes, watch.elapsed_s
+        )
 
     # Integer plans --------------------------------------------------------------------------------------------------
 
@@ -291,6 +294,11 @@ class Session(Coordinator):
         """Discard the iterate: the next solve starts cold."""
         self._master.session.reset()
         self._cold = True
+
+    def compact(self) -> None:
+        """As :meth:`copter.Session.compact`, on every shard and in the master."""
+        self._exchange.every("compact")
+        self._master.session.compact()
 
     # Durability -----------------------------------------------------------------------------------------------------
 
