@@ -167,23 +167,35 @@ class Cells:
         The shared resources, and what there is of each for all cells together.
     settings : Settings, optional
         Of the cells' solves; by default a tolerance that the goal leaves room for.
+    capacity : sequence of ndarray (m,), optional
+        Each cell's share of the counts in the first round trip; equal parts by default.
 
     Raises
     ------
     InvalidDataError
-        If the models differ in sense, or a shared resource has a lower bound.
+        If there is no model, the models differ in sense, a shared resource has a lower bound, a count is below zero or
+        not finite, or the first shares are not those of all cells or exceed the counts.
     """
 
     def __init__(
-        self, models: Sequence[Model], counts: Mapping[Hashable, float], settings: Settings | None = None
+        self,
+        models: Sequence[Model],
+        counts: Mapping[Hashable, float],
+        settings: Settings | None = None,
+        capacity: Sequence[Floats] | None = None,
     ) -> None:
+        if not models:
+            raise InvalidDataError("there are no cells: give at least one model")
         if len({model.sense for model in models}) != 1:
             raise InvalidDataError("the cells' models must all be maximised, or all minimised")
         settings = settings or Settings(tolerance=CLOSER * TOLERANCE)
         self.shared, self.counts = list(counts), np.array(list(counts.values()), dtype=np.float64)
+        for resource, count in counts.items():
+            if not 0.0 <= count < np.inf:
+                raise InvalidDataError(f"the count of {resource!r} is {count}: give a number of zero or more")
         self.cells = [Cell(model, self.shared, settings) for model in models]
         self.sign = self.cells[0].sign
-        self.capacity: list[Floats] = [self.counts / len(models)] * len(models)
+        self.capacity: list[Floats] = checked_shares(capacity, self.counts, len(models))
         self.planned: list[Floats] = list(self.capacity)
         self.prices = np.zeros(len(self.shared))
         self.proposals: list[list[Proposal]] = [[] for _ in models]
@@ -265,3 +277,16 @@ def cell_solution(cell: Cell, capacity: Floats) -> Solution:
         model.update_counts(cell.shared, capacity)
         model.update_bounds(MARKET, nothing, nothing)
     return cell.solved()
+
+
+def checked_shares(capacity: Sequence[Floats] | None, counts: Floats, cells: int) -> list[Floats]:
+    """First shares of the counts, or equal parts; InvalidDataError where they are none."""
+    if capacity is None:
+        return [counts / cells] * cells
+    found = [np.array(each, dtype=np.float64) for each in capacity]
+    if len(found) != cells or any(each.shape != counts.shape for each in found):
+        raise InvalidDataError(f"capacity must have {cells} shares, one a cell, of {len(counts)} numbers each")
+    total = np.sum(found, axis=0)
+    if any((each < 0.0).any() for each in found) or not (total <= counts * (1.0 + SAME)).all():
+        raise InvalidDataError("the cells' first shares must be zero or more, and no more than the counts together")
+    return found
