@@ -77,9 +77,7 @@ class Cell:
     """
 
     def __init__(self, model: Model, shared: Sequence[Hashable], settings: Settings) -> None:
-        for resource in shared:
-            if model.lower_count(resource) != -np.inf:
-                raise InvalidDataError(f"resource {resource!r} has a lower bound: cells share upper counts only")
+        refuse_lower_bounds(model, shared)
         self.session, self.shared = Session(model, settings), list(shared)
         self.sign = 1.0 if model.sense == "min" else -1.0
         usage = -sp.eye_array(len(self.shared), format="csc")
@@ -193,9 +191,12 @@ class Cells:
         for resource, count in counts.items():
             if not 0.0 <= count < np.inf:
                 raise InvalidDataError(f"the count of {resource!r} is {count}: give a number of zero or more")
+        first = checked_shares(capacity, self.counts, len(models))
+        for model in models:
+            refuse_lower_bounds(model, self.shared)
         self.cells = [Cell(model, self.shared, settings) for model in models]
         self.sign = self.cells[0].sign
-        self.capacity: list[Floats] = checked_shares(capacity, self.counts, len(models))
+        self.capacity: list[Floats] = first
         self.planned: list[Floats] = list(self.capacity)
         self.prices = np.zeros(len(self.shared))
         self.proposals: list[list[Proposal]] = [[] for _ in models]
@@ -277,6 +278,13 @@ def cell_solution(cell: Cell, capacity: Floats) -> Solution:
         model.update_counts(cell.shared, capacity)
         model.update_bounds(MARKET, nothing, nothing)
     return cell.solved()
+
+
+def refuse_lower_bounds(model: Model, shared: Sequence[Hashable]) -> None:
+    """InvalidDataError where a shared resource has one."""
+    for resource in shared:
+        if model.lower_count(resource) != -np.inf:
+            raise InvalidDataError(f"resource {resource!r} has a lower bound: cells share upper counts only")
 
 
 def checked_shares(capacity: Sequence[Floats] | None, counts: Floats, cells: int) -> list[Floats]:
