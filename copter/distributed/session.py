@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 from math import isfinite
 
+import numpy as np
+
 from copter import shims
 from copter.distributed.answers import chosen_of, plan_of, shares_of, solution_of
 from copter.distributed.bound import SAFE
@@ -31,6 +33,8 @@ from copter.solving.warm import Callback
 MASTER_SHARE = 0.3  # of the tolerance: the gap that the master's own solves may keep
 NEAR = 0.1  # of the last gap: the tolerance of the master's next solve
 FAR = 1e-2  # loosest tolerance of the master's solves
+LEAP = 100.0  # times the last tolerance: a goal below this is not worth a master of its own
+SAME_PRICES = 1e-9  # relative: prices that have moved by no more need no pass of their own
 LP_SHARE = 0.7  # of a deadline, where a shim comes after the LP
 
 
@@ -157,9 +161,12 @@ class Session(Coordinator):
         self._let_idle_go()
         last, passes, best, certified = MASTER_SHARE * settings.tolerance, 0, -float("inf"), False
         goal = FAR if self._cold else last
+        settled: Floats | None = None  # prices at which all columns were priced last, and none was new
         while True:
             self._synchronise(watch)
             found = self._solve_master(settings, goal, last, watch)
+            if settled is not None and self._is_known(found, settled, best, settings):
+                return self._answer(found, found.status, best, certified, passes, watch)
             weight = 0.0 if found.status is Status.PRIMAL_INFEASIBLE else 1.0
             if found.status is Status.DUAL_INFEASIBLE:
                 return self._answer(found, found.status, best, False, passes, watch)
@@ -181,13 +188,22 @@ class Session(Coordinator):
                 if callback is not None and callback(passes, gap, found.residuals.primal_absolute):
                     watch.interrupted = True
                 status = self._status(found, gap, goal <= last, stuck, late, passes, settings, watch)
-                goal = max(last, min(FAR, NEAR * gap)) if grown else last
+                settled = None if grown or absent or late or goal <= last else y
+                goal = min(FAR, NEAR * gap) if grown and NEAR * gap > LEAP * last else last
             # The answer is in the master's columns as they are: it is read off before new ones come in.
             answer = None if status is None else self._answer(found, status, best, certified, passes, watch)
             for priced in answers.values():
                 self._master.put(priced.columns)
             if answer is not None:
                 return answer
+
+    def _is_known(self, found: Solution, y: Floats, best: float, settings: Settings) -> bool:
+        """Whether a master solved to the last tolerance is an optimum by the pass at these prices."""
+        if found.status is not Status.OPTIMAL or self._exchange.out_of_step:
+            return False
+        moved = np.abs(self._master.prices(found) - y).max(initial=0.0)
+        gap = relative_gap(found.objective, self._outward(best))
+        return bool(moved <= SAME_PRICES * (1.0 + np.abs(y).max(initial=0.0)) and gap <= settings.tolerance)
 
     def _solve_master(self, settings: Settings, goal: float, last: float, watch: Watch) -> Solution:
         """Solve the restricted program, to a vertex where it is solved to the last tolerance."""
