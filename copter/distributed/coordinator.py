@@ -70,9 +70,9 @@ class Coordinator:
 
     # Passes -----------------------------------------------------------------------------------------------------------
 
-    def _price(self, y: Floats, weight: float, watch: Watch) -> dict[int, Priced]:
-        """Answers of the shards that answer in time."""
-        left = watch.limit_s - watch.elapsed_s
+    def _price(self, y: Floats, weight: float, watch: Watch, share: float = 1.0) -> dict[int, Priced]:
+        """Answers of the shards that answer in time, which is a share of what is left."""
+        left = share * (watch.limit_s - watch.elapsed_s)
         ready = [shard for shard in self._exchange.shards if shard not in self._exchange.out_of_step]
         self._exchange.transport.traffic.passes += 1
         answers: dict[int, Priced] = self._exchange.in_time("price", ready, (y, weight, max(left, 0.0)), left)

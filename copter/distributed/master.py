@@ -228,6 +228,18 @@ class Master:
                 found[request] = np.arange(len(part), dtype=np.int32) + (0 if has_sum else 1), part.copy()
         return found
 
+    def standing_prices(self) -> Floats | None:
+        """Prices that the next solve starts from, as :meth:`prices`; zero for new resources, None where it is cold."""
+        iterate, matrix = self.session._iterate, self.model.ledger.matrix
+        if iterate.cold or self.session._restart is not None:
+            return None
+        y = np.zeros(len(self.model.ledger.row_of))
+        known = min(len(iterate.y), len(iterate.row_generation))
+        for at, row in enumerate(self.model.ledger.row_of.values()):
+            if row < known and iterate.row_generation[row] == matrix.row_generation[row]:
+                y[at] = iterate.y[row]
+        return y
+
     def begin_at(self, prices: Mapping[Hashable, float], values: Values) -> None:
         """Start the next solve from these prices (as minimised) and values, rather than cold."""
         iterate, matrix = self.session._iterate, self.model.ledger.matrix

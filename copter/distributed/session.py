@@ -34,6 +34,8 @@ MASTER_SHARE = 0.3  # of the tolerance: the gap that the master's own solves may
 NEAR = 0.1  # of the last gap: the tolerance of the master's next solve
 FAR = 1e-2  # loosest tolerance of the master's solves
 LEAP = 100.0  # times the last tolerance: a goal below this is not worth a master of its own
+OPENING = 5e-4  # tolerance of the first master after a pass at the last solve's prices
+OPENING_SHARE = 0.3  # of a deadline, which that pass may wait for late shards
 SAME_PRICES = 1e-9  # relative: prices that have moved by no more need no pass of their own
 LP_SHARE = 0.7  # of a deadline, where a shim comes after the LP
 
@@ -161,6 +163,9 @@ class Session(Coordinator):
         self._let_idle_go()
         last, passes, best, certified = MASTER_SHARE * settings.tolerance, 0, -float("inf"), False
         goal = FAR if self._cold else last
+        opened = self._opened(watch)
+        if opened is not None:
+            passes, goal = 1, OPENING if opened else last
         settled: Floats | None = None  # prices at which all columns were priced last, and none was new
         while True:
             self._synchronise(watch)
@@ -196,6 +201,22 @@ class Session(Coordinator):
                 self._master.put(priced.columns)
             if answer is not None:
                 return answer
+
+    def _opened(self, watch: Watch) -> int | None:
+        """Begin a warm solve with a pass at the last prices; how many columns it brought, None where there was none.
+
+        Prices move less from round to round than costs and requests do: that pass finds nearly all columns that one at
+        prices of a master without them would find, and the master is solved once less.
+        """
+        y = None if self._cold else self._master.standing_prices()
+        known = self.last_solution
+        if y is None or (known is not None and known.model_version == self._deal.version):
+            return None
+        answers = self._price(y, 1.0, watch, OPENING_SHARE)
+        grown = sum(self._master.growth(priced.columns) for priced in answers.values())
+        for priced in answers.values():
+            self._master.put(priced.columns)
+        return grown
 
     def _is_known(self, found: Solution, y: Floats, best: float, settings: Settings) -> bool:
         """Whether a master solved to the last tolerance is an optimum by the pass at these prices."""
