@@ -54,6 +54,11 @@ class Coordinator:
         self._answers: dict[int, Answer] = {}
 
     @property
+    def transport(self) -> Transport:
+        """What carries the calls."""
+        return self._exchange.transport
+
+    @property
     def traffic(self) -> Traffic:
         """All that has been sent and received."""
         return self._exchange.transport.traffic.copy()

@@ -206,6 +206,8 @@ class Hello:
     columns : int
     memory : int
         Peak of the process's resident memory, bytes.
+    processor_s : float
+        Processor time that the process has taken, of all its threads.
     """
 
     version: int
@@ -213,6 +215,7 @@ class Hello:
     requests: int
     columns: int
     memory: int
+    processor_s: float
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,8 @@ class Shard:
         """Where the shard stands."""
         model = self.model
         memory = process_resources.getrusage(process_resources.RUSAGE_SELF).ru_maxrss * 1024
-        return Hello(model.version, self._open_batch, len(model.ledger.slot_of), model.n_columns, memory)
+        requests, processor_s = len(model.ledger.slot_of), time.process_time()
+        return Hello(model.version, self._open_batch, requests, model.n_columns, memory, processor_s)
 
     def inventory(self) -> Inventory:
         """Resources, templates and ids."""
