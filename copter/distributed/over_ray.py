@@ -137,12 +137,11 @@ class RayTransport:
             self._group = None
         if self._group is not None:
             return
-        self._group = placement_group(
-            [{"CPU": self._processors}] * len(numbers), self._placement, self._name,
-            lifetime="detached" if self._detached else None,
-        )  # fmt: skip
+        kept = {"name": self._name, "lifetime": "detached"} if self._detached else {}  # else it ends with this process
+        bundles: list[dict[str, float]] = [{"CPU": self._processors}] * len(numbers)
+        self._group = placement_group(bundles, self._placement, **kept)
         if not self._group.wait(self._patience_s):
-            self._release()
+            self.release()
             free, nodes = float(ray.available_resources().get("CPU", 0.0)), len(ray.nodes())
             raise SettingsError(
                 f"no room for {len(numbers)} actors of {self._processors:g} processors each, placed {self._placement}, "
@@ -150,7 +149,8 @@ class RayTransport:
                 "take fewer shards, fewer processors or another placement"
             )
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Give the placement group back, and end the actors that are in it."""
         if self._group is not None:
             remove_placement_group(self._group)
             self._group = None
@@ -175,7 +175,7 @@ class RayTransport:
         """End an actor for good; with the last one the placement group goes."""
         ray.kill(self._actors.pop(number), no_restart=True)
         if not self._actors:
-            self._release()
+            self.release()
 
     def call(
         self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None

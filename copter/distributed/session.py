@@ -78,7 +78,7 @@ class Session(Coordinator):
     InvalidDataError
         If `model` is no Model.
     SettingsError
-        If there is no shard.
+        If there is no shard, or the transport finds shards of another session that still runs.
     SnapshotError
         If the directory holds a session already: :meth:`load` goes on with that.
     """
@@ -103,8 +103,19 @@ class Session(Coordinator):
         write_members(members, new=True)
         self._begin(members, settings or Settings(), transport or LocalTransport())
         self._forget()
+        self._require_empty_shards()
         with self.model.batch():
             self._deal_out(model)
+
+    def _require_empty_shards(self) -> None:
+        """SettingsError where a shard was found that has edits already: it is another session's."""
+        for shard, hello in self.shards.items():
+            if hello.version:
+                self.transport.release()
+                raise SettingsError(
+                    f"shard {shard} runs already, with {hello.requests} requests of another session: give the "
+                    "transport another name, or go on with that session by Session.load"
+                )
 
     def _forget(self) -> None:
         """Nothing has been solved yet."""

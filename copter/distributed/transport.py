@@ -64,6 +64,9 @@ class Transport(Protocol):
     def reserve(self, numbers: Sequence[int]) -> None:
         """Set aside what these shards need, before the first of them starts."""
 
+    def release(self) -> None:
+        """Give back what was set aside, with the shards that were started there."""
+
     def start(self, number: int, options: ShardOptions) -> None:
         """Start the shard of this number, or find the one that runs already."""
 
@@ -113,6 +116,9 @@ class LocalTransport:
 
     def reserve(self, numbers: Sequence[int]) -> None:
         """Nothing: shards here need no place of their own."""
+
+    def release(self) -> None:
+        """Nothing was set aside."""
 
     def start(self, number: int, options: ShardOptions) -> None:
         """Start a shard where it does not run."""
