@@ -97,7 +97,7 @@ class Master:
 
     def drop(self, dropped: Mapping[Hashable, Ints]) -> None:
         """Let columns of plain requests go; a request that has none left goes."""
-        kept = {request: np.setdiff1d(self.columns[request], gone) for request, gone in dropped.items()}
+        kept = {request: without(self.columns[request], gone) for request, gone in dropped.items()}
         self.put(self._as_columns({request: columns for request, columns in kept.items() if len(columns)}))
         self.remove([request for request, columns in kept.items() if not len(columns)])
 
@@ -165,15 +165,15 @@ class Master:
             return {}
         alive = ws.generation == ledger.matrix.generation[ws.slot_of_column]
         slot_of = ledger.slot_of
+        named = [each for each in (slot_of if requests is None else requests) if each in slot_of]
+        slots = np.fromiter((slot_of[each] for each in named), dtype=np.int64, count=len(named))
+        first, last = np.searchsorted(ws.key, slots << 32), np.searchsorted(ws.key, (slots + 1) << 32)
+        there = np.flatnonzero(last > first)
+        local = (ws.key & 0xFFFFFFFF).astype(np.int32)
         found: Values = {}
-        for request in list(slot_of) if requests is None else requests:
-            slot = slot_of.get(request)
-            if slot is None:
-                continue
-            first, last = np.searchsorted(ws.key, [slot << 32, (slot + 1) << 32])
-            if last > first and alive[first]:
-                local = (ws.key[first:last] & 0xFFFFFFFF).astype(np.int32)
-                found[request] = self.columns[request][local], ws.x[first:last].copy()
+        for at in there[alive[first[there]]].tolist():
+            part, request = slice(first[at], last[at]), named[at]
+            found[request] = self.columns[request][local[part]], ws.x[part].copy()
         return found
 
     def carry(self, values: Values) -> None:
@@ -261,7 +261,7 @@ class Master:
             if request in self.whole or self.model.fixed(request) is not None:
                 continue
             known = kept.get(request)
-            gone = self.columns[request] if known is None else np.setdiff1d(self.columns[request], known[0])
+            gone = self.columns[request] if known is None else without(self.columns[request], known[0])
             if len(gone):
                 found[request] = gone
         return found
@@ -305,3 +305,10 @@ class Master:
             share_key=key[order],
             share=value[order],
         )
+
+
+def without(own: Ints, gone: Ints) -> Ints:
+    """Columns of a request but for some of them; both ascend."""
+    stays = np.ones(len(own), dtype=bool)
+    stays[np.searchsorted(own, gone)] = False
+    return own[stays]
