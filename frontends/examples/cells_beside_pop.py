@@ -34,6 +34,8 @@ Floats = NDArray[np.float64]
 TYPES, GPUS_PER_NODE, JOBS_PER_GPU = 7, 8, 0.14
 REGIONS, SITES, PATHS = 4, 48, 4
 ADMM_ITERATIONS = (30, 100)
+PENALTY = 0.1  # of the ADMM, in mean values
+BISECTIONS = 40
 
 
 def sia(
@@ -102,47 +104,58 @@ def wan(seed: int) -> tuple[copter.Model, list[copter.Model]]:
 
 
 def admm(values: Floats, size: Floats, kind: Floats, counts: Floats, iterations: int) -> float:
-    """Objective after so many iterations of projections by requests and by resources, scaled down until it fits."""
+    """Objective after so many iterations of projections by requests and by resources, scaled down until it fits.
+
+    Distances are weighed by the columns' sizes, without which large configurations hold all others up; the penalty was
+    the best of five on 2,000 GPUs. The better of both projections counts.
+    """
     z = np.zeros_like(values)
     dual = np.zeros_like(values)
-    rho = float(np.abs(values).mean())
+    rho = PENALTY * float(np.abs(values).mean())
     for _ in range(iterations):
-        x = onto_simplex(z - dual + values / rho)
+        x = onto_simplex(z - dual + values / (rho * size), size)
         z = x + dual
         for k, count in enumerate(counts.tolist()):
             mine = kind == k
-            part = np.maximum(z[:, mine], 0.0)
-            z[:, mine] = onto_capacity(part, size[mine], count)
+            z[:, mine] = onto_capacity(np.maximum(z[:, mine], 0.0), size[mine], count)
         dual += x - z
+    z /= np.maximum(z.sum(axis=1, keepdims=True), 1.0)
+    return max(fitted(point, values, size, kind, counts) for point in (x, z))
+
+
+def fitted(x: Floats, values: Floats, size: Floats, kind: Floats, counts: Floats) -> float:
+    """Objective of a point that is scaled down until it fits every type."""
     used = np.array([(x[:, kind == k] @ size[kind == k]).sum() for k in range(len(counts))])
     fits = np.minimum(1.0, counts / np.maximum(used, 1e-300))
     return float((values * x * fits[kind]).sum())
 
 
-def onto_simplex(points: Floats) -> Floats:
-    """Rows projected onto x >= 0, sum x <= 1."""
-    inside = np.maximum(points, 0.0)
-    over = inside.sum(axis=1) > 1.0
-    if over.any():
-        part = -np.sort(-points[over], axis=1)
-        sums = (np.cumsum(part, axis=1) - 1.0) / np.arange(1, points.shape[1] + 1)
-        last = (part > sums).sum(axis=1) - 1
-        inside[over] = np.maximum(points[over] - sums[np.arange(len(last)), last][:, None], 0.0)
-    return inside
+def onto_simplex(points: Floats, size: Floats) -> Floats:
+    """Rows projected onto x >= 0, sum x <= 1, by bisection in the sum's dual."""
+    found = np.maximum(points, 0.0)
+    over = np.flatnonzero(found.sum(axis=1) > 1.0)
+    part = points[over]
+    low, high = np.zeros(len(over)), (found[over] * size).max(axis=1, initial=0.0)
+    for _ in range(BISECTIONS):
+        price = 0.5 * (low + high)
+        above = np.maximum(part - price[:, None] / size, 0.0).sum(axis=1) > 1.0
+        low, high = np.where(above, price, low), np.where(above, high, price)
+    found[over] = np.maximum(part - high[:, None] / size, 0.0)
+    return found
 
 
 def onto_capacity(points: Floats, size: Floats, count: float) -> Floats:
     """Points projected onto z >= 0, sum size z <= count, by bisection in the price."""
-    low, high = 0.0, float((points / size).max(initial=0.0))
     if float((points @ size).sum()) <= count:
         return points
-    for _ in range(40):
+    low, high = 0.0, float(points.max(initial=0.0))
+    for _ in range(BISECTIONS):
         price = 0.5 * (low + high)
-        if float((np.maximum(points - price * size, 0.0) @ size).sum()) > count:
+        if float((np.maximum(points - price, 0.0) @ size).sum()) > count:
             low = price
         else:
             high = price
-    return np.maximum(points - high * size, 0.0)
+    return np.maximum(points - high, 0.0)
 
 
 def compare(name: str, whole: copter.Model, parts: list[copter.Model], most_trips: int) -> float:

@@ -63,6 +63,7 @@ class Figures:
     objective: float
     gap: float
     passes: int
+    edit_s: float
     processor_s: float
     clock_s: float
     traffic: distributed.Traffic = field(default_factory=distributed.Traffic)
@@ -134,6 +135,7 @@ def run(session: Any, workload: Workload, rounds: int) -> list[Figures]:
     figures = []
     for change in workload.rounds(rounds):
         before = getattr(session, "traffic", distributed.Traffic())
+        begun = processor_time(session)
         edit(session, change)
         edits = getattr(session, "traffic", distributed.Traffic()) - before
         processor_s, started = processor_time(session), time.perf_counter()
@@ -142,8 +144,8 @@ def run(session: Any, workload: Workload, rounds: int) -> list[Figures]:
         traffic = getattr(session, "last_traffic", distributed.Traffic())
         figures.append(
             Figures(
-                solution.objective, solution.gap, solution.pricing_passes, processor_time(session) - processor_s,
-                clock_s, traffic, edits.sent + edits.received,
+                solution.objective, solution.gap, solution.pricing_passes, processor_s - begun,
+                processor_time(session) - processor_s, clock_s, traffic, edits.sent + edits.received,
             )
         )  # fmt: skip
     return figures
@@ -232,12 +234,18 @@ def main() -> None:
     for number, hello in shards.items():
         print(f"actor {number}: {hello.columns:,} variables, peak {hello.memory / 1e6:,.0f} MB")
     ratio = median_ratio([each.processor_s for each in many], [each.processor_s for each in one])
+    whole = median_ratio(
+        [each.edit_s + each.processor_s for each in many], [each.edit_s + each.processor_s for each in one]
+    )
     clock = median_ratio([each.clock_s for each in many], [each.clock_s for each in one])
-    print(f"median warm round over actors, of one machine's: {ratio:.2f} in processor time, {clock:.2f} on the clock")
+    print(
+        f"median warm solve over actors, of one machine's: {ratio:.2f} in processor time, {clock:.2f} on the clock; "
+        f"with the edits {whole:.2f} in processor time"
+    )
     if arguments.json:
         print(json.dumps({
             "gpus": arguments.gpus, "actors": arguments.actors, "variables": session.model.n_columns,
-            "ratio": ratio, "clock_ratio": clock,
+            "ratio": ratio, "clock_ratio": clock, "ratio_with_edits": whole,
             "apart": max(abs(a.objective - b.objective) / abs(a.objective) for a, b in zip(one, many, strict=True)),
             "gap": max(each.gap for each in many),
             "messages": [each.traffic.messages for each in many],
