@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from copter.distributed.deal import Deal
 from copter.distributed.export import calls_of_inventory, inventory_of
 from copter.distributed.messages import Call, Floats, TemplateAt
+from copter.distributed.portions import at_all, rows_taken, taken, taken_rows
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.matrix import Template
 from copter.model.checks import different, listed
@@ -489,36 +490,3 @@ class RoutedModel:
                     for name, value in given.items()
                 }
                 self._send(shard, method, [ids[i] for i in at], **part, **named)
-
-
-def at_all(ids: list[Hashable]) -> NDArray[np.int64]:
-    """Places of all."""
-    return np.arange(len(ids))
-
-
-def taken(value: Any, at: NDArray[Any], k: int, what: str = "an argument") -> Any:
-    """Entries of an argument that has one for each of k requests; one that holds for all stays as it is."""
-    if value is None or (not isinstance(value, (list, tuple)) and np.ndim(value) == 0):
-        return value
-    if len(value) != k:
-        raise DimensionError(f"{what} has {len(value)} entries, must have {k}: one for each request")
-    return [value[i] for i in at] if isinstance(value, (list, tuple)) else np.asarray(value)[at]
-
-
-def taken_rows(value: Any, at: NDArray[Any], k: int, one_each: bool) -> Any:
-    """The same of bounds of private rows: one row of them holds for all requests, unless there is `one_each`."""
-    if value is None or np.ndim(value) == 0:
-        return value
-    if isinstance(value, (list, tuple)) and any(np.ndim(each) for each in value):
-        return taken(value, at, k)
-    return taken(np.asarray(value), at, k) if one_each or np.ndim(value) == 2 else value
-
-
-def rows_taken(rows: PrivateRows, chosen: NDArray[np.bool_], columns: NDArray[Any]) -> PrivateRows:
-    """Some of the rows, over some of the columns."""
-    which = np.flatnonzero(chosen)
-    matrix = sp.csr_array(rows.matrix)[which][:, columns]
-    bounds = (
-        np.broadcast_to(np.asarray(each, dtype=np.float64), (len(chosen),))[which] for each in (rows.lower, rows.upper)
-    )
-    return PrivateRows(sp.csc_array(matrix), *bounds)
