@@ -257,7 +257,7 @@ class Cells:
             np.concatenate((free, np.ones(len(sizes)))),
             np.concatenate((self.counts, np.ones(len(sizes)))),
         )
-        found = solve(program)
+        found = solve(program, Settings(method="interior"))  # its duals lie in the middle of those that are optimal
         if found.status is not Status.OPTIMAL:
             return  # the next trip asks the same again: cells keep to their capacities
         left = self.counts.copy()
