@@ -21,7 +21,8 @@ test: $(VENV)/.test
 
 # The sessions over Ray actors, on a head of their own; every other suite leaves them out where Ray is not installed.
 test-ray: $(VENV)/.ray
-	RAY_AUTH_MODE=disabled $(PY) -m pytest tests/copter/distributed tests/frontends/cli/test_compare_over_ray.py
+	RAY_AUTH_MODE=disabled $(PY) -m pytest tests/copter/distributed tests/frontends/cli/test_compare_over_ray.py \
+	  tests/frontends/test_ray_deployment.py tests/benchmarks/test_tables_over_ray.py
 
 test-ray-long: $(VENV)/.ray
 	RAY_AUTH_MODE=disabled $(PY) -m pytest -m long tests/copter/distributed

@@ -4,6 +4,7 @@
     python benchmarks/tables/make_tables.py --list         # which those are, and how long each took last time
     python benchmarks/tables/make_tables.py --only hadar   # of these only
     python benchmarks/tables/make_tables.py --again        # whether they have changed or not
+    python benchmarks/tables/make_tables.py --ray auto     # each a task of a Ray cluster, written as it ends
 
 A table is a file in docs/results/tables: what its command printed under a header. It has changed when its command, its
 script, a module that the script imports in this folder, or the frontends that it runs are not those of the header's
@@ -24,6 +25,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from copter_frontends.cli.output import InputError
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -119,33 +122,77 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
 
 
-def make(table: Table, results: Path) -> bool:
-    """Run a table's command and write what it prints; whether it ended well. A table that fails stays as it was."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a table's command came to, wherever it ran.
+
+    Attributes
+    ----------
+    code : int
+        0 where it ended well.
+    out, error : str
+        What it printed.
+    machine : str
+    seconds : float
+    """
+
+    code: int
+    out: str
+    error: str
+    machine: str
+    seconds: float
+
+
+def outcome_of(command: Sequence[str]) -> Outcome:
+    """Run a table's command, with the checkout where it is here."""
     begun = time.monotonic()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT / "benchmarks")])}
     done = subprocess.run(
-        [sys.executable, str(table.script), *table.command.split()[1:]],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        print(f"{table.name}: failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}", flush=True)
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr, machine(), time.monotonic() - begun)
+
+
+def write(table: Table, done: Outcome, results: Path) -> bool:
+    """Write what a table's command printed; whether it ended well. A table that fails stays as it was."""
+    if done.code:
+        print(f"{table.name}: failed: {(done.error.strip() or 'no message').splitlines()[-1]}", flush=True)
         return False
     says = {
         "command": f"python benchmarks/tables/{table.command}",
         "commit": commit(),
         "seed": table.seed,
-        "machine": machine(),
+        "machine": done.machine,
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "seconds": f"{time.monotonic() - begun:.0f}",
+        "seconds": f"{done.seconds:.0f}",
         "fingerprint": fingerprint(table),
     }
     results.mkdir(parents=True, exist_ok=True)
     path = results / f"{table.name}.txt"
     temporary = path.with_suffix(".new")
-    temporary.write_text("".join(f"# {name}: {what}\n" for name, what in says.items()) + done.stdout)
+    temporary.write_text("".join(f"# {name}: {what}\n" for name, what in says.items()) + done.out)
     temporary.replace(path)
     print(f"{table.name}: made in {says['seconds']} s", flush=True)
     return True
+
+
+def make(tables: Sequence[Table], results: Path, ray: str | None = None) -> int:
+    """Make tables, here one after the other or each as a task of a Ray cluster; how many failed."""
+    commands = [[str(table.script), *table.command.split()[1:]] for table in tables]
+    if ray is None:
+        return sum(
+            not write(table, outcome_of(command), results) for table, command in zip(tables, commands, strict=True)
+        )
+    from copter_frontends.cli.over_ray import gathered  # for an optional extra
+
+    failed: list[str] = []
+
+    def ended(place: int, done: Outcome) -> None:
+        if not write(tables[place], done, results):
+            failed.append(tables[place].name)
+
+    gathered(ray, outcome_of, commands, "tables", [table.name for table in tables], ended)
+    return len(failed)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -154,11 +201,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="part of a table's name")
     parser.add_argument("--again", action="store_true", help="tables that have not changed too")
     parser.add_argument("--list", action="store_true", help="make none, say what would be made")
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS|local",
+        help="make them as tasks of a Ray cluster whose machines have this checkout at this path (auto: the one that "
+        "runs here), or of one started here",
+    )
     asked = parser.parse_args(arguments)
     chosen = [table for table in TABLES if asked.only in table.name]
     if not chosen:
         parser.error(f"no table named {asked.only!r}: {', '.join(table.name for table in TABLES)}")
-    failed = 0
+    to_make: list[Table] = []
     for table in chosen:
         known = header_of(RESULTS / f"{table.name}.txt")
         stale = known.get("fingerprint") != fingerprint(table)
@@ -166,10 +219,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             state = "to be made" if stale else "as it is"
             print(f"{table.name:<26} {state:<11} {known.get('date', 'never'):<21} {known.get('seconds', '?'):>6} s")
         elif stale or asked.again:
-            failed += not make(table, RESULTS)
+            to_make.append(table)
         else:
             print(f"{table.name}: as it is, of {known['date']}")
-    return 1 if failed else 0
+    try:
+        return 1 if make(to_make, RESULTS, asked.ray) else 0
+    except InputError as error:
+        parser.error(error.message)
 
 
 if __name__ == "__main__":

@@ -140,13 +140,20 @@ class RunStore:
     def figures(self, run: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The figures of a run by its name: those in the file, or made and written to it."""
         if run not in self._known:
-            self._known[run] = make()
-            if self._path is not None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                with self._path.open("a") as file:
-                    file.write(json.dumps({"run": run, "figures": self._known[run]}) + "\n")
-            print(f"{run}: JCT {self._known[run]['avg_jct_h']:.3f} h", file=sys.stderr, flush=True)
+            self.keep(run, make())
         return self._known[run]
+
+    def __contains__(self, run: str) -> bool:
+        return run in self._known
+
+    def keep(self, run: str, figures: dict[str, Any]) -> None:
+        """Write the figures of a run down."""
+        self._known[run] = figures
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a") as file:
+                file.write(json.dumps({"run": run, "figures": figures}) + "\n")
+        print(f"{run}: JCT {figures['avg_jct_h']:.3f} h", file=sys.stderr, flush=True)
 
 
 def relative(measured: float, reference: float) -> float:

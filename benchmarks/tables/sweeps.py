@@ -1,6 +1,6 @@
 """Thesis 3.5.6 and 3.5.8: Sia over p, round length, adaptivity and profiling, paper and measured.
 
-python benchmarks/tables/sweeps.py {p,round,adaptivity,profiling} [--workloads 1] [--jobs 160] [--keep FILE]
+python benchmarks/tables/sweeps.py {p,round,adaptivity,profiling} [--jobs 160] [--keep FILE] [--ray auto]
 
 Ratios are to the first row of each sweep but for profiling, where they are to bootstrap. The workloads are Helios
 (saturn) but for adaptivity (philly), as in the thesis. For the time-sharing penalty see time_sharing.py.
@@ -11,14 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
 
+from copter_frontends.cli.output import InputError
 from copter_frontends.semantics import SIA_ARTIFACT
 from copter_frontends.vocabulary import Job
 
@@ -54,8 +56,26 @@ def limited(kind: str) -> Callable[[list[Job]], list[Job]] | None:
     return None
 
 
-def run(sweep: str, row: str, path: Path, jobs: int | None, store: RunStore) -> dict[str, Any]:
-    """One row on one workload."""
+@dataclass(frozen=True)
+class Run:
+    """One row on one workload.
+
+    Attributes
+    ----------
+    name : str
+        Under which its figures are kept.
+    setting : Setting
+    power : float
+        Sia's p.
+    """
+
+    name: str
+    setting: Setting
+    power: float
+
+
+def run_of(sweep: str, row: str, path: Path, jobs: int | None) -> Run:
+    """The run of one row on one workload."""
     semantics, round_s, power, change = SIA_ARTIFACT, None, -0.5, None
     if sweep == "p":
         power = float(row)
@@ -67,11 +87,27 @@ def run(sweep: str, row: str, path: Path, jobs: int | None, store: RunStore) -> 
         growth = ORACLE_GROWTH if row == "oracle" else SIA_ARTIFACT.growth
         semantics = replace(SIA_ARTIFACT, profiling=row, growth=growth, profiling_s=PROFILING_S)
     setting = Setting("sia", CLUSTER, path, semantics, round_s, jobs, change)
-    name = run_name(setting, "" if row == USUAL[sweep] or sweep == "round" else f"{sweep} {row}")
-    return store.figures(name, lambda: figures_of(setting, sia_policy(setting, power=power)))
+    return Run(run_name(setting, "" if row == USUAL[sweep] or sweep == "round" else f"{sweep} {row}"), setting, power)
 
 
-def main() -> int:
+def made(run: Run) -> dict[str, Any]:
+    """The figures of a run."""
+    return figures_of(run.setting, sia_policy(run.setting, power=run.power))
+
+
+def made_over_ray(address: str, runs: Sequence[Run], store: RunStore) -> None:
+    """Make the runs that are not kept yet as tasks of a Ray cluster; each is kept as it ends."""
+    from copter_frontends.cli.over_ray import gathered  # for an optional extra
+
+    missing = list({run.name: run for run in runs if run.name not in store}.values())
+
+    def ended(place: int, figures: dict[str, Any]) -> None:
+        store.keep(missing[place].name, figures)
+
+    gathered(address, made, missing, "runs", [run.name for run in missing], ended)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sweep and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sweep", choices=list(SWEEPS))
@@ -79,14 +115,28 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, help="only the first so many jobs of each")
     parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
-    asked = parser.parse_args()
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS|local",
+        help="run them as tasks of a Ray cluster whose machines have this checkout and the data (auto: the one that "
+        "runs here), or of one started here",
+    )
+    asked = parser.parse_args(arguments)
+    if asked.workloads < 1 or (asked.jobs is not None and asked.jobs < 1):
+        parser.error("--workloads and --jobs must be 1 or more")
     trace, paper = SWEEPS[asked.sweep]
-    paths = sorted((data_directory() / "traces" / "sia" / trace).glob("workload-*.csv"))[: asked.workloads]
+    paths = sorted((data_directory().resolve() / "traces" / "sia" / trace).glob("workload-*.csv"))[: asked.workloads]
     figures = ("avg_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job", "restarts_per_job")
     rows: dict[str, dict[str, float]] = {}
     store = RunStore(asked.keep)
-    for row in paper:
-        found = [run(asked.sweep, row, path, asked.jobs, store) for path in paths]
+    runs = {row: [run_of(asked.sweep, row, path, asked.jobs) for path in paths] for row in paper}
+    if asked.ray is not None:
+        try:
+            made_over_ray(asked.ray, [run for each in runs.values() for run in each], store)
+        except InputError as error:
+            parser.error(error.message)
+    for row, each in runs.items():
+        found = [store.figures(run.name, partial(made, run)) for run in each]
         rows[row] = {name: mean(found, name) for name in figures}
     base = rows[next(iter(rows))]["avg_jct_h"]
     table = [

@@ -2,83 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.distributed.behind import Ask, RoutedSparse, RoutedValues
 from copter.distributed.deal import Deal
 from copter.distributed.master import Master, Values
 from copter.distributed.messages import Floats, Ints
-from copter.errors import StaleSolutionError
+from copter.errors import InternalError
 from copter.integer.solution import IntegerStatus
-from copter.problem.explanation import Facts
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status
-from copter.problem.values import OwnDuals, SparseValues, sums_before
+from copter.problem.values import Given
 from copter.shims.finished import PROVEN
 from copter.shims.plan import IDLE, IntegerPlan
 from copter.solving.bounds import with_bound
 
 Keys = NDArray[np.int64]
-
-
-class RoutedValues:
-    """What stands behind a solution of a distributed session: sizes and lower bounds, no costs.
-
-    Parameters
-    ----------
-    deal : Deal
-    master : Master
-    key, x
-        Working columns: place of the request << 32 | column.
-    """
-
-    def __init__(self, deal: Deal, master: Master, key: Keys, x: Floats) -> None:
-        self.deal, self.master, self.key, self.working = deal, master, key, x
-        self.version, self.requests = deal.version, list(deal.owner)
-
-    def lowers(self, requests: Sequence[Hashable]) -> tuple[Keys, Floats]:
-        """(offsets, lower bounds) of the columns of requests, which must not have been removed since."""
-        for request in requests:
-            if self.deal.added_at.get(request, self.version + 1) > self.version:
-                raise StaleSolutionError(f"request {request!r} has been removed since this solution was found")
-        offsets = sums_before(np.array([self.deal.size[request] for request in requests], dtype=np.int64))
-        lower = np.zeros(int(offsets[-1]))
-        for at, request in enumerate(requests):
-            if request in self.master.whole:
-                lower[offsets[at] : offsets[at + 1]] = self.master.model.bounds(request)[0]
-        return offsets, lower
-
-    def x(self) -> Floats:
-        """Values of all columns, in the order of the requests."""
-        if self.deal.version != self.version:
-            raise StaleSolutionError("the model has been edited since this solution was found; solve again")
-        offsets, x = self.lowers(self.requests)
-        x[offsets[:-1][self.key >> 32] + (self.key & 0xFFFFFFFF)] = self.working
-        return x
-
-    def dense(self) -> tuple[Floats, Floats]:
-        """Not worked out: it would take the costs of all columns of all shards."""
-        raise StaleSolutionError(
-            "duals and reduced costs of all columns are not gathered in one place; prices() gives the resources'"
-        )
-
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """(x, y, reduced costs) of the whole model: as :meth:`dense`."""
-        return self.x(), *self.dense()
-
-    def own(self) -> OwnDuals:
-        """As :meth:`dense`."""
-        raise StaleSolutionError("a distributed session does not gather the duals of the requests' own rows")
-
-    def facts(self, request: Hashable) -> Facts:
-        """As :meth:`dense`."""
-        raise StaleSolutionError(
-            f"request {request!r} cannot be explained by a distributed session: its columns are on a shard"
-        )
 
 
 def in_own_columns(deal: Deal, master: Master, slot: Ints, column: Ints, x: Floats) -> tuple[Keys, Floats]:
@@ -100,6 +44,7 @@ def in_own_columns(deal: Deal, master: Master, slot: Ints, column: Ints, x: Floa
 def solution_of(
     deal: Deal,
     master: Master,
+    ask: Ask,
     found: Solution,
     status: Status,
     bound: float,
@@ -111,10 +56,12 @@ def solution_of(
     key, x = in_own_columns(deal, master, *found.working_columns_by_slot())
     order = {request: at for at, request in enumerate(deal.owner)}
     rows = {resource: at for at, resource in enumerate(master.model.resources)}
-    behind = RoutedValues(deal, master, key, x)
+    prices = found.prices()
+    behind = RoutedValues(deal, master, ask, key, x, prices, master.own_duals(found))
     residuals = with_bound(found.residuals, found.objective, bound)
     if not isfinite(bound):
         residuals = replace(residuals, gap=float("inf"))
+    infeasible = status is Status.PRIMAL_INFEASIBLE and found.ray is not None
     return replace(
         found,
         status=status,
@@ -125,12 +72,27 @@ def solution_of(
         solve_time_s=seconds,
         model_version=deal.version,
         working_columns=len(key),
-        _sparse=SparseValues(key, x, found.prices(), order, rows, behind),
+        _sparse=RoutedSparse(key, x, prices, order, rows, behind),
         _dense=behind.arrays,
-        _ray=None,
-        _conflict=None,
+        _ray=ray_of(master, behind, found) if infeasible else None,
+        _conflict=Given(found.conflict) if infeasible else None,
         _cache={},
     )
+
+
+def ray_of(master: Master, behind: RoutedValues, found: Solution) -> Callable[[], Floats]:
+    """The master's proof of infeasibility with the multipliers of all requests' own rows."""
+    ray = found.ray
+    if ray is None:
+        raise InternalError("there is no ray to send")
+    m, sign = len(behind.resources), master.model.ledger.sign  # rays are as minimised, duals in the model's sense
+    y, known = sign * ray[:m], master.own_of_whole(sign * ray[m:])
+
+    def whole() -> Floats:
+        own, _, _ = behind.duals(behind.requests, y, known, costs=False, reduced=False)
+        return sign * np.concatenate((y, own.dual)) + 0.0
+
+    return whole
 
 
 def plan_of(deal: Deal, master: Master, plan: IntegerPlan, bound: float, certified: bool) -> IntegerPlan:

@@ -22,8 +22,8 @@ MARKET = "copter: capacity bought and sold"  # id of the request that stands for
 
 TOLERANCE = 1e-3  # relative gap of all cells together
 CLOSER = 0.03  # of it: the tolerance of a cell's own solves
-SAME = 1e-9  # relative: a mix that has improved by no more has learnt nothing
-TOWARDS = 0.3  # of the way from the best prices so far to the master's duals: where cells are asked next
+SAME = 1e-9  # relative: first shares may exceed the counts by no more
+TOWARDS = (0.1, 0.3, 1.0)  # of the way from the best prices so far to the master's duals: where cells are asked next
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,18 @@ class Turn:
     ----------
     planned : Proposal
         Its optimum with the capacity that it was given.
-    worth : float
-        Of that plan, as minimised.
-    wished : Proposal
-        Its optimum where it may buy and sell at the prices.
-    bound : float
-        Lower bound on what the wish costs, prices paid, as minimised (equation R6).
     prices : ndarray (m,)
-        Of the cell's own plan: zero or more.
+        Of that plan: zero or more.
+    wished : list of Proposal
+        Its optima where it may buy and sell, one for each of the prices that it was asked at.
+    bounds : list of float
+        Lower bounds on what each wish costs, prices paid, as minimised (equation R6).
     """
 
     planned: Proposal
-    wished: Proposal
-    bound: float
     prices: Floats
+    wished: list[Proposal]
+    bounds: list[float]
 
 
 class Cell:
@@ -77,9 +75,7 @@ class Cell:
     """
 
     def __init__(self, model: Model, shared: Sequence[Hashable], settings: Settings) -> None:
-        for resource in shared:
-            if model.lower_count(resource) != -np.inf:
-                raise InvalidDataError(f"resource {resource!r} has a lower bound: cells share upper counts only")
+        refuse_lower_bounds(model, shared)
         self.session, self.shared = Session(model, settings), list(shared)
         self.sign = 1.0 if model.sense == "min" else -1.0
         usage = -sp.eye_array(len(self.shared), format="csc")
@@ -87,14 +83,14 @@ class Cell:
             MARKET, np.zeros(len(self.shared)), usage, resources=self.shared, limit=np.inf, lower=0.0, upper=0.0
         )
 
-    def turn(self, capacity: Floats, prices: Floats, most: Floats) -> Turn:
-        """Plan with a capacity; and wish at prices, for no more than there is of everything.
+    def turn(self, capacity: Floats, prices: Sequence[Floats], most: Floats) -> Turn:
+        """Plan with a capacity; and wish at each of some prices, for no more than there is of everything.
 
         Parameters
         ----------
         capacity : ndarray (m,)
             The cell's share.
-        prices : ndarray (m,)
+        prices : sequence of ndarray (m,)
             Zero or more: what a unit costs, as minimised.
         most : ndarray (m,)
             All that there is.
@@ -106,14 +102,15 @@ class Cell:
             model.update_bounds(MARKET, nothing, nothing)
         planned = self.solved()
         plan, own = self.proposal(planned, capacity), np.maximum(-self.sign * planned.prices(self.shared), 0.0)
-        with model.batch():
-            model.update_cost(MARKET, self.sign * prices)
-            model.update_bounds(MARKET, -capacity, most - capacity)
-        wished = self.solved()
-        wish = self.proposal(wished, capacity)
-        bought = wished.of(MARKET)
-        wish = Proposal(wish.worth - float(prices @ bought), wish.usage)
-        return Turn(plan, wish, self.sign * wished.bound + float(prices @ capacity), own)
+        model.update_bounds(MARKET, -capacity, most - capacity)
+        wished, bounds = [], []
+        for y in prices:
+            model.update_cost(MARKET, self.sign * y)
+            solution = self.solved()
+            wish = self.proposal(solution, capacity)
+            wished.append(Proposal(wish.worth - float(y @ solution.of(MARKET)), wish.usage))
+            bounds.append(self.sign * solution.bound + float(y @ capacity))
+        return Turn(plan, own, wished, bounds)
 
     def solved(self) -> Solution:
         """The model as it stands, solved; an error where it has no optimum."""
@@ -167,28 +164,43 @@ class Cells:
         The shared resources, and what there is of each for all cells together.
     settings : Settings, optional
         Of the cells' solves; by default a tolerance that the goal leaves room for.
+    capacity : sequence of ndarray (m,), optional
+        Each cell's share of the counts in the first round trip; equal parts by default.
 
     Raises
     ------
     InvalidDataError
-        If the models differ in sense, or a shared resource has a lower bound.
+        If there is no model, the models differ in sense, a shared resource has a lower bound, a count is below zero or
+        not finite, or the first shares are not those of all cells or exceed the counts.
     """
 
     def __init__(
-        self, models: Sequence[Model], counts: Mapping[Hashable, float], settings: Settings | None = None
+        self,
+        models: Sequence[Model],
+        counts: Mapping[Hashable, float],
+        settings: Settings | None = None,
+        capacity: Sequence[Floats] | None = None,
     ) -> None:
+        if not models:
+            raise InvalidDataError("there are no cells: give at least one model")
         if len({model.sense for model in models}) != 1:
             raise InvalidDataError("the cells' models must all be maximised, or all minimised")
         settings = settings or Settings(tolerance=CLOSER * TOLERANCE)
         self.shared, self.counts = list(counts), np.array(list(counts.values()), dtype=np.float64)
+        for resource, count in counts.items():
+            if not 0.0 <= count < np.inf:
+                raise InvalidDataError(f"the count of {resource!r} is {count}: give a number of zero or more")
+        first = checked_shares(capacity, self.counts, len(models))
+        for model in models:
+            refuse_lower_bounds(model, self.shared)
         self.cells = [Cell(model, self.shared, settings) for model in models]
         self.sign = self.cells[0].sign
-        self.capacity: list[Floats] = [self.counts / len(models)] * len(models)
+        self.capacity: list[Floats] = first
         self.planned: list[Floats] = list(self.capacity)
-        self.prices = np.zeros(len(self.shared))
+        self.prices = [np.zeros(len(self.shared))]
         self.proposals: list[list[Proposal]] = [[] for _ in models]
         self.best, self.bound = np.inf, -np.inf
-        self.bound_at, self.step, self.mix = self.prices, TOWARDS, np.inf
+        self.bound_at = self.prices[0]
         self.trips: list[Trip] = []
 
     def solve(self, tolerance: float = TOLERANCE, most_trips: int = 100) -> Trip:
@@ -210,18 +222,21 @@ class Cells:
         worth = sum(turn.planned.worth for turn in turns)
         if worth < self.best:
             self.best, self.planned = worth, list(self.capacity)
-        bound = sum(turn.bound for turn in turns) - float(self.prices @ self.counts)
-        if bound > self.bound:
-            self.bound, self.bound_at = bound, self.prices
+        asked = len(self.prices)
+        for at, y in enumerate(self.prices):
+            bound = sum(turn.bounds[at] for turn in turns) - float(y @ self.counts)
+            if bound > self.bound:
+                self.bound, self.bound_at = bound, y
         for known, turn in zip(self.proposals, turns, strict=True):
-            known += [turn.planned, turn.wished]
+            known += [turn.planned, *turn.wished]
         self._next()
         if not self.trips:  # the duals of a mix of two proposals each say little
-            self.prices = np.mean([turn.prices for turn in turns], axis=0)
+            self.prices = [np.mean([turn.prices for turn in turns], axis=0)]
         m, k = len(self.shared), len(self.cells)
         objective, outward = self.sign * self.best, self.sign * self.bound
         gap = abs(objective - outward) / max(1.0, abs(objective))
-        self.trips.append(Trip(objective, outward, gap, 16 * m * k, 8 * (3 + 3 * m) * k))
+        sent, received = 8 * m * (1 + asked) * k, 8 * (1 + 2 * m + asked * (2 + m)) * k
+        self.trips.append(Trip(objective, outward, gap, sent, received))
         return self.trips[-1]
 
     def finish(self) -> list[Solution]:
@@ -229,7 +244,7 @@ class Cells:
         return [cell_solution(cell, capacity) for cell, capacity in zip(self.cells, self.planned, strict=True)]
 
     def _next(self) -> None:
-        """Mix the proposals (equation R7): the next capacities, and prices nearer to the mix's duals (R8)."""
+        """Mix the proposals (equation R7): the next capacities, and prices on the way to the mix's duals (R8)."""
         sizes = [len(known) for known in self.proposals]
         every = [proposal for known in self.proposals for proposal in known]
         owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -242,11 +257,9 @@ class Cells:
             np.concatenate((free, np.ones(len(sizes)))),
             np.concatenate((self.counts, np.ones(len(sizes)))),
         )
-        found = solve(program)
+        found = solve(program, Settings(method="interior"))  # its duals lie in the middle of those that are optimal
         if found.status is not Status.OPTIMAL:
             return  # the next trip asks the same again: cells keep to their capacities
-        same = self.mix - found.objective <= SAME * (1.0 + abs(found.objective))
-        self.step, self.mix = min(1.0, 2.0 * self.step) if same else TOWARDS, found.objective
         left = self.counts.copy()
         capacity = []
         for at in range(len(sizes)):
@@ -255,7 +268,7 @@ class Cells:
             left = left - share
         self.capacity = [share + left / len(sizes) for share in capacity]
         duals = np.maximum(-found.y[: len(self.shared)], 0.0)
-        self.prices = self.bound_at + self.step * (duals - self.bound_at)
+        self.prices = [self.bound_at + step * (duals - self.bound_at) for step in TOWARDS]
 
 
 def cell_solution(cell: Cell, capacity: Floats) -> Solution:
@@ -265,3 +278,23 @@ def cell_solution(cell: Cell, capacity: Floats) -> Solution:
         model.update_counts(cell.shared, capacity)
         model.update_bounds(MARKET, nothing, nothing)
     return cell.solved()
+
+
+def refuse_lower_bounds(model: Model, shared: Sequence[Hashable]) -> None:
+    """InvalidDataError where a shared resource has one."""
+    for resource in shared:
+        if model.lower_count(resource) != -np.inf:
+            raise InvalidDataError(f"resource {resource!r} has a lower bound: cells share upper counts only")
+
+
+def checked_shares(capacity: Sequence[Floats] | None, counts: Floats, cells: int) -> list[Floats]:
+    """First shares of the counts, or equal parts; InvalidDataError where they are none."""
+    if capacity is None:
+        return [counts / cells] * cells
+    found = [np.array(each, dtype=np.float64) for each in capacity]
+    if len(found) != cells or any(each.shape != counts.shape for each in found):
+        raise InvalidDataError(f"capacity must have {cells} shares, one a cell, of {len(counts)} numbers each")
+    total = np.sum(found, axis=0)
+    if any((each < 0.0).any() for each in found) or not (total <= counts * (1.0 + SAME)).all():
+        raise InvalidDataError("the cells' first shares must be zero or more, and no more than the counts together")
+    return found

@@ -47,9 +47,16 @@ class Coordinator:
         self._deal = Deal(members.shards)
         model = Model("max" if members.options.sense == "max" else "min", members.offset)
         self._master = Master(model, settings)
-        self.model = RoutedModel(self._master.model, self._deal, self._apply, self._read)
+        self.model = RoutedModel(
+            self._master.model, self._deal, self._apply, self._read, self._members.options.cost_dtype
+        )
         self._stale: set[int] = set()
         self._answers: dict[int, Answer] = {}
+
+    @property
+    def transport(self) -> Transport:
+        """What carries the calls."""
+        return self._exchange.transport
 
     @property
     def traffic(self) -> Traffic:
@@ -68,9 +75,9 @@ class Coordinator:
 
     # Passes -----------------------------------------------------------------------------------------------------------
 
-    def _price(self, y: Floats, weight: float, watch: Watch) -> dict[int, Priced]:
-        """Answers of the shards that answer in time."""
-        left = watch.limit_s - watch.elapsed_s
+    def _price(self, y: Floats, weight: float, watch: Watch, share: float = 1.0) -> dict[int, Priced]:
+        """Answers of the shards that answer in time, which is a share of what is left."""
+        left = share * (watch.limit_s - watch.elapsed_s)
         ready = [shard for shard in self._exchange.shards if shard not in self._exchange.out_of_step]
         self._exchange.transport.traffic.passes += 1
         answers: dict[int, Priced] = self._exchange.in_time("price", ready, (y, weight, max(left, 0.0)), left)
@@ -112,7 +119,7 @@ class Coordinator:
             else:
                 self._master.take(changes[shard])
 
-    def _read(self, shard: int, method: str, argument: Hashable) -> object:
+    def _read(self, shard: int, method: str, argument: object) -> object:
         return self._exchange.ask("read", {shard: (method, argument)})[shard]
 
     def _synchronise(self, watch: Watch) -> None:
@@ -160,7 +167,9 @@ class Coordinator:
         first = next(iter(found.values()))
         for call in calls_of_inventory(first):
             getattr(self._master.model, call.method)(*call.arguments, **call.named)
-        self.model = RoutedModel(self._master.model, self._deal, self._apply, self._read)
+        self.model = RoutedModel(
+            self._master.model, self._deal, self._apply, self._read, self._members.options.cost_dtype
+        )
         for shard, inventory in found.items():
             for request, size in zip(inventory.requests, inventory.size.tolist(), strict=True):
                 self._deal.add(request, size, shard)

@@ -49,6 +49,7 @@ class Exchange:
         self.lost = 0
         self._number = 0
         self._births: dict[int, int] = {}
+        transport.reserve(shards)
         for shard in shards:
             self.join(shard)
 

@@ -55,13 +55,17 @@ class Held:
 
     def begin(self, requests: list[Hashable], count: Ints, column: Ints) -> Changes:
         """Start afresh from these columns, as far as they are there; all requests that have columns held now."""
-        self.ws = WorkingSet()
+        self.ws, self._named_at = WorkingSet(), -1
         key = self._keys(requests, count, column)
         self.ws.key, self.ws.x = key, np.zeros(len(key))
         self.ws.generation = self.matrix.generation[(key >> 32).astype(np.int32)]
         self.ws.refresh(self.matrix)
         self._told()
         return self._of_groups(np.ones(len(self.ws.slots), dtype=bool), np.zeros(len(self.ws.slots), dtype=bool))
+
+    def named(self) -> tuple[list[Hashable], Ints, Ints]:
+        """(ids, how many columns are held of each, these), as :meth:`begin` takes them."""
+        return self._requests(self.ws.slots), np.diff(self.ws.start), self.ws.column
 
     def grow(self, slot: Ints, column: Ints, always: bool = False) -> Columns:
         """Hold these columns too; all that are held of their requests, or nothing where there is no new one."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.distributed.messages import Changes, Columns, Floats, Ints, WholeRequest
+from copter.model.assembly import own_rows_of
 from copter.model.model import Model
+from copter.model.values import ModelValues
 from copter.problem.solution import Solution
 from copter.session.session import Session
 from copter.settings import Settings
@@ -94,7 +97,7 @@ class Master:
 
     def drop(self, dropped: Mapping[Hashable, Ints]) -> None:
         """Let columns of plain requests go; a request that has none left goes."""
-        kept = {request: np.setdiff1d(self.columns[request], gone) for request, gone in dropped.items()}
+        kept = {request: without(self.columns[request], gone) for request, gone in dropped.items()}
         self.put(self._as_columns({request: columns for request, columns in kept.items() if len(columns)}))
         self.remove([request for request, columns in kept.items() if not len(columns)])
 
@@ -162,15 +165,15 @@ class Master:
             return {}
         alive = ws.generation == ledger.matrix.generation[ws.slot_of_column]
         slot_of = ledger.slot_of
+        named = [each for each in (slot_of if requests is None else requests) if each in slot_of]
+        slots = np.fromiter((slot_of[each] for each in named), dtype=np.int64, count=len(named))
+        first, last = np.searchsorted(ws.key, slots << 32), np.searchsorted(ws.key, (slots + 1) << 32)
+        there = np.flatnonzero(last > first)
+        local = (ws.key & 0xFFFFFFFF).astype(np.int32)
         found: Values = {}
-        for request in list(slot_of) if requests is None else requests:
-            slot = slot_of.get(request)
-            if slot is None:
-                continue
-            first, last = np.searchsorted(ws.key, [slot << 32, (slot + 1) << 32])
-            if last > first and alive[first]:
-                local = (ws.key[first:last] & 0xFFFFFFFF).astype(np.int32)
-                found[request] = self.columns[request][local], ws.x[first:last].copy()
+        for at in there[alive[first[there]]].tolist():
+            part, request = slice(first[at], last[at]), named[at]
+            found[request] = self.columns[request][local[part]], ws.x[part].copy()
         return found
 
     def carry(self, values: Values) -> None:
@@ -197,6 +200,46 @@ class Master:
         """Prices of the resources in order, as minimised, (m,)."""
         return self.model.ledger.sign * solution.prices()
 
+    def own_duals(self, solution: Solution) -> dict[Hashable, tuple[Ints, Floats]]:
+        """{id: (rows, duals)} of the own rows of requests that are here whole, where their solve has found them.
+
+        Those of other requests follow from the reduced costs of all their columns, which their shards have.
+        """
+        behind = solution._sparse.behind if solution._sparse is not None else None
+        known = behind._own if isinstance(behind, ModelValues) else None
+        if known is None or not self.whole:
+            return {}
+        found: dict[Hashable, tuple[Ints, Floats]] = {}
+        for request in self.whole:
+            slot = self.model.ledger.slot_of[request]
+            first, last = np.searchsorted(known.key, [slot << 32, (slot + 1) << 32])
+            found[request] = (known.key[first:last] & 0xFFFFFFFF).astype(np.int32), known.dual[first:last].copy()
+        return found
+
+    def own_of_whole(self, own: Floats) -> dict[Hashable, tuple[Ints, Floats]]:
+        """{id: (rows, multipliers)} of requests that are here whole, from those of all own rows of the master."""
+        requests, first = own_rows_of(self.model.ledger)
+        begin = (first - len(self.model.resources)).tolist()
+        found: dict[Hashable, tuple[Ints, Floats]] = {}
+        for at, request in enumerate(requests):
+            if request in self.whole:
+                part = own[begin[at] : begin[at + 1]]
+                has_sum = isfinite(self.model.limit(request)) or isfinite(self.model.at_least(request))
+                found[request] = np.arange(len(part), dtype=np.int32) + (0 if has_sum else 1), part.copy()
+        return found
+
+    def standing_prices(self) -> Floats | None:
+        """Prices that the next solve starts from, as :meth:`prices`; zero for new resources, None where it is cold."""
+        iterate, matrix = self.session._iterate, self.model.ledger.matrix
+        if iterate.cold or self.session._restart is not None:
+            return None
+        y = np.zeros(len(self.model.ledger.row_of))
+        known = min(len(iterate.y), len(iterate.row_generation))
+        for at, row in enumerate(self.model.ledger.row_of.values()):
+            if row < known and iterate.row_generation[row] == matrix.row_generation[row]:
+                y[at] = iterate.y[row]
+        return y
+
     def begin_at(self, prices: Mapping[Hashable, float], values: Values) -> None:
         """Start the next solve from these prices (as minimised) and values, rather than cold."""
         iterate, matrix = self.session._iterate, self.model.ledger.matrix
@@ -218,7 +261,7 @@ class Master:
             if request in self.whole or self.model.fixed(request) is not None:
                 continue
             known = kept.get(request)
-            gone = self.columns[request] if known is None else np.setdiff1d(self.columns[request], known[0])
+            gone = self.columns[request] if known is None else without(self.columns[request], known[0])
             if len(gone):
                 found[request] = gone
         return found
@@ -262,3 +305,10 @@ class Master:
             share_key=key[order],
             share=value[order],
         )
+
+
+def without(own: Ints, gone: Ints) -> Ints:
+    """Columns of a request but for some of them; both ascend."""
+    stays = np.ones(len(own), dtype=bool)
+    stays[np.searchsorted(own, gone)] = False
+    return own[stays]

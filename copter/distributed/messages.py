@@ -174,6 +174,25 @@ class Priced:
 
 
 @dataclass(frozen=True)
+class OwnRows:
+    """Duals of the own rows of some requests: of their sums and private rows.
+
+    Attributes
+    ----------
+    count : ndarray (k,) int32
+        Rows of each request.
+    row : ndarray int32
+        0 for the sum, 1 + i for private row i; ascending within a request.
+    dual : ndarray
+        In the signs of the model's sense.
+    """
+
+    count: Ints
+    row: Ints
+    dual: Floats
+
+
+@dataclass(frozen=True)
 class Hello:
     """Where a shard stands.
 
@@ -187,6 +206,8 @@ class Hello:
     columns : int
     memory : int
         Peak of the process's resident memory, bytes.
+    processor_s : float
+        Processor time that the process has taken, of all its threads.
     """
 
     version: int
@@ -194,6 +215,7 @@ class Hello:
     requests: int
     columns: int
     memory: int
+    processor_s: float
 
 
 @dataclass(frozen=True)

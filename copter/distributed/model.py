@@ -8,16 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from copter.distributed.deal import Deal
+from copter.distributed.export import calls_of_inventory, inventory_of
 from copter.distributed.messages import Call, Floats, TemplateAt
+from copter.distributed.portions import at_all, rows_taken, taken, taken_rows
 from copter.errors import DimensionError, EditNotAllowedError, InvalidDataError
 from copter.matrix import Template
 from copter.model.checks import different, listed
 from copter.model.model import Model
 from copter.model.private_rows import PrivateRows
 from copter.model.usage import Usage, pattern_of
+from copter.problem.linear_program import LinearProgram
 
 Batch = dict[int, list[Call]]
 BY_REQUEST = {
@@ -42,14 +45,22 @@ class RoutedModel:
     deal : Deal
     apply : callable
         Does a batch on the shards; all or nothing.
-    read : callable (shard, method, id)
+    read : callable (shard, method, argument)
         A look-up.
+    cost_dtype : str
+        Name of the type that shards store costs in.
     """
 
     def __init__(
-        self, model: Model, deal: Deal, apply: Callable[[Batch], None], read: Callable[[int, str, Hashable], Any]
+        self,
+        model: Model,
+        deal: Deal,
+        apply: Callable[[Batch], None],
+        read: Callable[[int, str, Any], Any],
+        cost_dtype: str = "float64",
     ) -> None:
         self._model, self._deal, self._apply, self._read = model, deal, apply, read
+        self._cost_dtype = np.dtype(cost_dtype)
         self._templates: list[Template] = list(model.templates)
         self._calls: Batch = {}
         self._depth = 0
@@ -65,6 +76,11 @@ class RoutedModel:
     def offset(self) -> float:
         """Constant in the objective."""
         return self._model.offset
+
+    @property
+    def cost_dtype(self) -> np.dtype[Any]:
+        """Type that costs are stored in where an edit does not say."""
+        return self._cost_dtype
 
     @property
     def version(self) -> int:
@@ -138,6 +154,28 @@ class RoutedModel:
         """Column that a request is fixed on, or None."""
         found: int | None = self._look_up("fixed", request)
         return found
+
+    def template_of(self, request: Hashable) -> Template | None:
+        """The template that a request shares; None where its usage is its own."""
+        place = int(self._look_up("template_of", request))
+        return None if place < 0 else self._templates[place]
+
+    def to_linear_program(self) -> LinearProgram:
+        """The whole model as one LP, gathered here: as much memory as on one machine."""
+        if self._calls:
+            raise EditNotAllowedError("a batch is open, whose edits are not made yet: ask before it, or after")
+        whole = Model(self.sense, self.offset)
+        for call in calls_of_inventory(inventory_of(self._model, self._templates)):
+            getattr(whole, call.method)(*call.arguments, **call.named)
+        templates = whole.templates
+        for request, shard in self._deal.owner.items():
+            for call in self._read(shard, "export", [request]):
+                named = {
+                    name: templates[value.place] if isinstance(value, TemplateAt) else value
+                    for name, value in call.named.items()
+                }
+                getattr(whole, call.method)(*call.arguments, **named)
+        return whole.to_linear_program()
 
     def _look_up(self, method: str, request: Hashable) -> Any:
         if self._calls:
@@ -452,36 +490,3 @@ class RoutedModel:
                     for name, value in given.items()
                 }
                 self._send(shard, method, [ids[i] for i in at], **part, **named)
-
-
-def at_all(ids: list[Hashable]) -> NDArray[np.int64]:
-    """Places of all."""
-    return np.arange(len(ids))
-
-
-def taken(value: Any, at: NDArray[Any], k: int, what: str = "an argument") -> Any:
-    """Entries of an argument that has one for each of k requests; one that holds for all stays as it is."""
-    if value is None or (not isinstance(value, (list, tuple)) and np.ndim(value) == 0):
-        return value
-    if len(value) != k:
-        raise DimensionError(f"{what} has {len(value)} entries, must have {k}: one for each request")
-    return [value[i] for i in at] if isinstance(value, (list, tuple)) else np.asarray(value)[at]
-
-
-def taken_rows(value: Any, at: NDArray[Any], k: int, one_each: bool) -> Any:
-    """The same of bounds of private rows: one row of them holds for all requests, unless there is `one_each`."""
-    if value is None or np.ndim(value) == 0:
-        return value
-    if isinstance(value, (list, tuple)) and any(np.ndim(each) for each in value):
-        return taken(value, at, k)
-    return taken(np.asarray(value), at, k) if one_each or np.ndim(value) == 2 else value
-
-
-def rows_taken(rows: PrivateRows, chosen: NDArray[np.bool_], columns: NDArray[Any]) -> PrivateRows:
-    """Some of the rows, over some of the columns."""
-    which = np.flatnonzero(chosen)
-    matrix = sp.csr_array(rows.matrix)[which][:, columns]
-    bounds = (
-        np.broadcast_to(np.asarray(each, dtype=np.float64), (len(chosen),))[which] for each in (rows.lower, rows.upper)
-    )
-    return PrivateRows(sp.csc_array(matrix), *bounds)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 try:
     import ray
     from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
-    from ray.util.metrics import Gauge
+    from ray.util.metrics import Counter, Gauge
+    from ray.util.placement_group import get_placement_group, placement_group, remove_placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"shards over Ray need it: pip install 'copter-lp[ray]' ({error})", name="ray") from None
 
@@ -16,8 +18,26 @@ from copter.distributed.messages import Hello, Priced, size_of
 from copter.distributed.shard import Shard
 from copter.distributed.traffic import Traffic
 from copter.distributed.transport import LATE, LOST, ShardOptions
+from copter.errors import SettingsError
 
 LONGEST_S = 1e6  # that a wait without a deadline is cut into
+PLACEMENTS = ("SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK")  # Ray's strategies
+
+
+NAMESPACE = "copter"
+
+
+def connect(address: str) -> None:
+    """Connect this process to a cluster, unless it is connected; SettingsError where none answers."""
+    if ray.is_initialized():
+        return
+    try:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="warning")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SettingsError(
+            f"no Ray cluster answers at {address!r}: start one by `ray start --head` ({reason})"
+        ) from None
 
 
 class ShardActor:
@@ -44,26 +64,35 @@ class ShardActor:
 
 
 class RayTransport:
-    """One named actor for every shard, spread over the cluster's nodes.
+    """One named actor for every shard, in a placement group over the cluster's nodes.
 
     Actors are named, so that a coordinator that starts again finds those that still run.
 
     Parameters
     ----------
     address : str
-        Of a cluster; "local" starts one here, unless this process is connected already.
+        Of a cluster; "auto" finds the one that runs here, "local" starts one here. A process that is connected already
+        stays with its cluster.
     name : str
         Of the session: two sessions on one cluster need two.
-    processors : float
-        That Ray sets aside for each actor.
+    processors : float, optional
+        That Ray sets aside for each actor; by default one, or an equal share where the cluster has fewer than actors.
     detached : bool
         Whether actors outlive the process that started them, so that another coordinator can go on.
-    placement : {"SPREAD", "DEFAULT"}
-        Ray's scheduling strategy.
+    placement : {"SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK"}
+        Ray's strategy for the placement group.
+    patience_s : float
+        How long to wait for the cluster to have room for all actors.
 
     Attributes
     ----------
     traffic : Traffic
+
+    Raises
+    ------
+    SettingsError
+        If no cluster answers at the address, there is no such placement, or `processors` is not above zero; and
+        where the actors do not fit, when they are started.
     """
 
     def __init__(
@@ -71,37 +100,82 @@ class RayTransport:
         address: str = "local",
         name: str = "copter",
         *,
-        processors: float = 1.0,
+        processors: float | None = None,
         detached: bool = False,
         placement: str = "SPREAD",
+        patience_s: float = 60.0,
     ) -> None:
-        if not ray.is_initialized():
-            ray.init(address=address, namespace="copter", log_to_driver=False, logging_level="warning")
+        if placement not in PLACEMENTS:
+            raise SettingsError(f"placement is {placement!r}, must be one of {', '.join(PLACEMENTS)}")
+        if processors is not None and not processors > 0.0:
+            raise SettingsError(f"processors is {processors}, must be above zero")
+        connect(address)
         self.traffic = Traffic()
         self._name, self._processors, self._detached, self._placement = name, processors, detached, placement
+        self._patience_s = patience_s
+        self._group: Any = None
+        self._reserved: set[int] = set()
         self._actors: dict[int, Any] = {}
+        self._messages = Counter("copter_messages", "Calls and replies of shards", tag_keys=("session",))
+        self._bytes = Counter("copter_bytes", "Bytes of calls and replies of shards", tag_keys=("session",))
+        for counter in (self._messages, self._bytes):
+            counter.set_default_tags({"session": name})
 
     def actor(self, number: int) -> Any:
         """The actor of a shard, for Ray's own tools."""
         return self._actors[number]
 
+    def reserve(self, numbers: Sequence[int]) -> None:
+        """Set processors aside for these shards in a placement group, or find the one of this name."""
+        self._reserved = set(numbers)
+        have = float(ray.cluster_resources().get("CPU", 0.0))
+        if self._processors is None:
+            self._processors = min(1.0, int(100.0 * have / max(len(numbers), 1)) / 100.0) or 0.01
+        try:
+            self._group = get_placement_group(self._name) if self._detached else None
+        except ValueError:
+            self._group = None
+        if self._group is not None:
+            return
+        kept = {"name": self._name, "lifetime": "detached"} if self._detached else {}  # else it ends with this process
+        bundles: list[dict[str, float]] = [{"CPU": self._processors}] * len(numbers)
+        self._group = placement_group(bundles, self._placement, **kept)
+        if not self._group.wait(self._patience_s):
+            self.release()
+            free, nodes = float(ray.available_resources().get("CPU", 0.0)), len(ray.nodes())
+            raise SettingsError(
+                f"no room for {len(numbers)} actors of {self._processors:g} processors each, placed {self._placement}, "
+                f"in {self._patience_s:g} s: the cluster has {have:g} on {nodes} nodes, {free:g} of them free; "
+                "take fewer shards, fewer processors or another placement"
+            )
+
+    def release(self) -> None:
+        """Give the placement group back, and end the actors that are in it."""
+        if self._group is not None:
+            remove_placement_group(self._group)
+            self._group = None
+
     def start(self, number: int, options: ShardOptions) -> None:
-        """Start an actor, or find the one of this name."""
+        """Start an actor, or find the one of this name; one that joins later is spread by itself."""
         actor_class: Any = ray.remote(ShardActor)
+        placed = number in self._reserved and self._group is not None
+        strategy = PlacementGroupSchedulingStrategy(self._group) if placed else "SPREAD"
         self._actors[number] = actor_class.options(
             name=f"{self._name}-{number}",
-            namespace="copter",
+            namespace=NAMESPACE,
             get_if_exists=True,
             lifetime="detached" if self._detached else None,
             max_restarts=-1 if options.directory is not None else 0,
             max_task_retries=0,
             num_cpus=self._processors,
-            scheduling_strategy=self._placement,
+            scheduling_strategy=strategy,
         ).remote(number, options.arguments())
 
     def stop(self, number: int) -> None:
-        """End an actor for good."""
+        """End an actor for good; with the last one the placement group goes."""
         ray.kill(self._actors.pop(number), no_restart=True)
+        if not self._actors:
+            self.release()
 
     def call(
         self, method: str, arguments: Mapping[int, tuple[Any, ...]], seconds: float | None = None
@@ -109,6 +183,7 @@ class RayTransport:
         """Call actors at the same time."""
         shared: dict[int, Any] = {}  # the same arguments go into the object store once
         waiting = {}
+        before = self.traffic.sent + self.traffic.received
         for number, given in arguments.items():
             if id(given) not in shared:
                 shared[id(given)] = ray.put(given) if size_of(given) > 100_000 else given
@@ -124,6 +199,8 @@ class RayTransport:
         found = {number: self._result(task) if task in in_time else LATE for number, task in waiting.items()}
         for answer in found.values():
             self.traffic.received += size_of(answer)
+        self._messages.inc(2.0 * len(waiting))
+        self._bytes.inc(max(float(self.traffic.sent + self.traffic.received - before), 1.0))
         return found
 
     @staticmethod

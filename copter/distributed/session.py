@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 from math import isfinite
 
+import numpy as np
+
 from copter import shims
 from copter.distributed.answers import chosen_of, plan_of, shares_of, solution_of
 from copter.distributed.bound import SAFE
@@ -31,6 +33,10 @@ from copter.solving.warm import Callback
 MASTER_SHARE = 0.3  # of the tolerance: the gap that the master's own solves may keep
 NEAR = 0.1  # of the last gap: the tolerance of the master's next solve
 FAR = 1e-2  # loosest tolerance of the master's solves
+LEAP = 100.0  # times the last tolerance: a goal below this is not worth a master of its own
+OPENING = 5e-4  # tolerance of the first master after a pass at the last solve's prices
+OPENING_SHARE = 0.3  # of a deadline, which that pass may wait for late shards
+SAME_PRICES = 1e-9  # relative: prices that have moved by no more need no pass of their own
 LP_SHARE = 0.7  # of a deadline, where a shim comes after the LP
 
 
@@ -72,7 +78,7 @@ class Session(Coordinator):
     InvalidDataError
         If `model` is no Model.
     SettingsError
-        If there is no shard.
+        If there is no shard, or the transport finds shards of another session that still runs.
     SnapshotError
         If the directory holds a session already: :meth:`load` goes on with that.
     """
@@ -97,8 +103,19 @@ class Session(Coordinator):
         write_members(members, new=True)
         self._begin(members, settings or Settings(), transport or LocalTransport())
         self._forget()
+        self._require_empty_shards()
         with self.model.batch():
             self._deal_out(model)
+
+    def _require_empty_shards(self) -> None:
+        """SettingsError where a shard was found that has edits already: it is another session's."""
+        for shard, hello in self.shards.items():
+            if hello.version:
+                self.transport.release()
+                raise SettingsError(
+                    f"shard {shard} runs already, with {hello.requests} requests of another session: give the "
+                    "transport another name, or go on with that session by Session.load"
+                )
 
     def _forget(self) -> None:
         """Nothing has been solved yet."""
@@ -138,7 +155,8 @@ class Session(Coordinator):
         Returns
         -------
         Solution
-            Values by request, prices and figures; duals and reduced costs of all columns are not gathered.
+            As :meth:`copter.Session.solve` has it. Duals of the requests' own rows, reduced costs and explanations are
+            asked of the shards when they are asked for.
         """
         settings = self.settings if deadline_s is None else self.settings.limited_to(deadline_s)
         before = self.traffic
@@ -156,9 +174,15 @@ class Session(Coordinator):
         self._let_idle_go()
         last, passes, best, certified = MASTER_SHARE * settings.tolerance, 0, -float("inf"), False
         goal = FAR if self._cold else last
+        opened = self._opened(watch)
+        if opened is not None:
+            passes, goal = 1, OPENING if opened else last
+        settled: Floats | None = None  # prices at which all columns were priced last, and none was new
         while True:
             self._synchronise(watch)
             found = self._solve_master(settings, goal, last, watch)
+            if settled is not None and self._is_known(found, settled, best, settings):
+                return self._answer(found, found.status, best, certified, passes, watch)
             weight = 0.0 if found.status is Status.PRIMAL_INFEASIBLE else 1.0
             if found.status is Status.DUAL_INFEASIBLE:
                 return self._answer(found, found.status, best, False, passes, watch)
@@ -180,13 +204,38 @@ class Session(Coordinator):
                 if callback is not None and callback(passes, gap, found.residuals.primal_absolute):
                     watch.interrupted = True
                 status = self._status(found, gap, goal <= last, stuck, late, passes, settings, watch)
-                goal = max(last, min(FAR, NEAR * gap)) if grown else last
+                settled = None if grown or absent or late or goal <= last else y
+                goal = min(FAR, NEAR * gap) if grown and NEAR * gap > LEAP * last else last
             # The answer is in the master's columns as they are: it is read off before new ones come in.
             answer = None if status is None else self._answer(found, status, best, certified, passes, watch)
             for priced in answers.values():
                 self._master.put(priced.columns)
             if answer is not None:
                 return answer
+
+    def _opened(self, watch: Watch) -> int | None:
+        """Begin a warm solve with a pass at the last prices; how many columns it brought, None where there was none.
+
+        Prices move less from round to round than costs and requests do: that pass finds nearly all columns that one at
+        prices of a master without them would find, and the master is solved once less.
+        """
+        y = None if self._cold else self._master.standing_prices()
+        known = self.last_solution
+        if y is None or (known is not None and known.model_version == self._deal.version):
+            return None
+        answers = self._price(y, 1.0, watch, OPENING_SHARE)
+        grown = sum(self._master.growth(priced.columns) for priced in answers.values())
+        for priced in answers.values():
+            self._master.put(priced.columns)
+        return grown
+
+    def _is_known(self, found: Solution, y: Floats, best: float, settings: Settings) -> bool:
+        """Whether a master solved to the last tolerance is an optimum by the pass at these prices."""
+        if found.status is not Status.OPTIMAL or self._exchange.out_of_step:
+            return False
+        moved = np.abs(self._master.prices(found) - y).max(initial=0.0)
+        gap = relative_gap(found.objective, self._outward(best))
+        return bool(moved <= SAME_PRICES * (1.0 + np.abs(y).max(initial=0.0)) and gap <= settings.tolerance)
 
     def _solve_master(self, settings: Settings, goal: float, last: float, watch: Watch) -> Solution:
         """Solve the restricted program, to a vertex where it is solved to the last tolerance."""
@@ -231,7 +280,9 @@ class Session(Coordinator):
     ) -> Solution:
         rounding = sum(SAFE * abs(answer.priced.rounding) for answer in self._answers.values())
         bound = self._outward(best - rounding)
-        return solution_of(self._deal, self._master, found, status, bound, certified, passes, watch.elapsed_s)
+        return solution_of(
+            self._deal, self._master, self._exchange.ask, found, status, bound, certified, passes, watch.elapsed_s
+        )
 
     # Integer plans --------------------------------------------------------------------------------------------------
 
@@ -291,6 +342,11 @@ class Session(Coordinator):
         """Discard the iterate: the next solve starts cold."""
         self._master.session.reset()
         self._cold = True
+
+    def compact(self) -> None:
+        """As :meth:`copter.Session.compact`, on every shard and in the master."""
+        self._exchange.every("compact")
+        self._master.session.compact()
 
     # Durability -----------------------------------------------------------------------------------------------------
 

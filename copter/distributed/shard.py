@@ -13,11 +13,28 @@ import numpy as np
 
 from copter.distributed.export import calls_of, inventory_of
 from copter.distributed.held import Held
-from copter.distributed.messages import Call, Changes, Columns, Floats, Hello, Ints, Inventory, Priced, TemplateAt
+from copter.distributed.messages import (
+    Call,
+    Changes,
+    Columns,
+    Floats,
+    Hello,
+    Ints,
+    Inventory,
+    OwnRows,
+    Priced,
+    TemplateAt,
+    no_floats,
+    no_ints,
+)
 from copter.distributed.reach import reach_of
 from copter.errors import CopterError, InternalError
 from copter.matrix import Template
+from copter.model.explaining import facts_of
 from copter.model.model import Model
+from copter.model.values import duals_of
+from copter.problem.explanation import Facts
+from copter.problem.values import OwnDuals
 from copter.session.session import Session
 from copter.settings import available_threads
 
@@ -30,6 +47,10 @@ EDITS_OF_MANY = frozenset(
     {"add_requests", "add_own_requests", "remove_requests", "update_limits", "update_row_bounds"}
 )  # fmt: skip
 READERS = frozenset({"cost", "limit", "at_least", "bounds", "private_rows", "is_integer", "fixed", "fixed_usage"})
+
+OWN_READERS = frozenset({"template_of", "export"})
+COLUMNS_AT_A_TIME = 4_000_000  # whose reduced costs are worked out together
+NO_ROWS = OwnRows(no_ints(), no_ints(), no_floats())
 
 HALF_ULP = 2.0**-53
 SAFE = 1.01  # for the roundings of the margin itself
@@ -109,7 +130,8 @@ class Shard:
         """Where the shard stands."""
         model = self.model
         memory = process_resources.getrusage(process_resources.RUSAGE_SELF).ru_maxrss * 1024
-        return Hello(model.version, self._open_batch, len(model.ledger.slot_of), model.n_columns, memory)
+        requests, processor_s = len(model.ledger.slot_of), time.process_time()
+        return Hello(model.version, self._open_batch, requests, model.n_columns, memory, processor_s)
 
     def inventory(self) -> Inventory:
         """Resources, templates and ids."""
@@ -117,6 +139,8 @@ class Shard:
 
     def read(self, method: str, argument: Hashable) -> Any:
         """What one of the model's look-ups gives."""
+        if method in OWN_READERS:
+            return getattr(self, method)(argument)
         if method not in READERS:
             raise InternalError(f"{method!r} is no look-up of a shard")
         return getattr(self.model, method)(argument)
@@ -220,8 +244,7 @@ class Shard:
         started = time.perf_counter()
         self.abort()
         matrix, held = self.model.ledger.matrix, self.held
-        prices = np.zeros(matrix.n_rows)
-        prices[list(self.model.ledger.row_of.values())] = y
+        prices = self._by_row(y)
         least = held.least_of_slots(prices, weight)
         threshold = least - ROUNDING * (1.0 + np.abs(least))
         smallest, slot, column, _ = matrix.price(prices, threshold, self.threads, weight, seconds)
@@ -251,6 +274,56 @@ class Shard:
         margin = SAFE * (2.0 * error + HALF_ULP * (len(term) + 32) * sums)
         return float(below.sum()), float(term.sum()), margin
 
+    # Duals and explanations: read, never changed --------------------------------------------------------------------
+
+    def duals(
+        self, requests: list[Hashable], y: Floats, own: OwnRows | None, costs: bool, reduced: bool
+    ) -> tuple[OwnRows, Floats]:
+        """Duals of the own rows of requests, and the reduced costs of their columns where they are wanted.
+
+        Worked out for so many columns at a time, so that memory stays that of a part.
+
+        Parameters
+        ----------
+        y : ndarray (m,)
+            Prices of the resources, in the signs of the model's sense.
+        own : OwnRows, optional
+            Where they are known; without them they are those of the limits, found from the reduced costs.
+        costs : bool
+            Whether the costs count: without them y is a ray.
+        reduced : bool
+            Whether reduced costs are wanted.
+        """
+        ledger = self.model.ledger
+        slots, prices = ledger.slots(requests), self._by_row(y)
+        keys = None if own is None else keys_of(slots, own)
+        if own is not None and not reduced:
+            return own, np.zeros(0)
+        found, parts = [NO_ROWS], [np.zeros(0)]
+        for part in parts_of(slots, ledger.matrix.sizes_of(slots)):
+            duals, costs_of = duals_of(ledger, part, prices, keys, costs)
+            if own is None:
+                limited = np.isin(part, (duals.key >> 32).astype(np.int32))
+                dual = duals.in_order(part.astype(np.int64))
+                found.append(OwnRows(limited.astype(np.int32), np.zeros(len(dual), dtype=np.int32), dual))
+            if reduced:
+                parts.append(costs_of)
+        rows = OwnRows(*(np.concatenate([getattr(each, name) for each in found]) for name in ("count", "row", "dual")))
+        return own or rows, np.concatenate(parts)
+
+    def facts(self, request: Hashable, column: Ints, value: Floats, y: Floats, own: OwnRows | None) -> Facts:
+        """What explains one request, but for what counts do to it: its columns that are not zero, at these prices."""
+        rows = self.duals([request], y, own, True, False)[0]
+        limit_dual = float(rows.dual[0]) if len(rows.row) and rows.row[0] == 0 else 0.0
+        key = self.model.ledger.slot(request) << 32 | column.astype(np.int64)
+        return facts_of(self.model.ledger, request, key, value, self._by_row(y), limit_dual, {})
+
+    def _by_row(self, y: Floats) -> Floats:
+        """Prices of the resources by row slot."""
+        prices = np.zeros(self.model.ledger.matrix.n_rows)
+        prices[list(self.model.ledger.row_of.values())] = y
+        return prices
+
     # What the coordinator holds -------------------------------------------------------------------------------------
 
     def hold(self, requests: list[Hashable], count: Ints, column: Ints) -> Changes:
@@ -274,8 +347,29 @@ class Shard:
         """The edits that make these requests anew in another shard."""
         return [call for request in requests for call in calls_of(self.model, self.templates(), request)]
 
+    def compact(self) -> None:
+        """Move requests into the places that removed ones have left, in memory and in what is held."""
+        self.abort()
+        held = self.held.named()
+        self.session.compact()
+        self.held.begin(*held)
+
     def save(self) -> None:
         """Write a snapshot, from which the journal goes on."""
         self.abort()
         if self._snapshot is not None:
             self.session.save(self._snapshot)
+
+
+def keys_of(slots: Ints, own: OwnRows) -> OwnDuals:
+    """Duals of own rows by slot << 32 | row, ascending."""
+    key = np.repeat(slots.astype(np.int64), own.count) << 32 | own.row
+    order = np.argsort(key)
+    return OwnDuals(key[order], own.dual[order])
+
+
+def parts_of(slots: Ints, size: Ints) -> list[Ints]:
+    """Requests in parts of about so many columns, one after the other."""
+    before = np.cumsum(size, dtype=np.int64) - size
+    cuts = np.flatnonzero(np.diff(before // COLUMNS_AT_A_TIME)) + 1
+    return [part for part in np.split(slots, cuts) if len(part)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,6 +61,12 @@ class Transport(Protocol):
 
     traffic: Traffic
 
+    def reserve(self, numbers: Sequence[int]) -> None:
+        """Set aside what these shards need, before the first of them starts."""
+
+    def release(self) -> None:
+        """Give back what was set aside, with the shards that were started there."""
+
     def start(self, number: int, options: ShardOptions) -> None:
         """Start the shard of this number, or find the one that runs already."""
 
@@ -107,6 +113,12 @@ class LocalTransport:
         self.doomed: dict[int, int] = {}
         self.shards: dict[int, Shard] = {}
         self._options: dict[int, ShardOptions] = {}
+
+    def reserve(self, numbers: Sequence[int]) -> None:
+        """Nothing: shards here need no place of their own."""
+
+    def release(self) -> None:
+        """Nothing was set aside."""
 
     def start(self, number: int, options: ShardOptions) -> None:
         """Start a shard where it does not run."""

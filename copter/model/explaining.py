@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,15 @@ SLACK = 1e-7  # of 1 + |bound|: how near a bound a value is at it
 SOLVED = 1e-6  # residual that the basis's equations may keep
 
 
-def facts_of(ledger: Ledger, request: Hashable, key: Keys, x: Floats, y: Floats, limit_dual: float) -> Facts:
+def facts_of(
+    ledger: Ledger,
+    request: Hashable,
+    key: Keys,
+    x: Floats,
+    y: Floats,
+    limit_dual: float,
+    capacity: Mapping[Hashable, CapacityEffect] | None = None,
+) -> Facts:
     """A request's facts in a solution of the model as it stands.
 
     Parameters
@@ -34,6 +42,8 @@ def facts_of(ledger: Ledger, request: Hashable, key: Keys, x: Floats, y: Floats,
     y : ndarray (rows,)
         Prices by row slot, in the signs of the model's sense.
     limit_dual : float
+    capacity : mapping, optional
+        What counts do to the request, where that is worked out elsewhere; the other requests are not looked at then.
     """
     matrix, slot = ledger.matrix, ledger.slot(request)
     template = matrix.slabs[slot].template
@@ -49,6 +59,8 @@ def facts_of(ledger: Ledger, request: Hashable, key: Keys, x: Floats, y: Floats,
     resource_at = {place: resource for resource, place in ledger.row_of.items()}
     resources = [resource_at[int(place)] for place in used]
     idle = not lower.any() and not matrix.least_of(slot) > 0.0
+    if capacity is None:
+        capacity = capacity_effects(ledger, slot, key, x, y, dict(zip(used.tolist(), resources, strict=True)))
     return Facts(
         -float(ledger.sign),
         ledger.sign * np.asarray(matrix.costs_of(slot)) + 0.0,
@@ -58,7 +70,7 @@ def facts_of(ledger: Ledger, request: Hashable, key: Keys, x: Floats, y: Floats,
         y[used],
         limit_dual,
         idle,
-        capacity_effects(ledger, slot, key, x, y, dict(zip(used.tolist(), resources, strict=True))),
+        capacity,
     )
 
 

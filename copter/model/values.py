@@ -12,7 +12,7 @@ from copter.errors import StaleSolutionError
 from copter.model.assembly import first_columns, places, require_current, slots_in_order
 from copter.model.explaining import facts_of
 from copter.problem.explanation import Facts
-from copter.problem.values import OwnDuals, SparseValues, ranges
+from copter.problem.values import OwnDuals, SparseValues
 
 if TYPE_CHECKING:
     from copter.model.ledger import Ledger
@@ -90,23 +90,42 @@ class ModelValues:
     def duals(self) -> tuple[Floats, Floats]:
         """Prices, then duals of own rows; reduced costs (F11; all in the signs of the sense)."""
         ledger = self.ledger
-        matrix, slots = ledger.matrix, slots_in_order(ledger)
-        start = matrix.starts_of(slots)
-        n = int(start[-1])
-        reduced = matrix.flat_reduced_costs(slots, n, ledger.sign * self.y)
-        shared = self.y[list(ledger.row_of.values())]
-        if self._own is None:
-            limited, dual = limit_duals(ledger, slots, start, reduced)
-            order = np.argsort(slots[limited])
-            self._own = OwnDuals((slots[limited].astype(np.int64) << 32)[order], ledger.sign * dual[order])
-            return np.concatenate((shared, ledger.sign * dual)) + 0.0, ledger.sign * reduced + 0.0
-        first, own_start, own_row, own_value, _, _ = matrix.own_rows(slots, n)
-        place = np.searchsorted(self._own.key, slots.astype(np.int64) << 32)
-        own = self._own.dual[ranges(place, place + np.diff(first))]
-        owner = np.repeat(np.arange(n), np.diff(own_start))
-        row = np.repeat(np.repeat(first[:-1], np.diff(start)), np.diff(own_start)) + own_row
-        reduced -= np.bincount(owner, weights=own_value * (ledger.sign * own)[row], minlength=n)
-        return np.concatenate((shared, own)) + 0.0, ledger.sign * reduced + 0.0
+        self._own, reduced = duals_of(ledger, slots_in_order(ledger), self.y, self._own)
+        own = self._own.in_order(slots_in_order(ledger).astype(np.int64))
+        return np.concatenate((self.y[list(ledger.row_of.values())], own)) + 0.0, reduced
+
+
+def duals_of(
+    ledger: Ledger, slots: NDArray[np.int32], y: Floats, own: OwnDuals | None = None, costs: bool = True
+) -> tuple[OwnDuals, Floats]:
+    """(duals of the own rows, reduced costs) of some requests at prices, in the signs of the model's sense.
+
+    Parameters
+    ----------
+    slots : ndarray (k,) int32
+        Of the requests, in the order in which reduced costs are wanted.
+    y : ndarray (rows,)
+        By row slot.
+    own : OwnDuals, optional
+        Of these requests' rows; without them the limits' duals are found from the reduced costs.
+    costs : bool
+        Whether the costs count: without them y is a ray.
+    """
+    matrix, sign = ledger.matrix, ledger.sign
+    start = matrix.starts_of(slots)
+    n = int(start[-1])
+    reduced = matrix.flat_reduced_costs(slots, n, sign * y, costs)
+    if own is None:
+        limited, dual = limit_duals(ledger, slots, start, reduced)
+        order = np.argsort(slots[limited])
+        found = OwnDuals((slots[limited].astype(np.int64) << 32)[order], sign * dual[order] + 0.0)
+        return found, sign * reduced + 0.0
+    first, own_start, own_row, own_value, _, _ = matrix.own_rows(slots, n)
+    dual = own.in_order(slots.astype(np.int64))
+    owner = np.repeat(np.arange(n), np.diff(own_start))
+    row = np.repeat(np.repeat(first[:-1], np.diff(start)), np.diff(own_start)) + own_row
+    reduced -= np.bincount(owner, weights=own_value * (sign * dual)[row], minlength=n)
+    return own, sign * reduced + 0.0
 
 
 def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals | None = None) -> SparseValues:

@@ -53,6 +53,10 @@ class OwnDuals:
         begin, end = np.searchsorted(self.key, first), np.searchsorted(self.key, last)
         return sums_before(end - begin), self.dual[ranges(begin, end)]
 
+    def in_order(self, slots: Keys) -> Floats:
+        """Duals of all rows of requests, request by request in this order."""
+        return self.between(slots << 32, (slots + 1) << 32)[1]
+
 
 class Behind(Protocol):
     """What a solution asks the model for; StaleSolutionError where that has changed too much."""

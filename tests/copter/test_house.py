@@ -37,7 +37,7 @@ PAGES = {
 FRONTEND_PAGES = {
     "C": ("chronus.md", 22, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "deadlines")),
     "TE": ("traffic.md", 18, ("traffic",)),
-    "SH": ("shards.md", 12, ("shards",)),
+    "SH": ("shards.md", 13, ("shards",)),
 }
 
 

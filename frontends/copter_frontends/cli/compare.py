@@ -49,22 +49,6 @@ def _simulated(asked: SimulateOptions) -> dict[str, Any]:
     return run_simulation(asked)
 
 
-def _over_ray(address: str, asked: list[SimulateOptions]) -> list[dict[str, Any]]:
-    """All runs as Ray tasks, told of as they end; in the order asked for."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from copter_frontends.cli.over_ray import over_ray
-
-    found: dict[int, dict[str, Any]] = {}
-    with Progress(console=Console(stderr=True, quiet=is_quiet()), transient=True) as progress:
-        bar = progress.add_task("policies", total=len(asked))
-        for place, summary in over_ray(address, _simulated, asked):
-            found[place] = summary
-            progress.update(bar, advance=1, description=f"{asked[place].policy} has ended")
-    return [found[place] for place in range(len(asked))]
-
-
 def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> int:
     """Simulate the same jobs under several policies and set the figures side by side."""
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
@@ -74,11 +58,12 @@ def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> i
     from rich.console import Console
 
     from copter_frontends.cli.interruption import exit_code_of
+    from copter_frontends.cli.over_ray import gathered
     from copter_frontends.cli.running import run_simulation
     from copter_frontends.report.table import print_side_by_side
 
     asked = [replace(each, out=None if each.out is None else os.path.join(each.out, each.policy)) for each in asked]
-    summaries = [] if ray is None else _over_ray(ray, asked)
+    summaries = [] if ray is None else gathered(ray, _simulated, asked, "policies", policies)
     for each in asked[len(summaries) :]:
         summaries.append(run_simulation(each))
         if summaries[-1]["interrupted"] is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import InputError
 
 Given = TypeVar("Given")
@@ -32,7 +33,7 @@ def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[
     Raises
     ------
     InputError
-        If Ray is not installed, or there is no cluster at the address.
+        If Ray is not installed, there is no cluster at the address, or a task was lost again and again.
     """
     try:
         import ray  # an optional extra
@@ -52,3 +53,40 @@ def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[
             yield place, ray.get(ready[0])
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
+        except ray.exceptions.RayError as error:
+            told = f"task {place} was lost {1 + TRIES_AGAIN} times ({type(error).__name__}): see Ray's logs"
+            raise InputError(f"--ray {address}: {told}") from None
+
+
+def gathered(
+    address: str,
+    function: Callable[[Given], Result],
+    given: Sequence[Given],
+    what: str,
+    names: Sequence[str],
+    ended: Callable[[int, Result], None] | None = None,
+) -> list[Result]:
+    """:func:`over_ray` with one progress display on stderr; the results in the order of what was given.
+
+    Parameters
+    ----------
+    address, function, given
+    what : str
+        What they are, in the plural.
+    names : sequence of str
+        Of each, for the display.
+    ended : callable (place, result), optional
+        Called with each result as it comes.
+    """
+    from rich.console import Console  # as late as in the commands: 2 s that `--help` need not take
+    from rich.progress import Progress
+
+    found: dict[int, Result] = {}
+    with Progress(console=Console(stderr=True, quiet=is_quiet()), transient=True) as progress:
+        bar = progress.add_task(what, total=len(given))
+        for place, result in over_ray(address, function, given):
+            found[place] = result
+            if ended is not None:
+                ended(place, result)
+            progress.update(bar, advance=1, description=f"{names[place]} has ended")
+    return [found[place] for place in range(len(given))]

@@ -76,3 +76,22 @@ def test_wrong_cells_are_refused() -> None:
     parts[0].set_count(0, 20.0, 1.0)
     with pytest.raises(InvalidDataError):
         Cells(parts, {0: 20.0})
+
+
+def test_first_shares_are_checked_and_used() -> None:
+    whole, parts = split(2, 2, 1, "max")
+    for wrong, said in (
+        ([[10.0]], "must have 2 shares"),
+        ([[15.0], [15.0]], "no more than the counts"),
+        ([[-1.0], [5.0]], "zero or more"),
+    ):
+        with pytest.raises(InvalidDataError, match=said):
+            Cells(parts, {0: 20.0}, capacity=[np.array(each) for each in wrong])
+    with pytest.raises(InvalidDataError, match="the count of 0 is inf"):
+        Cells(parts, {0: np.inf})
+    with pytest.raises(InvalidDataError, match="at least one"):
+        Cells([], {0: 20.0})
+    cells = Cells(parts, {0: 20.0}, capacity=[np.array([19.0]), np.array([1.0])])
+    cells.trip()
+    assert cells.trips[0].objective < copter.Session(whole).solve().objective
+    assert cells.solve().gap <= 1e-3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,11 +162,40 @@ def test_answers_are_asked_for_by_id() -> None:
     assert {request for request, _, _ in solution.by_request()} == set(pair.one.model.requests)
     with pytest.raises(UnknownHandleError):
         solution.of("nobody")
-    with pytest.raises(StaleSolutionError):
-        _ = solution.reduced_costs
+    here, there = pair.one.model, pair.many.model
+    assert there.cost_dtype == here.cost_dtype
+    for request in here.requests:
+        assert (there.template_of(request) is None) == (here.template_of(request) is None)
+        if here.template_of(request) is not None:
+            assert there.template_of(request) is pair.templates[0][1]
+    one_lp, many_lp = here.to_linear_program(), there.to_linear_program()
+    for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper", "integrality"):
+        np.testing.assert_array_equal(getattr(one_lp, name), getattr(many_lp, name))
+    np.testing.assert_array_equal(one_lp.A.toarray(), many_lp.A.toarray())
     pair.both("remove_request", "job 3")
     with pytest.raises(StaleSolutionError):
         solution.of("job 3")
+
+
+def test_compaction_changes_places_and_nothing_else(tmp_path: Path) -> None:
+    pair = Pair(12, directory=str(tmp_path / "s"), sync="never")
+    for _ in range(30):
+        pair.add()
+    pair.agree()
+    pair.both("remove_requests", list(pair.one.model.requests)[1::2])
+    before = pair.agree()
+    pair.one.compact()
+    pair.many.compact()
+    assert before.explain(pair.one.model.requests[0]).options
+    after = pair.agree()
+    assert after.objective == pytest.approx(before.objective, rel=1e-9)
+    for _ in range(5):
+        pair.edit()
+    pair.agree()
+    pair.many.save()
+    pair.many._exchange.transport.kill(1)  # type: ignore[attr-defined]
+    pair.edit()
+    pair.agree()
 
 
 def test_importing_copter_imports_neither_this_nor_ray() -> None:

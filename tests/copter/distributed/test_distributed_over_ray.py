@@ -79,6 +79,39 @@ def test_rounds_over_actors_are_those_of_one_machine(tmp_path: Path) -> None:
     session.close()
 
 
+def test_actors_share_the_processors_in_a_placement_group() -> None:
+    from ray.util.placement_group import placement_group_table
+
+    from copter.distributed.over_ray import RayTransport
+
+    model = sia_like_model(20, 64, seed=1)
+    session = distributed.Session(model, EXACT, shards=3, transport=RayTransport(name="placed", placement="PACK"))
+    (group,) = [each for each in placement_group_table().values() if each["state"] == "CREATED"]
+    assert group["strategy"] == "PACK"
+    assert [bundle["CPU"] for bundle in group["bundles"].values()] == [1.0] * 3
+    assert session.solve().status is copter.Status.OPTIMAL
+    other = session.join()  # there is no bundle for it: it is placed by itself
+    assert session.solve().status is copter.Status.OPTIMAL
+    assert other in session.shards
+    with pytest.raises(copter.errors.SettingsError, match="requests of another session"):
+        distributed.Session(model, EXACT, shards=2, transport=transport("placed"))
+    session.close()
+    assert all(each["state"] == "REMOVED" for each in placement_group_table().values())
+
+
+def test_actors_that_find_no_room_are_refused_in_a_line() -> None:
+    from copter.distributed.over_ray import RayTransport
+
+    model = sia_like_model(20, 64, seed=1)
+    transport = RayTransport(name="large", processors=5.0, patience_s=1.0)
+    with pytest.raises(copter.errors.SettingsError, match="no room for 2 actors of 5 processors each"):
+        distributed.Session(model, EXACT, shards=2, transport=transport)
+    with pytest.raises(copter.errors.SettingsError, match="placement is 'NEAR'"):
+        RayTransport(placement="NEAR")
+    with pytest.raises(copter.errors.SettingsError, match="processors is 0"):
+        RayTransport(processors=0.0)
+
+
 def kills(count: int, tmp_path: Path, seed: int) -> None:
     """So many actors die, at random instants of edits and solves."""
     pair = Pair(seed, shards=2, directory=str(tmp_path / "s"), transport=transport(f"kills-{seed}"), sync="never")

@@ -170,3 +170,30 @@ def test_without_ray_the_transport_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.delitem(sys.modules, "copter.distributed.over_ray", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"copter-lp\[ray\]"):
         importlib.import_module("copter.distributed.over_ray")
+
+
+def test_warm_rounds_begin_at_the_last_prices() -> None:
+    session = distributed.Session(sia_like_model(60, 256, seed=2), EXACT, shards=2)
+    cold = session.solve()
+    assert session.solve().pricing_passes == 1  # nothing has changed
+    known = session._master.standing_prices()
+    assert known is not None
+    assert known == pytest.approx(session._master.prices(session._master.session.solve()), abs=1e-9)
+    session.model.add_resources("new", 3.0)
+    session.model.add_request("uses it", [0.5, 2.0], {"new": [1.0, 4.0]})
+    priced: list[np.ndarray] = []
+    price = session._price
+
+    def watched(y: np.ndarray, *arguments: object) -> object:
+        priced.append(y)
+        return price(y, *arguments)  # type: ignore[arg-type]
+
+    session._price = watched  # type: ignore[method-assign, assignment]
+    warm = session.solve()
+    assert warm.status is copter.Status.OPTIMAL
+    assert warm.pricing_passes == len(priced) >= 2
+    np.testing.assert_allclose(priced[0], [*known, 0.0])
+    assert warm.objective == pytest.approx(cold.objective + 1.5, rel=1e-9)
+    session.reset()
+    assert session._master.standing_prices() is None
+    assert session.solve().objective == pytest.approx(warm.objective, rel=1e-9)
