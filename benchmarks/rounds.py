@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         "--method",
         choices=["auto", "coordinate_descent"],
         default="auto",
-        help="of copter: its own, or the thesis's proximal point with coordinate descent (not for hare, chronus, shards)",
+        help="of copter: its own, or the thesis's, by coordinate descent (not for hare, chronus, shards)",
     )
     found.add_argument("--tolerance", type=float, help="of copter (default 1e-6, of hare 1e-4)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import highspy
@@ -132,8 +131,7 @@ def test_a_solve_that_time_ends_has_a_point_and_a_bound_that_holds() -> None:
     """The callback ends it where a clock would: after the first pass that proves a bound."""
     model = job_model(np.random.default_rng(9), 200)
     _, objective, _, _ = highs(model.to_linear_program())
-    stop: Callable[[int, float, float], bool] = lambda passes, gap, violation: passes == 2
-    solution = Session(model, DESCENT).solve(callback=stop)
+    solution = Session(model, DESCENT).solve(callback=lambda passes, gap, violation: passes == 2)
     assert solution.status is Status.INTERRUPTED
     assert solution.pricing_passes == 2
     assert solution.bound >= objective - 1e-9 * objective
@@ -156,6 +154,6 @@ def test_private_rows_are_refused() -> None:
     model = Model("max")
     model.add_resources("a", 3)
     model.add_request("job", [1.0, 2.0], usage={"a": [1.0, 2.0]}, at_least=0.5)
-    with pytest.raises(SettingsError, match="coordinate_descent.*at_least: use 'auto'"):
+    with pytest.raises(SettingsError, match=r"coordinate_descent.*at_least: use 'auto'"):
         Session(model, DESCENT).solve()
     assert Session(model).solve().objective == pytest.approx(2.0)
