@@ -50,6 +50,9 @@ PAPER: dict[str, dict[str, tuple[float, float, float]]] = {
 }
 """Average JCT in hours, makespan in hours, 99th percentile of the solve time in seconds (thesis, Table 4.1)."""
 
+DECILES = (10, 25, 50, 75, 90, 99, 100)
+"""Percentiles of the solve time that are kept (Figure 4.5)."""
+
 BARS = {"jct": 1.03, "makespan": 1.005}
 """copter over LP*, at most."""
 
@@ -118,6 +121,7 @@ def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int) ->
         "makespan_h": summary["makespan_h"],
         "solve_p50_s": float(np.percentile(solve_s, 50)),
         "solve_p99_s": float(np.percentile(solve_s, 99)),
+        "solve_percentiles_s": np.percentile(solve_s, DECILES).tolist(),
         "solve_max_over_p90": float(solve_s.max() / max(np.percentile(solve_s, 90), 1e-12)),
         "variables_max": summary["variables"]["max"],
         "integral_jobs": 1.0 - sum(r.fractional_jobs for r in result.rounds) / max(active, 1),
@@ -131,7 +135,7 @@ def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int) ->
 def pooled(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One policy over seeds: the mean of each figure, and least and most of JCT and makespan."""
     row: dict[str, Any] = {
-        key: value if isinstance(value, str) else float(np.mean([each[key] for each in found]))
+        key: value if isinstance(value, str) else np.mean([each[key] for each in found], axis=0).tolist()
         for key, value in found[0].items()
     }
     for key in ("avg_jct_h", "makespan_h"):

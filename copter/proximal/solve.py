@@ -218,7 +218,7 @@ class Solve:
         return self.watch()
 
     def row_tolerance(self, share: float = ROW_SHARE) -> Floats:
-        """Residual that every row may keep, absolute: this share of the tolerance, at most a tenth of the absolute one."""
+        """Residual that every row may keep: this share of the tolerance, at most a tenth of the absolute one."""
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
         return np.minimum(share * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
