@@ -4,8 +4,8 @@ python benchmarks/tables/hops_figures.py 9 [--cluster hops-64] [--jobs 120] [--s
 
 7b: predicted and true throughput where loading is unstable. 9: distribution of JCT and latency ratio. 11: the
 cluster's throughput over time. 12: latency ratio and finish-time fairness behind a queue by rho with lambda = 2
-(4.4). 14: seconds of a plan, and its gap. 15: seconds of a plan against jobs and GPUs. raqlr: the queue's recent latency
-ratio over time. Rows are means over seeds with the least and the most; --json has the curves' points.
+(4.4). 14: seconds of a plan, and its gap. 15: seconds of a plan against jobs and GPUs. raqlr: the queue's recent
+latency ratio over time. Rows are means over seeds with the least and the most; --json has the curves' points.
 """
 
 from __future__ import annotations

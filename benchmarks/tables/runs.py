@@ -145,7 +145,9 @@ class RunStore:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 with self._path.open("a") as file:
                     file.write(json.dumps({"run": run, "figures": self._known[run]}) + "\n")
-            print(f"{run}: JCT {self._known[run]['avg_jct_h']:.3f} h", file=sys.stderr, flush=True)
+            jct_h = self._known[run].get("avg_jct_h")
+            told = "done" if jct_h is None else f"JCT {jct_h:.3f} h"
+            print(f"{run}: {told}", file=sys.stderr, flush=True)
         return self._known[run]
 
 
