@@ -115,8 +115,6 @@ class Descent:
             done += 1
             converged = everywhere and moved <= small
             everywhere = moved <= small
-        activity = ws.activity(len(y))
-        refresh_prices(rows.lower, rows.upper, y, stiffness, activity, price)
         return price, done, converged
 
     def violation(self) -> tuple[Floats, float]:

@@ -50,12 +50,9 @@ class Arrivals:
                 queue.refused(probe.id)
         return queue.take_ready()
 
-    def with_probes(self, active: Collection[str], allocations: Mapping[str, Allocation]) -> Collection[str]:
-        """Ids that a plan may name; SimulationError where it gives a probe anything but its GPU."""
-        if self._queue is None:
-            return active
-        self._queue.check(allocations)
-        return {*active, *self._queue.probes}
+    def with_probes(self, active: Collection[str]) -> Collection[str]:
+        """Ids that a plan may name."""
+        return active if self._queue is None else {*active, *self._queue.probes}
 
     def without_probes(self, active: Collection[str], changes: Changes) -> Changes:
         """What a plan changes for jobs."""

@@ -377,7 +377,7 @@ class Simulation:
     # What the plan does.
 
     def _carry_out(self, plan: Plan) -> tuple[Ints, Changes]:
-        named = self._arrivals.with_probes(self._active, plan.allocations)
+        named = self._arrivals.with_probes(self._active)
         changes = self._occupancy.apply(plan.allocations, named, self._pinned)
         changes = self._arrivals.without_probes(self._active, changes)
         for job in changes.started:

@@ -13,6 +13,8 @@ import copter.proximal.newton
 import copter.solving.warm
 from copter import LinearProgram, Model, Session, Settings, Status, solve
 from copter.errors import SettingsError
+from copter.proximal.coordinate_descent import Descent
+from copter.proximal.proximal_point import Control
 from tests.copter.highs import highs
 from tests.copter.problems import INFEASIBLE, OPTIMAL, UNBOUNDED, Problem
 from tests.copter.random_programs import random_program
@@ -117,6 +119,32 @@ def test_nothing_is_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copter.solving.warm, "solved_by_basis", refused)
     monkeypatch.setattr(copter.solving.warm, "InteriorStart", refused)
     assert session.solve().status is Status.OPTIMAL
+
+
+def test_a_step_is_solved_the_more_exactly_the_smaller_the_error() -> None:
+    """Sweeps end when none moves by 1% of the error; a step so solved again from its end needs one sweep to say so."""
+    session = Session(job_model(np.random.default_rng(6)), DESCENT)
+    session.solve()
+    iterate = session._iterate
+    matrix = session.model.ledger.matrix
+    descent = Descent(iterate.ws, iterate.rows(matrix))
+    control = Control(DESCENT, 1e-6, np.full(2, 1e-6))
+    start, y = iterate.ws.x.copy(), 0.7 * iterate.y  # prices that are off, so that there is something to do
+    sweeps = []
+    for error in (1e-2, 1e-8):
+        iterate.ws.x[:] = start
+        _, taken, converged = descent.step(y, 50.0, 0.01, error, control)
+        assert converged
+        sweeps.append(taken)
+    assert sweeps[0] < sweeps[1]
+
+
+def test_settings_limit_the_steps() -> None:
+    settings = Settings(method="coordinate_descent", max_proximal_steps=2, max_pricing_passes=2)
+    solution = Session(job_model(np.random.default_rng(10)), settings).solve()
+    assert solution.status is Status.ITERATION_LIMIT
+    assert (solution.pricing_passes, solution.proximal_steps) == (2, 2)
+    assert 2 <= solution.iterations <= 100
 
 
 def test_a_plan_is_made_of_its_vertex() -> None:

@@ -24,7 +24,7 @@ def held(probe: Job) -> dict[str, Allocation]:
     """An allocation of what a probe reserves."""
     assert probe.reservation is not None
     kind, gpus = probe.reservation
-    return {probe.id: Allocation(kind, ((kind, gpus),))}
+    return {probe.id: Allocation(kind, gpus, (("node", gpus),))}
 
 
 def test_a_gpu_measures_three_jobs_a_round_and_a_quarter_of_a_type_at_most() -> None:
@@ -55,6 +55,7 @@ def test_long_profiling_holds_a_gpu_for_several_rounds() -> None:
     (probe,) = queue.new_probes()
     mine = held(probe)
     assert [queue.end_round(mine), queue.end_round({}), queue.end_round(mine)] == [[], [], []]
+    assert queue.end_round({probe.id: Allocation("b", 1, (("node", 1),))}) == []  # another GPU measures nothing
     assert queue.end_round(mine) == [probe.id]
     assert queue.take_ready() == [0]
 
