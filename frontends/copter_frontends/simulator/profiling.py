@@ -14,7 +14,6 @@ from copter_frontends.semantics import Semantics
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.vocabulary import Allocation, Job
 
-
 MOST_ELSEWHERE = 10
 
 
