@@ -194,6 +194,8 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.families.split(",")
     unknown = [name for name in names if name not in SCALES[arguments.preset]]
+    if arguments.method != "auto" and "shards" in names:
+        parser.error("shards has a solver of its own: --method auto, or other --families")
     if unknown or arguments.rounds < 1:
         parser.error(f"families are some of {', '.join(SCALES[arguments.preset])}; rounds >= 1")
     found = sweep(names, arguments.preset, arguments.rounds, arguments.limit, arguments.method)
