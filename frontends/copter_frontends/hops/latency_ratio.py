@@ -76,7 +76,7 @@ def latency_ratio(standing: Standing) -> float:
 
 
 def finish_time_ratio(standing: Standing) -> float:
-    """rho = T_sh / T_id of section 4.4, as expected now.
+    """rho = T_sh / T_id of section 4.4, as expected now (HP25).
 
     T_sh: what has passed and what is left. T_id: the whole run on the job's share of the cluster, 1/N of the GPUs and
     no more than it can use; the age (9) is that on its mean requirement. Both are means over the GPU types, as Sia's.
