@@ -5,6 +5,8 @@
 (a) HiGHS from nothing each round, the model built each round: no memory at all. (b) copter's solver from nothing, the
 model rebuilt. (c) the model edited in place, the solver from nothing. (d) and started from the last round. Beside the
 stack, what HiGHS gets from the same two means without copter's solver: (e) edited in place, (f) and its basis kept.
+The thesis's own solver (proximal point with coordinate descent, section 4.3.2), edited in place: (g) from nothing, (h)
+from the last round.
 All solve the LP of the same rounds; the plans that the rounds follow are made by (d).
 """
 
@@ -23,7 +25,7 @@ from families.sia import SiaRounds
 from harness import WARM_UP
 from peers.highs import SIMPLEX, Mirror, Way
 
-from copter import Model, Session
+from copter import Model, Session, Settings, Status
 from copter.shims import IntegerPlan, RoundingShim
 
 HERE = Path(__file__).parent
@@ -34,8 +36,12 @@ NAMES = {
     "d": "+ warm start",
     "e": "HiGHS, differential edits",
     "f": "HiGHS, differential edits, warm",
+    "g": "the thesis's solver, differential edits, cold",
+    "h": "the thesis's solver, differential edits, warm",
 }
 STEPS = {"custom solver": ("a", "b"), "differential edits": ("b", "c"), "warm start": ("c", "d"), "all": ("a", "d")}
+PAPER = {"custom solver": "5x", "differential edits": "3.5x", "warm start": "1.5x", "all": "24x"}
+THESIS = {"thesis's solver": ("e", "g"), "its warm start": ("g", "h"), "copter's over it, warm": ("h", "d")}
 
 
 class Attribution:
@@ -59,11 +65,13 @@ class Attribution:
         interior = {"solver": "ipm"}
         self.memoryless = Mirror("a", Way(interior, rebuilt=True))
         self.edited, self.highs_warm = Mirror("e", Way(interior)), Mirror("f", Way(SIMPLEX, warm=True))
+        descent = Settings(method="coordinate_descent", purify=False)
+        self.descent_warm, self.descent_cold = Session(self.family.model, descent), Session(self.family.model, descent)
         self.seconds: dict[str, list[float]] = {name: [] for name in NAMES}
         self.late: dict[str, int] = dict.fromkeys(NAMES, 0)
         self.plan: IntegerPlan | None = None
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Attribution:
         """All rounds, warm-up first."""
         for index in range(-WARM_UP - 1, self.rounds):
             self.round(index)
@@ -72,7 +80,7 @@ class Attribution:
                 file=sys.stderr,
                 flush=True,
             )
-        return summary(self)
+        return self
 
     def note(self, index: int, name: str, seconds: float) -> None:
         """Write a counted round's time down."""
@@ -94,10 +102,23 @@ class Attribution:
             self.cold.solve()
             self.note(index, "c", edit_s + time.perf_counter() - started)
             self.note(index, "b", self.rebuilt())
+        self.descent_round(index, edit_s)
         self.highs_round(index, solution)
         self.plan = RoundingShim()(family.model, solution, self.plan)
         family.take(family.plan_columns(self.plan))
         family.prepare()
+
+    def descent_round(self, index: int, edit_s: float) -> None:
+        """The thesis's solver on the same model."""
+        for name, session in (("g", self.descent_cold), ("h", self.descent_warm)):
+            if name == "g":
+                if index < 0:
+                    continue
+                session.reset()
+            started = time.perf_counter()
+            found = session.solve()
+            self.late[name] += index >= 0 and found.status is not Status.OPTIMAL
+            self.note(index, name, edit_s + time.perf_counter() - started)
 
     def rebuilt(self) -> float:
         """Seconds to build the round's model anew and solve it from nothing; its costs are given as arrays."""
@@ -138,6 +159,16 @@ class Attribution:
         self.note(index, name, answer.total_s)
 
 
+def pooled(runs: list[Attribution]) -> Attribution:
+    """The rounds of runs with several seeds as one."""
+    first = runs[0]
+    for run in runs[1:]:
+        for name in NAMES:
+            first.seconds[name] += run.seconds[name]
+            first.late[name] += run.late[name]
+    return first
+
+
 def summary(run: Attribution) -> dict[str, Any]:
     """Seconds of each variant; speed-up of each step over the round before it, and stacked over (a)."""
     found: dict[str, Any] = {"scale": run.scale, "variables": run.family.model.n_columns}
@@ -145,7 +176,7 @@ def summary(run: Attribution) -> dict[str, Any]:
     found["late"] = run.late
     medians = {name: float(np.median(values)) for name, values in found["seconds"].items()}
     found["median_s"] = medians
-    found["step"] = {step: medians[a] / medians[b] for step, (a, b) in STEPS.items() if a in medians}
+    found["step"] = {step: medians[a] / medians[b] for step, (a, b) in (STEPS | THESIS).items() if a in medians}
     base = medians.get("a")
     if base is not None:
         found["stacked"] = {}
@@ -176,11 +207,11 @@ def table(results: list[dict[str, Any]]) -> str:
             cells.append(f"{result['median_s'][name]:.3f} s{mark}" if name in result["median_s"] else "not run")
             cells.append(f"{stacked['mean']:.1f}x ({stacked['p10']:.1f} to {stacked['p90']:.1f})" if stacked else "-")
         lines.append(f"| ({name}) {title} | " + " | ".join(cells) + " |")
-    lines += ["", "| step | " + " | ".join(f"{r['scale']:,.0f} GPUs" for r in results) + " |"]
-    lines.append("|---|" + "---|" * len(results))
-    for step in STEPS:
+    lines += ["", "| step | thesis, 10,000 GPUs | " + " | ".join(f"{r['scale']:,.0f} GPUs" for r in results) + " |"]
+    lines.append("|---|---|" + "---|" * len(results))
+    for step in STEPS | THESIS:
         cells = [f"{r['step'][step]:.1f}x" if step in r["step"] else "-" for r in results]
-        lines.append(f"| {step} | " + " | ".join(cells) + " |")
+        lines.append(f"| {step} | {PAPER.get(step, '–')} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -191,7 +222,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--highs-rounds", type=int, default=3, help="rounds of HiGHS from nothing")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds of one solve of HiGHS")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", default="0", help="comma-separated; their rounds are pooled")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     arguments = parser.parse_args()
     scales = [int(scale) for scale in arguments.scales.split(",")]
@@ -199,8 +230,11 @@ def main() -> None:
         parser.error("scales >= 56, rounds >= 1 and highs-rounds >= 1")
     results = []
     for scale in scales:
-        run = Attribution(scale, arguments.rounds, arguments.highs_rounds, arguments.limit, arguments.seed)
-        results.append(run.run())
+        runs = [
+            Attribution(scale, arguments.rounds, arguments.highs_rounds, arguments.limit, int(seed)).run()
+            for seed in arguments.seeds.split(",")
+        ]
+        results.append(summary(pooled(runs)))
         arguments.out.mkdir(parents=True, exist_ok=True)
         (arguments.out / "attribution.json").write_text(json.dumps(results, indent=1))
     (arguments.out / "attribution.md").write_text(table(results))

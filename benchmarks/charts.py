@@ -86,8 +86,9 @@ def one_family(panel: Axes, own: list[dict[str, Any]], across: str, stream: floa
 def attribution_chart(results: list[dict[str, Any]], path: Path) -> None:
     """Stacked speed-ups over the memoryless baseline: mean with p10 to p90, as the thesis's Figure 4.6."""
     steps = {"b": "custom\nsolver", "c": "+ differential\nedits", "d": "+ warm\nstart"}
-    alone = {"e": "HiGHS +\nedits", "f": "HiGHS + edits\n+ warm start"}
+    alone = {"e": "HiGHS +\nedits", "f": "HiGHS + edits\n+ warm start", "h": "the thesis's solver\n+ edits + warm"}
     bars = {**steps, **alone}
+    own = (*steps, "h")
     shades = ("#9cc9dc", COPTER)
     highs_shades = ("#eab8ac", HIGHS)
     with mpl.rc_context(STYLE):
@@ -99,7 +100,7 @@ def attribution_chart(results: list[dict[str, Any]], path: Path) -> None:
                 if found is None:
                     continue
                 left = place + (0.5 if name in alone else 0.0) + (which - (len(results) - 1) / 2) * width
-                colour = (highs_shades if name in alone else shades)[which % 2]
+                colour = (shades if name in own else highs_shades)[which % 2]
                 error = [[found["mean"] - found["p10"]], [found["p90"] - found["mean"]]]
                 panel.bar(left, found["mean"], 0.92 * width, color=colour)
                 panel.errorbar(left, found["mean"], np.abs(error), color="#333333", linewidth=1, capsize=2)

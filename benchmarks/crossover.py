@@ -52,16 +52,20 @@ CHURN_SCALE: dict[str, Size] = {
 UNCHURNED = ("shards",)  # all loads change every round
 CHANGES = {"traffic": "some-limits"}  # where churn is the share of the requests only in a change of its own
 MODES = {"hadar": "capped", "hops": "capped"}  # the compact forms, which HiGHS likes best; others are full
+SOLVERS = {"auto": "", "coordinate_descent": " copter by coordinate descent, as the thesis's solver."}
 Result = dict[str, Any]
 
 
-def run_one(family: str, scale: Size, churn: float | None, rounds: int, limit_s: float) -> Result | None:
+def run_one(
+    family: str, scale: Size, churn: float | None, rounds: int, limit_s: float, method: str = "auto"
+) -> Result | None:
     """One run of rounds.py in a process of its own; None when it does not end within the limit."""
     command = [sys.executable, str(HERE / "rounds.py"), "--family", family]
     command += ["--network" if isinstance(scale, str) else "--scale", str(scale)]
     command += ["--change", CHANGES[family]] if family in CHANGES else []
     command += ["--mode", MODES.get(family, "full"), "--rounds", str(rounds), "--peers", "highs", "--json"]
     command += ["--churn", str(churn)] if churn is not None else []
+    command += ["--method", method]
     command += ["--peer-time-limit", str(limit_s / 4), "--time-limit", str(limit_s / 4)]
     started = time.perf_counter()
     try:
@@ -133,7 +137,7 @@ def markdown(found: dict[str, Any]) -> str:
     lines += [
         f"Median round (edit + solve + shim) on {found['machine']['processor']}, "
         f"{found['machine']['threads']} threads; {found['rounds']} rounds after 3 of warm-up. "
-        "Ratio: HiGHS over copter; below 1, HiGHS wins.",
+        f"Ratio: HiGHS over copter; below 1, HiGHS wins.{SOLVERS[found.get('method', 'auto')]}",
         "",
         "| family | nonzeros below which HiGHS wins |",
         "|---|---|",
@@ -155,17 +159,24 @@ def markdown(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def sweep(names: list[str], preset: str, rounds: int, limit_s: float) -> dict[str, Any]:
+def sweep(names: list[str], preset: str, rounds: int, limit_s: float, method: str = "auto") -> dict[str, Any]:
     """All runs; a family stops growing once a size does not end within the limit."""
-    found: dict[str, Any] = {"machine": machine(), "rounds": rounds, "families": names, "sizes": [], "churns": []}
+    found: dict[str, Any] = {
+        "machine": machine(),
+        "rounds": rounds,
+        "method": method,
+        "families": names,
+        "sizes": [],
+        "churns": [],
+    }
     for family in names:
         for scale in SCALES[preset][family]:
-            result = run_one(family, scale, None if family in UNCHURNED else CHURN, rounds, limit_s)
+            result = run_one(family, scale, None if family in UNCHURNED else CHURN, rounds, limit_s, method)
             if result is None:
                 break
             found["sizes"].append(result)
         for churn in () if family in UNCHURNED else CHURNS[preset]:
-            result = run_one(family, CHURN_SCALE[family], churn, rounds, limit_s)
+            result = run_one(family, CHURN_SCALE[family], churn, rounds, limit_s, method)
             if result is not None:
                 found["churns"].append(result)
     return found
@@ -178,13 +189,16 @@ def main() -> None:
     parser.add_argument("--families", default=",".join(SCALES["quick"]))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of one run")
+    parser.add_argument("--method", choices=["auto", "coordinate_descent"], default="auto", help="of copter")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     arguments = parser.parse_args()
     names = arguments.families.split(",")
     unknown = [name for name in names if name not in SCALES[arguments.preset]]
+    if arguments.method != "auto" and "shards" in names:
+        parser.error("shards has a solver of its own: --method auto, or other --families")
     if unknown or arguments.rounds < 1:
         parser.error(f"families are some of {', '.join(SCALES[arguments.preset])}; rounds >= 1")
-    found = sweep(names, arguments.preset, arguments.rounds, arguments.limit)
+    found = sweep(names, arguments.preset, arguments.rounds, arguments.limit, arguments.method)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "crossover.json").write_text(json.dumps(found, indent=1))
     (arguments.out / "crossover.md").write_text(markdown(found))

@@ -357,6 +357,7 @@ def summary(run: Run) -> dict[str, Any]:
         "seed": instance.seed,
         "rounds": options.rounds,
         "tolerance": options.solver.tolerance,
+        "method": options.solver.method,
         **run.family.counts,
         "copter": copter,
         "peers": peers,

@@ -43,6 +43,12 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--rounds", type=int, default=20)
     found.add_argument("--seed", type=int, default=0)
     found.add_argument("--threads", type=int, default=0, help="0: all processors")
+    found.add_argument(
+        "--method",
+        choices=["auto", "coordinate_descent"],
+        default="auto",
+        help="of copter: its own, or the thesis's, by coordinate descent (not for hare, chronus, shards)",
+    )
     found.add_argument("--tolerance", type=float, help="of copter (default 1e-6, of hare 1e-4)")
     found.add_argument("--time-limit", type=float, default=120.0, help="seconds of one solve of copter")
     found.add_argument("--peers", default="", help=f"some of {','.join(peers.NAMES)}")
@@ -62,6 +68,8 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
         command.error("rounds must be >= 1, and churn from 0 to below 1")
     if arguments.rows is not None and arguments.rows < 8:
         command.error("rows must be >= 8")
+    if arguments.method != "auto" and arguments.family in ("hare", "chronus", "shards"):
+        command.error(f"{arguments.family} has a solver of its own: --method auto")
     instance = families.Instance(
         arguments.scale,
         arguments.change,
@@ -81,6 +89,7 @@ def options_of(command: argparse.ArgumentParser, arguments: argparse.Namespace) 
             tolerance=arguments.tolerance or TOLERANCE.get(arguments.family, 1e-6),
             time_limit_s=arguments.time_limit,
             threads=arguments.threads,
+            method=arguments.method,
         ),
         verbose=arguments.verbose,
     )

@@ -59,9 +59,11 @@ class Settings:
     keep_slack : float
         A column at rest leaves the working set when its reduced cost, less the least one of its block, exceeds this
         many times the largest cost, in absolute value, of its block's working columns.
-    method : {"auto", "interior", "proximal"}
+    method : {"auto", "interior", "proximal", "coordinate_descent"}
         Method of a one-shot :func:`copter.solve`: the simplex method where a program is small and the interior-point
-        method where that gives up, the latter alone, or the proximal one, which sessions always use.
+        method where that gives up, the latter alone, or the proximal one, which sessions use whichever of these it
+        is. "coordinate_descent", of sessions too: proximal steps by coordinate descent alone, which factorises nothing
+        (docs/algorithm.md, A14 to A16); a solution's iterations are then sweeps.
     presolve : bool
         Presolve the linear program of a one-shot solve.
     max_interior_iterations : int
@@ -100,7 +102,7 @@ class Settings:
     purify: bool = True
     purify_rows: int = 64
     keep_slack: float = 0.05
-    method: Literal["auto", "interior", "proximal"] = "auto"
+    method: Literal["auto", "interior", "proximal", "coordinate_descent"] = "auto"
     presolve: bool = True
     max_interior_iterations: int = 300
     refinements: int = 3
@@ -133,8 +135,9 @@ class Settings:
             "hand_over_s",
         ):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
-        methods = ("auto", "interior", "proximal")
-        self._require(self.method in methods, "method", self.method, "'auto', 'interior' or 'proximal'")
+        methods = ("auto", "interior", "proximal", "coordinate_descent")
+        needed = "'auto', 'interior', 'proximal' or 'coordinate_descent'"
+        self._require(self.method in methods, "method", self.method, needed)
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from judge import Judged
@@ -51,11 +51,12 @@ def amount_of(change: str, amount: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SolverOptions:
-    """What every solver of copter's is told."""
+    """What every solver of copter's is told; `method` as in copter.Settings, of families that a session solves."""
 
     tolerance: float = 1e-6
     time_limit_s: float = 120.0
     threads: int = 0
+    method: Literal["auto", "coordinate_descent"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class SessionSolver:
                 threads=options.threads,
                 tolerance=options.tolerance,
                 time_limit_s=options.time_limit_s,
+                method=options.method,
                 purify=integer,  # only the shim needs a vertex
             ),
         )

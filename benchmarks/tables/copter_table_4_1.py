@@ -20,6 +20,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from copter import Settings
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
+from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.sia.cold_highs import ColdSiaPolicy
 from copter_frontends.simulator import Simulation
@@ -48,40 +50,63 @@ PAPER: dict[str, dict[str, tuple[float, float, float]]] = {
 }
 """Average JCT in hours, makespan in hours, 99th percentile of the solve time in seconds (thesis, Table 4.1)."""
 
+DECILES = (10, 25, 50, 75, 90, 99, 100)
+"""Percentiles of the solve time that are kept (Figure 4.5)."""
+
 BARS = {"jct": 1.03, "makespan": 1.005}
 """copter over LP*, at most."""
+
+LEARNED = Semantics(
+    name="learned", training="agent", profiling="bootstrap", profiling_s=20.0, profiling_share=0.125, growth=2
+)
+"""As the thesis's jobs are: profiled on one GPU of each type, which is held for it, then at most doubled."""
 
 NAMES = ("copter", "lp-star", "pop", "pop-copter", "milp")
 
 
 def makers(asked: argparse.Namespace) -> dict[str, Callable[[Cluster], SchedulingPolicy]]:
     """How each policy is made."""
-    threads = asked.threads
+    threads, semantics = asked.threads, LEARNED if asked.learned else DEFAULT
 
     def exact(cluster: Cluster) -> SchedulingPolicy:
         return ColdSiaPolicy(
-            cluster, True, asked.relative_gap, asked.time_limit_s, threads, mode=asked.mode, round_s=60.0
+            cluster,
+            True,
+            asked.relative_gap,
+            asked.time_limit_s,
+            threads,
+            mode=asked.mode,
+            round_s=60.0,
+            semantics=semantics,
         )
 
     def copter(cluster: Cluster) -> SchedulingPolicy:
-        return SiaPolicy(cluster, mode=asked.mode, settings=Settings(threads=threads))
+        return SiaPolicy(cluster, mode=asked.mode, settings=Settings(threads=threads), semantics=semantics)
 
     return {
         "copter": copter,
-        "lp-star": lambda cluster: ColdSiaPolicy(cluster, threads=threads, mode=asked.mode),
+        "lp-star": lambda cluster: ColdSiaPolicy(cluster, threads=threads, mode=asked.mode, semantics=semantics),
         "pop": lambda cluster: PopPolicy(cluster, exact, asked.parts, asked.seed),
         "pop-copter": lambda cluster: PopPolicy(cluster, copter, asked.parts, asked.seed),
         "milp": exact,
     }
 
 
-def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job]) -> dict[str, Any]:
+def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int) -> dict[str, Any]:
     """One policy from the first job to the last."""
     cluster = scaled_cluster(asked.gpus)
     policy = makers(asked)[name](cluster)
     model = GoodputModel(configurations_of(cluster))
     simulation = Simulation(
-        cluster, jobs, policy, model, 60.0, asked.seed, deadline_s=math.inf, plan_latency=asked.plan_latency
+        cluster,
+        jobs,
+        policy,
+        model,
+        60.0,
+        seed,
+        deadline_s=math.inf,
+        semantics=LEARNED if asked.learned else DEFAULT,
+        plan_latency=asked.plan_latency,
     )
     started = time.perf_counter()
     result = simulation.run()
@@ -96,6 +121,7 @@ def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job]) -> dict[str, 
         "makespan_h": summary["makespan_h"],
         "solve_p50_s": float(np.percentile(solve_s, 50)),
         "solve_p99_s": float(np.percentile(solve_s, 99)),
+        "solve_percentiles_s": np.percentile(solve_s, DECILES).tolist(),
         "solve_max_over_p90": float(solve_s.max() / max(np.percentile(solve_s, 90), 1e-12)),
         "variables_max": summary["variables"]["max"],
         "integral_jobs": 1.0 - sum(r.fractional_jobs for r in result.rounds) / max(active, 1),
@@ -104,6 +130,17 @@ def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job]) -> dict[str, 
         "gap_max": float(gaps.max()),
         "wall_s": time.perf_counter() - started,
     }
+
+
+def pooled(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One policy over seeds: the mean of each figure, and least and most of JCT and makespan."""
+    row: dict[str, Any] = {
+        key: value if isinstance(value, str) else np.mean([each[key] for each in found], axis=0).tolist()
+        for key, value in found[0].items()
+    }
+    for key in ("avg_jct_h", "makespan_h"):
+        row[f"{key}_range"] = (min(each[key] for each in found), max(each[key] for each in found))
+    return row
 
 
 def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -123,6 +160,7 @@ def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: str) -> None:
     """The table on the screen, with the paper's figures."""
     title = f"{asked.gpus:,} GPUs, {asked.hours:g} h of arrivals, {asked.mode} mode; {source}"
+    title += "; learned goodput, growth" if asked.learned else ""
     table = Table(title=title, title_justify="left")
     heads = ("", "JCT h", "makespan h", "p50 solve s", "p99 solve s", "max/p90", "integral jobs", "gap p50", "gap max")
     for head in (*heads, "paper 10k", "paper 25k"):
@@ -140,6 +178,12 @@ def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: st
     console = Console(width=160)
     console.print(table)
     console.print(" paper: JCT h / makespan h / p99 solve s\n")
+    if asked.seeds > 1:
+        console.print(f" Means of {asked.seeds} seeds. Least to most of JCT and makespan, h:")
+        for row in rows:
+            (low, high), (first, last) = row["avg_jct_h_range"], row["makespan_h_range"]
+            console.print(f" {row['policy']}: {low:.3f} to {high:.3f}, {first:.3g} to {last:.3g}")
+        console.print()
     found = ratios(rows)
     for name in (row["policy"] for row in rows):
         p99 = "" if found[name]["p99"] is None else f", p99 solve {found[name]['p99']:.2f} of copter's"
@@ -167,6 +211,12 @@ def parser() -> argparse.ArgumentParser:
         "--work", choices=("full", "trace"), default="full", help="of a job: its model's whole run, as there"
     )
     made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--seeds", type=int, default=1, help="so many from --seed on; figures are means, with the spread")
+    made.add_argument(
+        "--learned",
+        action="store_true",
+        help="goodput is learned from profiles that hold GPUs and from runs, and jobs start small and at most double",
+    )
     made.add_argument("--mode", choices=("full", "capped"), default="full")
     made.add_argument("--policies", default="copter,lp-star,pop,milp", help="of " + ", ".join(NAMES))
     made.add_argument("--parts", type=int, default=16, help="of POP")
@@ -189,13 +239,21 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = [name for name in names if name not in NAMES]
     if unknown or not names:
         options.error(f"unknown policies {', '.join(unknown) or '(none)'}; there are {', '.join(NAMES)}")
-    workload = make_workload(asked.trace, asked.jobs, asked.hours, asked.gpus, asked.seed, asked.work)
-    rows, store = [], RunStore(asked.keep)
-    setting = f"{asked.gpus} GPUs, {asked.mode}, seed {asked.seed}, {workload.source}, work {asked.work}"
-    for name in names:
-        parts = f"-{asked.parts}" if name.startswith("pop") else ""
-        rows.append(store.figures(f"{name}{parts}, {setting}", lambda n=name: run(n, asked, workload.jobs)))  # type: ignore[misc]
-    report(rows, asked, workload.source)
+    if asked.seeds < 1:
+        options.error("at least one seed")
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    store, source = RunStore(asked.keep), ""
+    for seed in range(asked.seed, asked.seed + asked.seeds):
+        workload = make_workload(asked.trace, asked.jobs, asked.hours, asked.gpus, seed, asked.work)
+        source = workload.source
+        setting = f"{asked.gpus} GPUs, {asked.mode}, seed {seed}, {source}, work {asked.work}"
+        setting += ", learned" if asked.learned else ""
+        for name in names:
+            parts = f"-{asked.parts}" if name.startswith("pop") else ""
+            made = partial(run, name, asked, workload.jobs, seed)
+            runs[name].append(store.figures(f"{name}{parts}, {setting}", made))
+    rows = [pooled(found) for found in runs.values()]
+    report(rows, asked, source)
     reached = within(rows)
     if asked.json:
         print(json.dumps({"gpus": asked.gpus, "rows": rows, "ratios": ratios(rows), "within": reached}))

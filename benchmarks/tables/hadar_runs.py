@@ -14,7 +14,7 @@ import numpy as np
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.tiresias import TiresiasPolicy
-from copter_frontends.hadar import AverageJct, HadarPolicy, OnlineRule, utility_named
+from copter_frontends.hadar import AverageJct, HadarPolicy, Measuring, OnlineRule, Unmeasured, utility_named
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource
@@ -28,7 +28,8 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "hadar-horizon": {"mode": "horizon"},
     "hadar-posted": {"mode": "lp_posted"},
 }
-"""By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices."""
+"""By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices.
+`hadar-measured` is told no rates: it measures each type in a job's first rounds (H16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ def make_policy(
     if name in MODES:
         utility = AverageJct(power=power) if objective == "jct" else utility_named(objective)
         return HadarPolicy(cluster, rates, utility=utility, round_s=round_s, spread_cost=spread_cost, **MODES[name])
+    if name == "hadar-measured":
+        utility = AverageJct(power=power) if objective == "jct" else utility_named(objective)
+        blind = Unmeasured(rates)
+        return Measuring(HadarPolicy(cluster, blind, utility=utility, round_s=round_s, spread_cost=spread_cost), rates)
     if name == "gavel":
         chosen = {"jct": "max_sum_throughput", "makespan": "makespan", "ftf": "finish_time_fairness"}[objective]
         return GavelPolicy(cluster, rates, chosen, round_s=round_s)
@@ -61,7 +66,7 @@ def make_policy(
         return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
     if name == "yarn":
         return FifoPolicy(cluster, backfill=False, can_run=RunsWith(rates))
-    raise SystemExit(f"unknown scheduler {name!r}: {', '.join(MODES)}, gavel, tiresias, yarn")
+    raise SystemExit(f"unknown scheduler {name!r}: {', '.join(MODES)}, hadar-measured, gavel, tiresias, yarn")
 
 
 def run(

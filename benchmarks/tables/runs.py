@@ -153,7 +153,9 @@ class RunStore:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a") as file:
                 file.write(json.dumps({"run": run, "figures": figures}) + "\n")
-        print(f"{run}: JCT {figures['avg_jct_h']:.3f} h", file=sys.stderr, flush=True)
+        jct_h = figures.get("avg_jct_h")
+        told = "done" if jct_h is None else f"JCT {jct_h:.3f} h"
+        print(f"{run}: {told}", file=sys.stderr, flush=True)
 
 
 def relative(measured: float, reference: float) -> float:

@@ -46,59 +46,87 @@ def refresh_prices(const double[::1] row_lower, const double[::1] row_upper, con
             price[r] = row_price(activity[r], row_lower[r], row_upper[r], y[r], penalty[r])
 
 
+cdef inline double curvature_of(Py_ssize_t j, double sigma, const int[::1] entry_start, const int[::1] row,
+                                const double[::1] coefficient, const double[::1] penalty) noexcept nogil:
+    """Bound on the second derivative along one column."""
+    cdef double curvature = 1.0 / sigma
+    cdef Py_ssize_t k
+    for k in range(entry_start[j], entry_start[j + 1]):
+        curvature += penalty[row[k]] * coefficient[k] * coefficient[k]
+    return curvature
+
+
 def sweep(const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
           const double[::1] upper, const int[::1] entry_start, const int[::1] row, const double[::1] coefficient,
           const double[::1] row_lower, const double[::1] row_upper, const double[::1] y, const double[::1] penalty,
-          const double[::1] center, double sigma, double[::1] x, double[::1] activity, double[::1] price):
-    """One pass of exact coordinate steps over all groups, in place; returns the largest step taken.
+          const double[::1] center, double sigma, double[::1] x, double[::1] activity, double[::1] price,
+          unsigned char[::1] active, double small):
+    """One pass of exact coordinate steps over the active groups, in place; returns the largest step taken.
 
-    In a group whose limit has room, its cheapest column moves alone; in a tight one, weight moves from the dearest
-    column to the cheapest (a pair step keeps the sum); then every column that would rather shrink does.
+    Every column of an active group that would rather shrink does. In a group with a limit the cheapest column then
+    takes the room that is left, and where that is not enough, weight of the dearest column (a pair step keeps the sum).
+    A group none of whose steps is longer than `small` is active no more. A column of a group without a limit is
+    active by itself.
+
+    Parameters
+    ----------
+    active : ndarray (n,) of uint8
+        Of a group with a limit, the flag of its first column counts.
+    small : float
     """
-    cdef Py_ssize_t g, j, k, best, worst
-    cdef double gradient, low, high, room, curvature, step, largest = 0.0
+    cdef Py_ssize_t g, j, best, worst
+    cdef bint limited
+    cdef double gradient, low, high, room, first, second, step, wanted, moved, largest = 0.0
     with nogil:
         for g in range(start.shape[0] - 1):
+            limited = limit[g] < INFINITY
+            if limited and (start[g] == start[g + 1] or not active[start[g]]):
+                continue
             room = limit[g]
             best = worst = -1
-            low, high = INFINITY, -INFINITY
+            low, high, moved = INFINITY, -INFINITY, 0.0
             for j in range(start[g], start[g + 1]):
+                if not limited and not active[j]:
+                    continue
                 gradient = gradient_of(j, cost[j], (x[j] - center[j]) / sigma, entry_start, row, coefficient, price)
-                curvature = 1.0 / sigma
-                for k in range(entry_start[j], entry_start[j + 1]):
-                    curvature += penalty[row[k]] * coefficient[k] * coefficient[k]
-                if gradient > 0.0 or limit[g] == INFINITY:
-                    step = -gradient / curvature
-                    if x[j] + step < lower[j]:
-                        step = lower[j] - x[j]
-                    if x[j] + step > upper[j]:
-                        step = upper[j] - x[j]
+                if gradient > 0.0 or not limited:
+                    first = curvature_of(j, sigma, entry_start, row, coefficient, penalty)
+                    step = min(max(-gradient / first, lower[j] - x[j]), upper[j] - x[j])
                     if step != 0.0:
                         move(j, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
                              price)
-                        largest = step if step > largest else (-step if -step > largest else largest)
-                        gradient += curvature * step
+                        moved = max(moved, abs(step))
+                        gradient += first * step
+                    if not limited:
+                        active[j] = abs(step) > small
                 room -= x[j]
                 if gradient < low and x[j] < upper[j]:
                     low, best = gradient, j
                 if gradient > high and x[j] > lower[j]:
                     high, worst = gradient, j
-            if limit[g] == INFINITY or best < 0:
-                continue
-            curvature = 1.0 / sigma
-            for k in range(entry_start[best], entry_start[best + 1]):
-                curvature += penalty[row[k]] * coefficient[k] * coefficient[k]
-            if low < 0.0 and room > 0.0:
-                step = -low / curvature
-                step = min(step, room, upper[best] - x[best])
-                move(best, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity, price)
-                largest = step if step > largest else largest
-            elif worst >= 0 and worst != best and high > low:
-                for k in range(entry_start[worst], entry_start[worst + 1]):
-                    curvature += penalty[row[k]] * coefficient[k] * coefficient[k]
-                curvature += 1.0 / sigma
-                step = min((high - low) / (2.0 * curvature), upper[best] - x[best], x[worst] - lower[worst])
-                move(best, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity, price)
-                move(worst, -step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity, price)
-                largest = step if step > largest else largest
+            if limited and best >= 0:
+                low = gradient_of(best, cost[best], (x[best] - center[best]) / sigma, entry_start, row, coefficient,
+                                  price)
+                first = curvature_of(best, sigma, entry_start, row, coefficient, penalty)
+                wanted = min(-low / first, upper[best] - x[best])
+                step = max(0.0, min(wanted, room))
+                if step > 0.0:
+                    move(best, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
+                         price)
+                    moved = max(moved, step)
+                if step < wanted and worst >= 0 and worst != best:
+                    low += first * step
+                    high = gradient_of(worst, cost[worst], (x[worst] - center[worst]) / sigma, entry_start, row,
+                                       coefficient, price)
+                    second = curvature_of(worst, sigma, entry_start, row, coefficient, penalty)
+                    step = min((high - low) / (2.0 * (first + second)), upper[best] - x[best], x[worst] - lower[worst])
+                    if step > 0.0:
+                        move(best, step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
+                             price)
+                        move(worst, -step, entry_start, row, coefficient, row_lower, row_upper, y, penalty, x, activity,
+                             price)
+                        moved = max(moved, step)
+            if limited:
+                active[start[g]] = moved > small
+            largest = max(largest, moved)
     return largest

@@ -14,6 +14,7 @@ from copter.numerics.sums import inner
 from copter.problem.residuals import Residuals
 from copter.problem.solution import Status
 from copter.proximal.certificates import farkas, improving_ray
+from copter.proximal.coordinate_descent import descend_to_optimum
 from copter.proximal.descent import descend
 from copter.proximal.iterate import Iterate
 from copter.proximal.newton import Rows
@@ -34,6 +35,7 @@ DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton
 UNFINISHED = 1.5  # times what it took: what a pass that time has ended is taken to need
 GRACE_S = 2e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
 STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
+DESCENT_ROWS = 0.3  # of the tolerance: the residual that coordinate descent may leave in a row
 TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
 
 
@@ -96,6 +98,7 @@ class Solve:
         self.best: Priced | None = None
         self.ray: Floats | None = None
         self.is_vertex = False  # as another method left the point
+        self.penalty = 1.0  # of the rows, where coordinate descent is the method
 
     def run(self) -> Outcome:
         """Solve, and leave the iterate ready for the next round."""
@@ -165,6 +168,8 @@ class Solve:
         iterate, settings = self.iterate, self.settings
         if self.fallback is not None and self.fallback.comes_first:
             return self.run_fallback(self.fallback)
+        if settings.method == "coordinate_descent":
+            return self.improve_by_descent(residuals)
         early = iterate.cold and self.passes < DESCENT_PASSES
         if early and residuals.gap > FAR and settings.descent_sweeps and self.grown:
             iterate.y = descend(iterate.ws, self.rows, iterate.y, iterate.sigma, settings.descent_sweeps)
@@ -190,18 +195,39 @@ class Solve:
             return None
         return self.look_for_certificates(progress)
 
+    def improve_by_descent(self, residuals: Residuals) -> Status | None:
+        """The same without a factorisation: proximal steps by coordinate descent (equations A14 to A16)."""
+        iterate, settings = self.iterate, self.settings
+        least = DESCENT_ROWS * settings.tolerance
+        control = Control(
+            settings,
+            tolerance=max(min(0.1 * residuals.gap, FAR), least) if self.grown else least,
+            row_tolerance=self.row_tolerance(DESCENT_ROWS),
+            stop=self.must_stop,
+            offset=self.offset,
+        )
+        found = descend_to_optimum(iterate.ws, self.rows, iterate.y, iterate.sigma, self.penalty, control)
+        self.penalty, progress = found.penalty, found.progress
+        self.newton_steps += progress.newton_steps
+        self.proximal_steps += progress.proximal_steps
+        iterate.y, iterate.sigma = progress.y, progress.sigma
+        return None if progress.converged else self.look_for_certificates(progress, found.price_step)
+
     def must_stop(self) -> bool:
         """Whether the time is up, or the caller has interrupted the solve."""
         return self.watch()
 
-    def row_tolerance(self) -> Floats:
-        """Residual that every row may keep, absolute."""
+    def row_tolerance(self, share: float = ROW_SHARE) -> Floats:
+        """Residual that every row may keep: this share of the tolerance, at most a tenth of the absolute one."""
         bound = np.where(np.isfinite(self.rows.upper), np.abs(self.rows.upper), 0.0)
         bound = np.maximum(bound, np.where(np.isfinite(self.rows.lower), np.abs(self.rows.lower), 0.0))
-        return np.minimum(ROW_SHARE * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
+        return np.minimum(share * self.settings.tolerance * (1.0 + bound), 0.1 * self.settings.absolute_tolerance)
 
-    def look_for_certificates(self, progress: Progress) -> Status | None:
-        """Why a working set does not converge: infeasible, unbounded, or stalled."""
+    def look_for_certificates(self, progress: Progress, price_step: Floats | None = None) -> Status | None:
+        """Why a working set does not converge: infeasible, unbounded, or stalled.
+
+        `price_step`: where prices move to; by default where they are.
+        """
         if self.must_stop():
             return None
         iterate = self.iterate
@@ -209,7 +235,8 @@ class Solve:
         if ray is not None:
             self.ray = ray
             return Status.DUAL_INFEASIBLE
-        proven, priced = farkas(self.matrix, iterate.ws, self.rows, progress.y, self.settings.n_threads)
+        direction = progress.y if price_step is None else price_step
+        proven, priced = farkas(self.matrix, iterate.ws, self.rows, direction, self.settings.n_threads)
         if proven:
             self.ray = priced.y
             return Status.PRIMAL_INFEASIBLE
@@ -218,6 +245,8 @@ class Solve:
         self.stalled_steps += progress.proximal_steps
         if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:
             return self.run_fallback(self.fallback)
+        if self.settings.method == "coordinate_descent":  # it is slow, not stuck: passes and time end it
+            return None
         most = STALLED * self.settings.max_proximal_steps
         return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None
 

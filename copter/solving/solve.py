@@ -57,7 +57,7 @@ def solve(
         Its `method` chooses: "auto" (the default) for any LP: the dual simplex method for small ones (docs/simplex.md),
         the interior-point method where that gives up (docs/interior.md). "interior" for the latter alone. "proximal",
         the method that sessions keep warm, for LPs of many columns and few rows; what does not fit into memory goes to
-        it too.
+        it too. "coordinate_descent" for the same without any factorisation (docs/algorithm.md).
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
         the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
@@ -106,7 +106,7 @@ def _solved(
 ) -> Solution:
     """By the method that the settings choose."""
     with Watch(settings.time_limit_s) as watch:
-        if settings.method != "proximal":
+        if settings.method in ("auto", "interior"):
             tries: tuple[FirstTry, ...] = ()
             if callback is None:
                 simplex = (by_simplex,) if settings.method == "auto" else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from copter.errors import SettingsError
 from copter.model.assembly import named_by
 from copter.model.model import Model
 from copter.model.values import dense_ray, sparse_values
@@ -49,6 +50,8 @@ def warm_solve(
     -------
     Solution
     """
+    if settings.method == "coordinate_descent":
+        return _by_descent(model, iterate, settings, watch, callback, restart_reason)
     if model.ledger.matrix.n_with_rows:
         return BlockSolve.of(model, iterate, settings, watch).run(callback, restart_reason)
     start = InteriorStart(model, iterate, settings, watch, warm=callback is not None)
@@ -61,6 +64,24 @@ def warm_solve(
     ).run()
     if outcome.status is Status.OPTIMAL:
         iterate.version = model.version
+    return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
+
+
+def _by_descent(
+    model: Model,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    callback: Callback | None,
+    restart_reason: str | None,
+) -> Solution:
+    """By proximal steps and coordinate descent, with no other method to go to."""
+    if model.ledger.matrix.n_with_rows:
+        raise SettingsError(
+            "setting method is 'coordinate_descent', which takes no model with private rows or at_least: use 'auto'"
+        )
+    sign = model.ledger.sign
+    outcome = Solve(model.ledger.matrix, iterate, settings, callback, sign * model.offset, watch).run()
     return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
 
 

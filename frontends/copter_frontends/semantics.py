@@ -36,6 +36,10 @@ class Semantics:
         has run, type by type. The last three need *agent* training.
     profiling_s : float
         Seconds that bootstrap profiling takes, on one GPU of every type; the job waits and is charged for them.
+    profiling_share : float or None
+        Share of each type's GPUs (one at least) that bootstrap profiling may hold at a time: GPUs that nobody else has
+        meanwhile, each for whole rounds, measuring one job after another. None: profiling takes no GPUs, only time.
+        For policies that keep reservations.
     charge : {"allocation", "type_and_count", "type_and_shape"}
         Whether any change of nodes restarts a job, or only one of GPU type or count, or of type or of the GPUs on each
         node, in the nodes' order.
@@ -81,6 +85,7 @@ class Semantics:
     training: Training = "exact"
     profiling: Profiling = "oracle"
     profiling_s: float = 0.0
+    profiling_share: float | None = None
     charge: Charge = "allocation"
     pin_restoring: bool = True
     type_blind: bool = False
@@ -111,6 +116,10 @@ class Semantics:
             raise SettingsError("type_blind needs training='agent': jobs that train exactly learn nothing")
         if not 0 <= self.profiling_s < float("inf"):
             raise SettingsError(f"profiling_s is {self.profiling_s}, must be finite and >= 0 seconds")
+        if self.profiling_share is not None and self.profiling != "bootstrap":
+            raise SettingsError(f"profiling_share needs profiling='bootstrap', it is {self.profiling!r}")
+        if self.profiling_share is not None and not 0 < self.profiling_share <= 1:
+            raise SettingsError(f"profiling_share is {self.profiling_share}, must be above 0 and at most 1, or None")
         for what, value in (("max_gpus", self.max_gpus), ("growth", self.growth)):
             if value is not None and value < 1:
                 raise SettingsError(f"{what} is {value}, must be 1 or more, or None for no limit")

@@ -69,6 +69,8 @@ ROOMS = [
         "test_hare_bound test_hare_schedule test_hare_policy",
     ),
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
+    *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
+    *_of("copter.proximal", "tests/copter/solving", "coordinate_descent", "test_coordinate_descent"),
     *_of("copter.shims", "tests/copter/shims", "draft rounding plan restricted", ""),
 ]
 
@@ -88,6 +90,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "state = true.loading.cached if rng.random() < true.loading.cached_share else true.loading.slow",
         "rng.random() < true.loading.cached_share -> rng.random() <= true.loading.cached_share",
     ): "a draw that is exactly the share",
+    (
+        "copter.proximal.coordinate_descent",
+        "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
+        "1.0 -> 2.0",
+    ): "the unit of a tolerance",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 

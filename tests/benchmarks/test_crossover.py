@@ -12,7 +12,9 @@ import pytest
 from families.networks import NETWORKS
 
 
-def fake(family: str, scale: int | str, churn: float | None, rounds: int, limit_s: float) -> dict[str, Any]:
+def fake(
+    family: str, scale: int | str, churn: float | None, rounds: int, limit_s: float, method: str
+) -> dict[str, Any]:
     """A run in which copter takes 10 ms and HiGHS a millisecond per 100 of scale; networks are of scale 1,000."""
     asked.append((family, scale, churn))
     network, scale = (scale, 1000) if isinstance(scale, str) else (None, scale)
@@ -69,6 +71,13 @@ def test_by_default_all_families_are_swept(tmp_path: Path, monkeypatch: pytest.M
     assert "| gub | 1.0e+04 |" in page, "at scale 1,000, where both take 10 ms"
 
 
+def test_a_family_with_a_solver_of_its_own_is_refused_by_another_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["crossover.py", "--families", "gub,shards", "--method", "coordinate_descent"])
+    with pytest.raises(SystemExit) as stop:
+        crossover.main()
+    assert stop.value.code == 2
+
+
 def test_a_network_is_asked_for_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
 
@@ -83,4 +92,7 @@ def test_a_network_is_asked_for_by_its_name(monkeypatch: pytest.MonkeyPatch) -> 
     assert "--network GtsCe --change some-limits" in traffic
     assert "--scale" not in traffic
     assert "--scale 256" in shards
+    assert "--method auto" in shards
+    assert crossover.run_one("sia", 250, 0.1, 3, 1.0, "coordinate_descent") is None
+    assert "--method coordinate_descent" in " ".join(commands[-1])
     assert "--churn" not in shards

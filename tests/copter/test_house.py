@@ -23,7 +23,7 @@ STUBS = sorted((ROOT / "copter").rglob("*.pyi"))
 # Letter of a page's equations -> the page, how many there are, and the code that cites them.
 PAGES = {
     "F": ("formulation.md", 12, "*.py*"),
-    "A": ("algorithm.md", 13, "*.py*"),
+    "A": ("algorithm.md", 16, "*.py*"),
     "P": ("presolve.md", 17, "presolve/*.py"),
     "I": ("interior.md", 15, "interior/*.py*"),
     "M": ("integer.md", 16, "integer/*.py*"),

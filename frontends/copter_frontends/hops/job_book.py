@@ -36,6 +36,8 @@ class JobBook:
     age_s, work : dict of job id to float
         Expected seconds (9), and samples of the whole job.
     learning : dict of job id to LearningRates
+    gpus : int
+        Of all servers that there are now.
     """
 
     def __init__(self, throughputs: PlacedThroughputs, rules: OfferRules) -> None:
@@ -45,6 +47,7 @@ class JobBook:
         self.age_s: dict[str, float] = {}
         self.work: dict[str, float] = {}
         self.learning: dict[str, LearningRates] = {}
+        self.gpus = 0
         self._made: OrderedDict[CacheKey, Offers | None] = OrderedDict()
         self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
         self._groups: ServerGroups | None = None
@@ -140,6 +143,7 @@ class JobBook:
             return
         changed = known.changed_since(self._version) if isinstance(known, LearnedThroughputs) and not others else None
         self._groups, self._version = groups, version
+        self.gpus = sum(group.gpus * len(group.servers) for group in groups.groups)
         self._slowdowns.clear()
         if changed is None:
             self._made.clear()

@@ -32,15 +32,22 @@ class Standing:
         What of the age is still to run.
     served_gpu_s : float
         GPU-seconds that it has had.
-    jobs : int
-        Jobs in the cluster, for finish-time fairness.
+    run_s : float
+        Seconds that it has had GPUs.
+    share_gpus : float
+        GPUs of the cluster for each of its jobs, for finish-time fairness.
+    mean_gpus, most_gpus : float
+        Mean and largest of the job's requirement set.
     """
 
     wait_s: float
     age_s: float
     left_s: float
     served_gpu_s: float
-    jobs: int
+    run_s: float = 0.0
+    share_gpus: float = 1.0
+    mean_gpus: float = 1.0
+    most_gpus: float = 1.0
 
 
 def expected_age_s(work: float, per_gpu: Mapping[str, float], gpus: Mapping[str, int], mean_gpus: float) -> float:
@@ -68,13 +75,23 @@ def latency_ratio(standing: Standing) -> float:
     return standing.wait_s / max(standing.age_s, LEAST)
 
 
+def finish_time_ratio(standing: Standing) -> float:
+    """rho = T_sh / T_id of section 4.4, as expected now (HP25).
+
+    T_sh: what has passed and what is left. T_id: the whole run on the job's share of the cluster, 1/N of the GPUs and
+    no more than it can use; the age (9) is that on its mean requirement. Both are means over the GPU types, as Sia's.
+    """
+    used = min(standing.share_gpus, standing.most_gpus)
+    alone_s = standing.age_s * standing.mean_gpus / max(used, LEAST)
+    return (standing.wait_s + standing.run_s + standing.left_s) / max(alone_s, LEAST)
+
+
 RULES: Mapping[str, Callable[[Standing], float]] = {
     "lr": latency_ratio,
     "las": lambda s: -s.served_gpu_s,
     "sjf": lambda s: -s.age_s,
     "srtf": lambda s: -s.left_s,
-    # Shared over isolated time: what it will have taken from submission to end, over n times as long as alone.
-    "ftf": lambda s: (s.wait_s + s.age_s) / (s.age_s * max(s.jobs, 1)) if s.age_s > 0 else 0.0,
+    "ftf": finish_time_ratio,
 }
 
 

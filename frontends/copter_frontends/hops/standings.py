@@ -72,7 +72,17 @@ class Standings:
         def standing(job_id: str) -> Standing:
             had, age_s = service[job_id], self.book.age_s[job_id]
             left = 1.0 - max(had.progress, self._done.get(job_id, 0.0))
-            return Standing(self._waits[job_id], age_s, age_s * left, had.gpu_s, len(jobs))
+            wanted = self.book.requirements[job_id]
+            return Standing(
+                wait_s=self._waits[job_id],
+                age_s=age_s,
+                left_s=age_s * left,
+                served_gpu_s=had.gpu_s,
+                run_s=had.executed_s,
+                share_gpus=self.book.gpus / max(len(jobs), 1),
+                mean_gpus=wanted.mean,
+                most_gpus=wanted.sizes[-1],
+            )
 
         self.queue.refresh(now_s, {j: job for j, job in jobs.items() if j in self.book.age_s}, standing)
 

@@ -64,6 +64,11 @@ class AgentTraining:
             self._table.gpu_seconds[row] += self._semantics.profiling_s * len(application.steps)
         return self.news(row)
 
+    def profiled_on(self, row: int) -> Sequence[str]:
+        """GPU types that a new job is profiled on; none for a hybrid-parallel one, whose steps are known beforehand."""
+        application = self._profiles[self._table.jobs[row].application]
+        return [] if application.application.pipeline is not None else list(application.steps)
+
     def begin(self, row: int, allocation: Allocation) -> None:
         """Choose the batch for the new allocation."""
         placement = used_of(allocation, self._table.jobs[row].gpus)

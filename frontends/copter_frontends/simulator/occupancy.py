@@ -17,6 +17,14 @@ class Changes:
     stopped: list[str]
     changed: list[tuple[str, Allocation, Allocation]]
 
+    def of(self, jobs: Collection[str]) -> Changes:
+        """Those of these jobs only."""
+        return Changes(
+            [job for job in self.started if job in jobs],
+            [job for job in self.stopped if job in jobs],
+            [change for change in self.changed if change[0] in jobs],
+        )
+
 
 class Occupancy:
     """The GPUs in use on every node, kept from round to round.

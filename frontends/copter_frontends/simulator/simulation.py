@@ -14,6 +14,7 @@ from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profil
 from copter_frontends.semantics import DEFAULT, Charge, Semantics
 from copter_frontends.simulator.activity import Activity
 from copter_frontends.simulator.agent_training import AgentTraining
+from copter_frontends.simulator.arrivals import Arrivals
 from copter_frontends.simulator.cluster_events import ClusterEvent, in_order
 from copter_frontends.simulator.errors import SimulationError
 from copter_frontends.simulator.goodput_source import GoodputSource
@@ -24,6 +25,7 @@ from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
 from copter_frontends.simulator.training import ExactTraining, Training, observed_rates
+from copter_frontends.simulator.usable_jobs import usable_jobs
 from copter_frontends.vocabulary import (
     Allocation,
     Cluster,
@@ -121,9 +123,8 @@ class Simulation:
         self.charge: Charge = charge
         self.now_s = 0.0
         self.records: list[RoundRecord] = []
-        self.skipped: list[SkippedJob] = []
         self.semantics = semantics
-        usable = self._usable(jobs, goodput_model)
+        usable, self.skipped = usable_jobs(jobs, goodput_model, semantics)
         names = sorted({job.application for job in usable})
         facts = goodput_model.applications
         self._table = JobTable(
@@ -137,7 +138,7 @@ class Simulation:
             rates = goodput_model.rate_table(names) if hasattr(goodput_model, "rate_table") else None
             self._training = ExactTraining(self._table, rates or RateTable(goodput_model, names))
         self._occupancy = Occupancy(self.cluster)
-        self._next = 0  # rows from here on have not arrived
+        self._arrivals = Arrivals(self._table, semantics, self._capacity(), self.round_s)
         self._dropped: set[int] = set()  # rows that the policy refused
         self._active: dict[str, int] = {}
         self._rows: Ints = np.empty(0, dtype=np.int64)  # of the active jobs, in order of arrival
@@ -184,6 +185,9 @@ class Simulation:
         wall = (begun, plan_s, edit_s)
         record = self._record(plan, len(running), changes, ids, warmup, wall)
         self._retire(ids, completed)
+        for probe in self._arrivals.end_round(self._occupancy.allocations):
+            self._occupancy.release(probe)
+            self._leaving.append(probe)
         self.records.append(record)
         self.now_s += self.round_s
         return record
@@ -228,12 +232,12 @@ class Simulation:
     @property
     def finished(self) -> bool:
         """Whether every job has ended, and none is still to arrive."""
-        return not self._active and self._next == len(self._table)
+        return not self._active and not self._arrivals.left
 
     @property
     def jobs_left(self) -> int:
         """Jobs that have not ended, those still to arrive included."""
-        return len(self._active) + len(self._table) - self._next
+        return len(self._active) + self._arrivals.left
 
     def result(self) -> SimulationResult:
         """What has been simulated so far."""
@@ -262,15 +266,20 @@ class Simulation:
         Returns
         -------
         list of str
-            Ids of the jobs that lost their GPUs.
+            Ids of the jobs that lost their GPUs; profiling that lost its GPU waits for another.
         """
         names = list(dict.fromkeys(ids))
         missing = [name for name in names if name not in self.cluster.nodes]
         if missing:
             raise InvalidClusterError(f"cannot remove nodes that the cluster does not have: {', '.join(missing)}")
         self._edit(self._remove_ended)
-        lost = self._occupancy.jobs_on(set(names))
+        probes, lost = [], self._occupancy.jobs_on(set(names))
         for job in lost:
+            if job not in self._active:
+                probes.append(job)
+                self._occupancy.release(job)
+                self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
+                continue
             self._news.get(job, {}).pop("observed", None)  # the policy would ask on what
             self._occupancy.release(job)
             self._halt(self._active[job])
@@ -283,7 +292,7 @@ class Simulation:
         for kind, nodes in by_type.items():
             gpus, gone = sum(node.gpus for node in nodes), [node.id for node in nodes]
             self._edit(lambda k=kind, g=gpus, n=gone: self.policy.remove_resources(k, g, n))  # type: ignore[misc]
-        return lost
+        return [job for job in lost if job not in probes]
 
     def _apply_event(self, event: ClusterEvent) -> None:
         """Apply a cluster event; nodes that are gone, or there already, are passed over."""
@@ -326,12 +335,14 @@ class Simulation:
 
     def _arrive(self) -> None:
         table, fresh = self._table, []
-        wait_s = self.semantics.profiling_s if self.semantics.profiling == "bootstrap" else 0.0
-        while self._next < len(table) and table.submit_s[self._next] + wait_s <= self.now_s:
-            row, self._next = self._next, self._next + 1
+
+        def add(job: Job) -> None:
+            self._edit(lambda: self.policy.add_job(job))
+
+        for row in self._arrivals.joining(self.now_s, self._training, add):
             job = table.jobs[row]
             try:
-                self._edit(lambda job=job: self.policy.add_job(job))  # type: ignore[misc]
+                add(job)
             except FrontendError as error:
                 self._skip(row, str(error))
                 continue
@@ -366,7 +377,9 @@ class Simulation:
     # What the plan does.
 
     def _carry_out(self, plan: Plan) -> tuple[Ints, Changes]:
-        changes = self._occupancy.apply(plan.allocations, self._active, self._pinned)
+        named = self._arrivals.with_probes(self._active)
+        changes = self._occupancy.apply(plan.allocations, named, self._pinned)
+        changes = self._arrivals.without_probes(self._active, changes)
         for job in changes.started:
             self._start(self._active[job], plan.allocations[job], charged=True)
         for job, before, after in changes.changed:
@@ -461,28 +474,12 @@ class Simulation:
 
     # Jobs that cannot be simulated.
 
-    def _usable(self, jobs: Iterable[Job], goodput_model: GoodputSource) -> list[Job]:
-        usable: dict[str, Job] = {}
-        known: Mapping[str, object] = goodput_model.applications
-        for job in sorted(jobs, key=lambda job: job.submit_s):
-            if job.id in usable:
-                self.skipped.append(SkippedJob(job.id, "another job, submitted before, has the same id"))
-            elif job.application not in known:
-                reason = f"unknown application {job.application!r}; there are {', '.join(sorted(known))}"
-                self.skipped.append(SkippedJob(job.id, reason))
-            elif self.semantics.training == "agent" and job.own_goodput is not None:
-                reason = "it brings its own goodput, which needs training='exact': an agent measures steps"
-                self.skipped.append(SkippedJob(job.id, reason))
-            else:
-                usable[job.id] = job
-        return list(usable.values())
-
     def _skip(self, row: int, reason: str) -> None:
         self._dropped.add(row)
         self.skipped.append(SkippedJob(self._table.jobs[row].id, reason))
 
     def _give_up_if_stalled(self, record: RoundRecord) -> None:
-        stalled = record.running_jobs == 0 and record.active_jobs > 0 and self._next == len(self._table)
+        stalled = record.running_jobs == 0 and record.active_jobs > 0 and not self._arrivals.left
         self._idle_rounds = self._idle_rounds + 1 if stalled else 0
         if self._idle_rounds < STALL_ROUNDS:
             return

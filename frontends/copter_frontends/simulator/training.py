@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from copter_frontends.simulator.execution import advance
@@ -16,6 +16,9 @@ class Training(Protocol):
 
     def arrive(self, row: int) -> Mapping[str, Any]:
         """A job joins; return what its policy is told of it (fields of ``update_job``)."""
+
+    def profiled_on(self, row: int) -> Sequence[str]:
+        """GPU types that a job is profiled on before it joins, where profiling takes GPUs."""
 
     def begin(self, row: int, allocation: Allocation) -> None:
         """A job's allocation begins or changes."""
@@ -63,6 +66,10 @@ class ExactTraining:
     def arrive(self, row: int) -> Mapping[str, Any]:
         """No facts: the policy's own model says all."""
         return {}
+
+    def profiled_on(self, row: int) -> Sequence[str]:
+        """None: all is known."""
+        return ()
 
     def begin(self, row: int, allocation: Allocation) -> None:
         """Look up the job's rate curve."""

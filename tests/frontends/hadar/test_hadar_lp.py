@@ -115,3 +115,19 @@ def test_an_edited_model_solves_to_the_same_as_one_built_anew_and_as_highs() -> 
     assert warm.objective == pytest.approx(cold.objective, rel=2e-6)
     assert warm.objective == pytest.approx(optimum(again.model), rel=2e-6)
     assert cold.objective <= warm.bound * (1 + 1e-6)
+
+
+def test_shares_are_each_jobs_values_and_its_mixture_s_apart() -> None:
+    """In odd seeds some jobs have GPUs of several types, and so a column more, behind others in the book."""
+    mixtures = 0
+    for seed in range(1, 160, 2):
+        made = random_round(seed)
+        solution = made.solve()
+        shares = made.shares(solution)
+        for row, job in enumerate(made.book.jobs):
+            values, kinds = solution.of(job.id), len(made.types)
+            np.testing.assert_array_equal(shares.x[row], values[:kinds])
+            own = float(values[kinds]) if len(values) > kinds else 0.0
+            assert shares.own[row] == own
+            mixtures += own > 0.0
+    assert mixtures > 3

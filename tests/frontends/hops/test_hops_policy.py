@@ -20,7 +20,7 @@ from copter_frontends.hops import (
     ThroughputEstimator,
 )
 from copter_frontends.hops.data_loading import DataLoading
-from copter_frontends.hops.latency_ratio import LatencyQueue, Standing, expected_age_s, weights
+from copter_frontends.hops.latency_ratio import RULES, LatencyQueue, Standing, expected_age_s, weights
 from copter_frontends.hops.requirements import requirements_of
 from copter_frontends.hops.service_window import adjust_for_sensitivity, service_window
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
@@ -70,7 +70,7 @@ class TestLatencyRatio:
         waits = {"a": 10.0, "b": 20.0}
 
         def standing(name: str) -> Standing:
-            return Standing(waits[name], 100.0, 100.0, 0.0, 2)
+            return Standing(waits[name], 100.0, 100.0, 0.0)
 
         queue.refresh(0.0, jobs, standing)
         assert queue.order(jobs) == ["b", "a"]
@@ -79,6 +79,23 @@ class TestLatencyRatio:
         assert queue.order(jobs) == ["b", "a"]
         queue.refresh(30.0, jobs, standing)
         assert queue.order(jobs) == ["a", "b"]
+
+    def test_finish_time_fairness_is_shared_over_isolated_time(self) -> None:
+        """A job of 1000 s on its mean of 4 GPUs, 8 at most, that has waited 500 s, run 100 s and has 900 s left."""
+
+        def rho(share: float) -> float:
+            return RULES["ftf"](Standing(500.0, 1000.0, 900.0, 400.0, 100.0, share, 4.0, 8.0))
+
+        assert rho(4.0) == pytest.approx(1500.0 / 1000.0)
+        assert rho(1.0) == pytest.approx(1500.0 / 4000.0)  # alone on one GPU it takes four times as long
+        assert rho(8.0) == rho(50.0) == pytest.approx(1500.0 / 500.0)  # it can use no more than 8
+
+    def test_finish_time_fairness_orders_unlike_the_latency_ratio(self) -> None:
+        """Of two with the same wait and age, the one that could use its whole share is treated worse."""
+        wide = Standing(100.0, 1000.0, 1000.0, 0.0, 0.0, 16.0, 4.0, 16.0)
+        narrow = Standing(110.0, 1000.0, 1000.0, 0.0, 0.0, 16.0, 4.0, 4.0)
+        assert RULES["lr"](wide) < RULES["lr"](narrow)
+        assert RULES["ftf"](wide) > RULES["ftf"](narrow)
 
     def test_the_recent_average_forgets(self) -> None:
         queue = LatencyQueue()

@@ -14,11 +14,14 @@ from copter import LinearProgram, Settings
 from copter.errors import SettingsError
 from copter_frontends.hops.draft import Draft
 from copter_frontends.hops.exact import placed_program
-from copter_frontends.hops.formulation import GroupFormulation, telling_sizes
+from copter_frontends.hops.formulation import GroupFormulation, Wish, telling_sizes
 from copter_frontends.hops.latency_ratio import LatencyQueue
 from copter_frontends.hops.node_prices import NodePriceFormulation
-from copter_frontends.hops.offers import PACKED
-from copter_frontends.hops.shim import HopsShim, fill, swap
+from copter_frontends.hops.offers import PACKED, OfferRules
+from copter_frontends.hops.requirements import RequirementSet
+from copter_frontends.hops.server_groups import ServerGroups
+from copter_frontends.hops.shim import HopsShim, dive, fill, swap
+from copter_frontends.vocabulary import Job
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}
 NO_CUTS_NEEDED = {"k": (4, 2)}
@@ -183,3 +186,42 @@ def test_what_is_remembered_of_ended_jobs_is_a_day() -> None:
     assert ratios.recent_ratio(3600.0 * 199, 2.0) == pytest.approx(198.5)
     with pytest.raises(SettingsError, match="at most 24"):
         ratios.recent_ratio(3600.0 * 199, 25.0)
+
+
+def one_job(groups: ServerGroups, speeds: RandomSpeeds, sizes: list[int]) -> Wish:
+    """A wish for some sizes."""
+    job = Job("only", "any", work_samples=1e4)
+    offers = OfferRules().make(
+        job,
+        RequirementSet.of(sizes),
+        groups,
+        lambda kind, gpus, nodes, servers: speeds.rate(job, kind, gpus, nodes, servers),
+    )
+    assert offers is not None
+    return Wish(offers, 1.0)
+
+
+def test_a_job_grows_on_the_server_that_it_has() -> None:
+    """Into what is free there, and no further; the other server, as free, is left alone."""
+    speeds = RandomSpeeds(1)
+    groups = small_groups(speeds, {"a": (2, 8)})
+    for beside, expected in ((0, 8), (3, 4)):
+        draft = Draft(groups, groups.size - np.array([beside, 0]), {}, lambda *_: 1.0, 0.0)
+        draft.admit({"only": one_job(groups, speeds, [2, 4, 8])})
+        assert draft.put("only", PACKED, 2, ((0, 2),))
+        fill(draft)
+        assert draft.placed["only"].shares == ((0, expected),)
+
+
+def test_a_dive_solves_for_what_the_draft_has_left() -> None:
+    """With one GPU of sixteen left the program is that of one GPU."""
+    speeds = RandomSpeeds(2)
+    groups = small_groups(speeds, {"a": (2, 8)})
+    draft = Draft(groups, np.array([1, 0]), {}, lambda *_: 1.0, 0.0)
+    draft.admit({"only": one_job(groups, speeds, [1, 8])})
+    residual = GroupFormulation(groups, Settings(), all_slots=True)
+    residual.set_free(groups.size)
+    assert dive(draft, residual)
+    assert draft.placed["only"].gpus == 1
+    wanted = residual.solve().objective
+    assert wanted == pytest.approx(draft.value, rel=1e-6), "and not that of eight"

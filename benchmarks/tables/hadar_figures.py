@@ -1,0 +1,192 @@
+"""Curves of the Hadar paper: Figures 3, 4, 7, 8 and 10 and Table IV, the paper's claim beside what is measured.
+
+python benchmarks/tables/hadar_figures.py 3 [--jobs 120] [--scale 0.25] [--seeds 2] [--schedulers hadar,gavel]
+
+3: share of the jobs completed over time. 4: GPU utilisation and how often a job's GPUs change. 7: seconds of a plan
+from 32 jobs on, the cluster growing with them. 8: least, average and largest JCT against the rate of arrivals. 10:
+utilisation of the 8 GPUs of the prototype. IV: what restarts cost by model, each with its own. Means over seeds, with
+the spread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from hadar_runs import ROUND_S, Outcome, make_policy, run, say
+from hadar_table3 import COUNTS, source_of, ten_jobs
+
+from copter_frontends.clusters import NAMED_CLUSTERS, named_cluster
+from copter_frontends.hadar.workload import RESTART_S, hadar_jobs, table_source
+from copter_frontends.simulator import Simulation
+from copter_frontends.vocabulary import Cluster
+
+PAPER = {
+    "3": "static, average JCT: Gavel 1.8, Tiresias 2.5, YARN-CS 7 times Hadar's; medians 2.1, 3, 15 times",
+    "4": "YARN-CS the highest, Hadar like it, Gavel and Tiresias lower; GPUs change in 30% of an average job's rounds",
+    "7": "like Gavel's; a round of 2,000 jobs in less than 7 minutes",
+    "8": "Hadar's range from least to largest JCT is the tightest, Tiresias's the widest, growing with the rate",
+    "10": "Hadar's utilisation is above Gavel's and Tiresias's",
+    "IV": "with reallocation: ResNet-50 2.1%, ResNet-18 1.29%, LSTM 2.01%, CycleGAN 0.68%, Transformer 0.71%",
+}
+SHARES = (10, 25, 50, 75, 90, 100)
+RATES = (0.5, 1.0, 1.5, 2.0)
+Figures = dict[str, Any]
+
+
+def spread(values: Sequence[float], unit: str = "") -> str:
+    """Mean, and least to most where there are several."""
+    text = f"{np.mean(values):.3g}{unit}"
+    return text if len(values) == 1 else f"{text} ({min(values):.3g} to {max(values):.3g})"
+
+
+def outcomes(asked: argparse.Namespace, **arrivals: Any) -> dict[str, list[Outcome]]:
+    """Every scheduler on every seed's jobs, on the paper's 60 GPUs."""
+    cluster = named_cluster("hadar-60")
+    source = table_source(cluster, spread_cost=asked.spread_cost)
+    found: dict[str, list[Outcome]] = {name: [] for name in asked.schedulers}
+    for seed in range(asked.seeds):
+        jobs = hadar_jobs(asked.jobs, **arrivals, seed=seed, scale=asked.scale)
+        for name in asked.schedulers:
+            say(f"{name}, seed {seed} ...")
+            found[name].append(run(name, "jct", cluster, source, jobs))
+    return found
+
+
+def figure_3(asked: argparse.Namespace) -> Figures:
+    """Hours after which a share of the jobs has completed, all having come at the beginning."""
+    found = outcomes(asked, arrivals="static")
+    print(f"\nFigure 3, static, {asked.jobs} jobs: hours until a share of the jobs has completed")
+    print(f"  {'':<16}" + "".join(f"{f'{share}%':>9}" for share in SHARES) + "   average, h     over the first's")
+    base = [o.jct_h.mean() for o in next(iter(found.values()))]
+    for name, runs in found.items():
+        at = np.mean([np.percentile(o.jct_h, SHARES) for o in runs], axis=0)
+        average = [float(o.jct_h.mean()) for o in runs]
+        ratio = [mine / first for mine, first in zip(average, base, strict=True)]
+        print(f"  {name:<16}" + "".join(f"{value:>9.2f}" for value in at) + f"   {spread(average)}   {spread(ratio)}")
+    return {name: [sorted(o.jct_h.tolist()) for o in runs] for name, runs in found.items()}
+
+
+def utilised(title: str, found: dict[str, list[Outcome]]) -> Figures:
+    """Utilisation while jobs wait, and the share of a running job's rounds that change its GPUs."""
+    print(f"\n{title}\n  {'':<16}{'utilisation':>24}{'rounds that change':>24}")
+    for name, runs in found.items():
+        used, changed = [o.utilisation for o in runs], [o.changed_share for o in runs]
+        print(f"  {name:<16}{spread(used):>24}{spread(changed):>24}")
+    return {name: [[o.utilisation, o.changed_share] for o in runs] for name, runs in found.items()}
+
+
+def figure_4(asked: argparse.Namespace) -> Figures:
+    """Utilisation of the 60 GPUs."""
+    return utilised("Figure 4", outcomes(asked, arrivals="static"))
+
+
+def figure_7(asked: argparse.Namespace) -> Figures:
+    """Seconds of a plan: 32 jobs on 8 nodes of each type, and so on in proportion."""
+    print(f"\nFigure 7: seconds of a plan, {asked.rounds} rounds\n  {'jobs':>8}{'GPUs':>8}   scheduler, median, most")
+    found: Figures = {}
+    for jobs in (32, 128, 512, 2048):
+        nodes = max(1, jobs * 5 // 480)
+        cluster = Cluster.of({kind: (nodes, size) for kind, (_, size) in NAMED_CLUSTERS["hadar-60"].items()})
+        source = table_source(cluster, spread_cost=asked.spread_cost)
+        for name in asked.schedulers:
+            seconds: list[float] = []
+            for seed in range(asked.seeds):
+                drawn = hadar_jobs(jobs, "static", seed=seed)
+                policy = make_policy(name, "jct", cluster, source)
+                result = Simulation(cluster, drawn, policy, source, ROUND_S).run(rounds=asked.rounds)
+                seconds += [record.round_s for record in result.rounds]
+            found[f"{name} {jobs}"] = seconds
+            print(f"  {jobs:>8,}{cluster.gpus:>8,}   {name:<12}{np.median(seconds):>9.3f}{max(seconds):>9.3f}")
+    return found
+
+
+def figure_8(asked: argparse.Namespace) -> Figures:
+    """Least, average and largest JCT against the rate of arrivals."""
+    found: Figures = {}
+    print(f"\nFigure 8, continuous, {asked.jobs} jobs: h\n  {'jobs an hour':>14}  scheduler    least, average, most")
+    for rate in RATES:
+        per_hour = rate / asked.scale  # shorter jobs come as much closer together
+        for name, runs in outcomes(asked, arrivals="continuous", jobs_per_hour=per_hour).items():
+            figures = [[float(f(o.jct_h)) for o in runs] for f in (np.min, np.mean, np.max)]
+            found[f"{name} {rate}"] = figures
+            print(f"  {per_hour:>14.3g}  {name:<12}" + "   ".join(spread(values) for values in figures))
+    return found
+
+
+def figure_10(asked: argparse.Namespace) -> Figures:
+    """Utilisation of the prototype's 8 GPUs."""
+    cluster = Cluster.of({kind: (count, 1) for kind, count in COUNTS.items()})
+    source = source_of(cluster, asked.spread_cost)
+    found = {
+        name: [run(name, "jct", cluster, source, ten_jobs(seed, asked.scale)) for seed in range(asked.seeds)]
+        for name in asked.schedulers
+    }
+    return utilised("Figure 10, 8 GPUs, ten jobs", found)
+
+
+def table_4(asked: argparse.Namespace) -> Figures:
+    """What restarts take of the time that jobs of a model hold GPUs, and of a round in which one restarts."""
+    cluster = named_cluster("hadar-60")
+    source = table_source(cluster, RESTART_S, asked.spread_cost)
+    lost: dict[str, list[float]] = defaultdict(list)
+    for seed in range(asked.seeds):
+        jobs = hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale)
+        model = {job.id: job.application for job in jobs}
+        result = Simulation(cluster, jobs, make_policy("hadar", "jct", cluster, source), source, ROUND_S).run()
+        held: dict[str, float] = defaultdict(float)
+        starts: dict[str, float] = defaultdict(float)
+        for span in result.spans:
+            held[model[span.job]] += span.end_s - span.begin_s
+        for job, restarts in zip(result.jobs["id"], result.jobs["restarts"].astype(float), strict=True):
+            starts[model[str(job)]] += 1.0 + restarts
+        for name in RESTART_S:
+            if held[name]:
+                lost[name].append(100.0 * RESTART_S[name] * starts[name] / held[name])
+    print(f"\nTable IV, {asked.jobs} jobs\n  {'':<14}{'% of a round':>14}   % of all the time that jobs held GPUs")
+    for name, seconds in RESTART_S.items():
+        print(f"  {name:<14}{100.0 * seconds / ROUND_S:>14.2f}   {spread(lost[name]) if lost[name] else '-'}")
+    return dict(lost)
+
+
+FIGURES: dict[str, Callable[[argparse.Namespace], Figures]] = {
+    "3": figure_3,
+    "4": figure_4,
+    "7": figure_7,
+    "8": figure_8,
+    "10": figure_10,
+    "IV": table_4,
+}
+
+
+def main() -> None:
+    """Run one figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figure", choices=list(FIGURES))
+    parser.add_argument("--jobs", type=int, default=120, help="(the paper: 480)")
+    parser.add_argument("--scale", type=float, default=0.25, help="factor on all jobs' GPU-hours (default 0.25)")
+    parser.add_argument("--seeds", type=int, default=1, help="so many from 0 on (default 1)")
+    parser.add_argument("--rounds", type=int, default=3, help="of 7 (default 3)")
+    parser.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
+    parser.add_argument("--schedulers", default="hadar,gavel,tiresias,yarn", help="hadar-measured too")
+    parser.add_argument("--json", action="store_true", help="the curves' points, the last line of stdout")
+    asked = parser.parse_args()
+    asked.schedulers = [name for name in asked.schedulers.split(",") if name]
+    if asked.jobs < 1 or asked.seeds < 1 or not asked.schedulers:
+        parser.error("at least one job, one seed and one scheduler")
+    found = FIGURES[asked.figure](asked)
+    print(f"\nThe paper: {PAPER[asked.figure]}.")
+    if asked.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""Thesis Figures 3.3, 3.5, 3.6, 3.10 and 3.12: the paper's claim and what is measured, with the spread of workloads.
+
+    python benchmarks/tables/sia_figures.py 3.3 [--policies sia,pollux,gavel] [--workloads 1] [--jobs N] [--keep FILE]
+
+3.3: JCTs on the 44-GPU testbed as the simulator predicts them, a workload's first 30 jobs in 3 hours. 3.5: GPU hours
+of a job by application and GPU type, over the least of the policies. 3.6: average JCT against jobs an hour. 3.10:
+seconds of a plan against the cluster's size. 3.12: Sia with a share of the jobs strong-scaling only, or rigid. A row is
+the mean over workloads, with the least and the most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from runs import RunStore, Setting, data_directory, jobs_of, profiles_of, run_name, show, sia_policy, simulate
+from sweeps import limited
+
+from copter_frontends.clusters import NAMED_CLUSTERS
+from copter_frontends.goodput import GoodputModel
+from copter_frontends.registry.policies import POLICIES
+from copter_frontends.semantics import PRESETS
+from copter_frontends.simulator import Simulation, SimulationResult
+from copter_frontends.vocabulary import Cluster, Job, configurations_of
+
+PAPER = {
+    "3.3": "average JCT of Sia 50% below Gavel's, 35 to 50% below Pollux's; the simulator within 5% of the testbed",
+    "3.5": "Sia has BERT almost only on a100 and DeepSpeech2 on rtx; Gavel rotates over types; Pollux does not care",
+    "3.6": "Sia's average JCT is the least at every rate, and rises the slowest",
+    "3.10": "64 GPUs: Sia 96 ms (p95 426), Pollux 2.2 s (4.8), Gavel 13 ms (28); 2,048 GPUs: Sia 1 s, Pollux 100 s",
+    "3.12": "all strong-scaling 1.15 times the JCT, all rigid 2.6 times",
+}
+TESTBED_JOBS, TESTBED_S = 30, 10_800.0
+DECILES = (10, 25, 50, 75, 90, 99)
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+Figures = dict[str, Any]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, and least to most where there are several."""
+    text = f"{np.mean(values):.3g}"
+    return text if len(values) == 1 else f"{text} ({min(values):.3g} to {max(values):.3g})"
+
+
+def workloads(trace: str, count: int) -> list[Path]:
+    """The first so many workloads of a trace."""
+    found = sorted((data_directory() / "traces" / "sia" / trace).glob("workload-*.csv"))[:count]
+    if not found:
+        sys.exit(f"no workloads of {trace!r} in {data_directory()}")
+    return found
+
+
+def told(result: SimulationResult) -> Figures:
+    """What the figures need of a run."""
+    summary = result.summary()
+    jct_s = result.jobs["jct_s"].astype(float)
+    return {
+        "avg_jct_h": summary["avg_jct_h"],
+        "makespan_h": summary["makespan_h"],
+        "percentiles_h": np.nanpercentile(jct_s, DECILES).round(2).tolist() if len(jct_s) else [],
+        "plan_s": [record.round_s for record in result.rounds if record.active_jobs],
+    }
+
+
+def testbed(jobs: list[Job]) -> list[Job]:
+    """The first jobs, submitted within the testbed's three hours."""
+    first = sorted(jobs, key=lambda job: job.submit_s)[:TESTBED_JOBS]
+    last = max(job.submit_s for job in first) or 1.0
+    return [replace(job, submit_s=job.submit_s * min(1.0, TESTBED_S / last)) for job in first]
+
+
+def run(store: RunStore, setting: Setting, what: str = "") -> Figures:
+    """One run, kept."""
+    return store.figures(run_name(setting, what), lambda: told(simulate(setting)))
+
+
+def figure_3_3(asked: argparse.Namespace, store: RunStore) -> Figures:
+    """JCTs on the testbed."""
+    rows, found = [], {}
+    for policy in asked.policies:
+        settings = [
+            Setting(policy, "sia-physical", path, jobs=asked.jobs, change=testbed)
+            for path in workloads("philly", asked.workloads)
+        ]
+        runs = [run(store, setting, "testbed") for setting in settings]
+        found[policy] = [each["avg_jct_h"] for each in runs]
+        deciles = np.mean([each["percentiles_h"] for each in runs], axis=0) / 3600.0
+        rows.append([policy, spread(found[policy]), *(f"{value:.3g}" for value in deciles)])
+    show("Figure 3.3, 44 GPUs: JCT h", ["policy", "average", *(f"p{d}" for d in DECILES)], rows)
+    return found
+
+
+def hours_by_type(setting: Setting) -> Figures:
+    """GPU hours a job, application / GPU type."""
+    result, jobs = simulate(setting), {job.id: job.application for job in jobs_of(setting)}
+    count: dict[str, int] = defaultdict(int)
+    for application in jobs.values():
+        count[application] += 1
+    hours: dict[str, float] = defaultdict(float)
+    for span in result.spans:
+        name = jobs[span.job]
+        hours[f"{name}/{span.gpu_type}"] += span.gpus * (span.end_s - span.begin_s) / 3600.0 / count[name]
+    return dict(hours)
+
+
+def figure_3_5(asked: argparse.Namespace, store: RunStore) -> Figures:
+    """GPU hours by application and type."""
+    found: dict[str, dict[str, float]] = {}
+    for policy in asked.policies:
+        total: dict[str, float] = defaultdict(float)
+        paths = workloads("saturn", asked.workloads)
+        for path in paths:
+            setting = Setting(policy, "sia-het", path, jobs=asked.jobs)
+            name = run_name(setting, "GPU hours by type")
+            for key, value in store.figures(name, partial(hours_by_type, setting)).items():
+                total[key] += value / len(paths)
+        found[policy] = dict(total)
+    kinds = list(NAMED_CLUSTERS["sia-het"])
+    rows = []
+    for name in sorted({key.split("/")[0] for hours in found.values() for key in hours}):
+        sums = {policy: sum(hours.get(f"{name}/{k}", 0.0) for k in kinds) for policy, hours in found.items()}
+        least = min((value for value in sums.values() if value), default=1.0)
+        for policy, hours in found.items():
+            shares = [hours.get(f"{name}/{kind}", 0.0) / (sums[policy] or 1.0) for kind in kinds]
+            rows.append([name, policy, f"{sums[policy] / least:.2f}", *(f"{100 * share:.0f}%" for share in shares)])
+    show("Figure 3.5: GPU hours over the least, and where", ["application", "policy", "hours", *kinds], rows)
+    return found
+
+
+def figure_3_6(asked: argparse.Namespace, store: RunStore) -> Figures:
+    """JCT against the rate of arrivals."""
+    rates = [int(rate) for rate in asked.points.split(",")] if asked.points else [10, 20, 30]
+    rows, found = [], {}
+    for rate in rates:
+        cells = []
+        for policy in asked.policies:
+            paths = workloads(f"scale/rate_{rate}", asked.workloads)
+            runs = [run(store, Setting(policy, "sia-het", path, jobs=asked.jobs), f"rate {rate}") for path in paths]
+            found[f"{policy} {rate}"] = [each["avg_jct_h"] for each in runs]
+            cells.append(spread(found[f"{policy} {rate}"]))
+        rows.append([str(rate), *cells])
+    show("Figure 3.6: average JCT h", ["jobs an hour", *asked.policies], rows)
+    return found
+
+
+def plan_seconds(policy: str, times: int, path: Path, hours: float) -> Figures:
+    """Seconds of each plan on a cluster that is so many times sia-het."""
+    semantics = PRESETS["sia-artifact"]
+    cluster = Cluster.of({kind: (times * n, size) for kind, (n, size) in NAMED_CLUSTERS["sia-het"].items()})
+    setting, model = Setting(policy, "sia-het", path), GoodputModel(configurations_of(cluster))
+    profiles, own = profiles_of(setting), POLICIES[policy].under(semantics)
+    made = POLICIES[policy].build(cluster, model, "full", None, own, profiles)
+    simulation = Simulation(cluster, jobs_of(setting), made, model, made.round_s, semantics=own, profiles=profiles)
+    return told(simulation.run(hours=hours))
+
+
+def figure_3_10(asked: argparse.Namespace, store: RunStore) -> Figures:
+    """Seconds of a plan against the cluster's size."""
+    scales = [int(times) for times in asked.points.split(",")] if asked.points else [1, 2, 4]
+    rows, found = [], {}
+    for times in scales:
+        trace = "saturn" if times == 1 else f"scale/scale_{times}x"
+        for policy in asked.policies:
+            runs = [
+                store.figures(
+                    f"{policy} on {times} times sia-het, {trace}/{path.stem}, {asked.hours:g} h",
+                    partial(plan_seconds, policy, times, path, asked.hours),
+                )
+                for path in workloads(trace, asked.workloads)
+            ]
+            seconds = np.concatenate([each["plan_s"] for each in runs])
+            quartiles = np.percentile(seconds, (25, 50, 75, 95))
+            found[f"{policy} {64 * times}"] = quartiles.tolist()
+            rows.append([f"{64 * times:,}", policy, *(f"{value:.3g}" for value in quartiles)])
+    show("Figure 3.10: seconds of a plan", ["GPUs", "policy", "p25", "median", "p75", "p95"], rows)
+    return found
+
+
+def some(kind: str, share: float) -> Callable[[list[Job]], list[Job]] | None:
+    """Restrict a share of the jobs, the same ones for every kind."""
+    change = limited(kind)
+    if change is None or share == 0.0:
+        return None
+
+    def changed(jobs: list[Job]) -> list[Job]:
+        chosen = np.random.default_rng(0).permutation(len(jobs)) < round(share * len(jobs))
+        return [new if pick else old for old, new, pick in zip(jobs, change(jobs), chosen, strict=True)]
+
+    return changed
+
+
+def figure_3_12(asked: argparse.Namespace, store: RunStore) -> Figures:
+    """JCT and makespan against the share of jobs that adapt less."""
+    shares = [float(share) for share in asked.points.split(",")] if asked.points else list(SHARES)
+    rows, found = [], {}
+    for kind in ("strong scaling", "rigid"):
+        base: list[Figures] = []
+        for share in shares:
+            settings = [
+                Setting("sia", "sia-het", path, jobs=asked.jobs, change=some(kind, share))
+                for path in workloads("philly", asked.workloads)
+            ]
+            what = "" if share == 0.0 else f"{100 * share:g}% {kind}"
+            runs = [
+                store.figures(run_name(s, what or "all adaptive"), lambda s=s: told(simulate(s, sia_policy(s))))  # type: ignore[misc]
+                for s in settings
+            ]
+            base = base or runs
+            ratios = {
+                figure: [mine[figure] / first[figure] for mine, first in zip(runs, base, strict=True)]
+                for figure in ("avg_jct_h", "makespan_h")
+            }
+            found[f"{kind} {share}"] = ratios
+            rows.append([kind, f"{100 * share:g}%", *(spread(values) for values in ratios.values())])
+    show("Figure 3.12: over all jobs adaptive", ["jobs are", "share", "JCT", "makespan"], rows)
+    return found
+
+
+FIGURES: dict[str, Callable[[argparse.Namespace, RunStore], Figures]] = {
+    "3.3": figure_3_3,
+    "3.5": figure_3_5,
+    "3.6": figure_3_6,
+    "3.10": figure_3_10,
+    "3.12": figure_3_12,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a figure and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figure", choices=list(FIGURES))
+    parser.add_argument("--policies", default="sia,gavel", help="for instance sia,pollux,gavel (default sia,gavel)")
+    parser.add_argument("--workloads", type=int, default=1, help="to average over (default 1)")
+    parser.add_argument("--jobs", type=int, help="only the first so many jobs of each")
+    parser.add_argument("--points", help="of 3.6 jobs an hour, of 3.10 times 64 GPUs, of 3.12 shares; comma-separated")
+    parser.add_argument("--hours", type=float, default=0.5, help="of 3.10: simulated (default 0.5)")
+    parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
+    parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    asked = parser.parse_args(arguments)
+    asked.policies = [name for name in asked.policies.split(",") if name]
+    unknown = [name for name in asked.policies if name not in POLICIES]
+    if unknown or not asked.policies or asked.workloads < 1:
+        parser.error(f"policies are some of {', '.join(POLICIES)}, and workloads >= 1")
+    found = FIGURES[asked.figure](asked, RunStore(asked.keep))
+    print(f"Thesis: {PAPER[asked.figure]}.")
+    if asked.json:
+        print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

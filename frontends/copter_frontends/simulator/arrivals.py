@@ -1,0 +1,63 @@
+"""When submitted jobs join: at the next round, or once they have been profiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from copter_frontends.semantics import Semantics
+from copter_frontends.simulator.job_table import JobTable
+from copter_frontends.simulator.occupancy import Changes
+from copter_frontends.simulator.profiling import ProfilingQueue
+from copter_frontends.simulator.training import Training
+from copter_frontends.vocabulary import Allocation, FrontendError, Job
+
+
+class Arrivals:
+    """The jobs of a table that have not joined yet.
+
+    Parameters
+    ----------
+    table : JobTable
+    semantics : Semantics
+    capacity : mapping of GPU type to int
+    round_s : float
+    """
+
+    def __init__(self, table: JobTable, semantics: Semantics, capacity: Mapping[str, int], round_s: float) -> None:
+        self._table, self._next = table, 0  # rows from here on have not been submitted
+        shared = semantics.profiling_share is not None
+        self._queue = ProfilingQueue(capacity, semantics, round_s) if shared else None
+        self._wait_s = semantics.profiling_s if semantics.profiling == "bootstrap" and not shared else 0.0
+
+    @property
+    def left(self) -> int:
+        """Jobs that have not joined."""
+        return len(self._table) - self._next + (0 if self._queue is None else len(self._queue))
+
+    def joining(self, now_s: float, training: Training, add_probe: Callable[[Job], None]) -> list[int]:
+        """Rows that join now; probes for those who wait to be profiled are added to the policy."""
+        table, first, queue = self._table, self._next, self._queue
+        while self._next < len(table) and table.submit_s[self._next] + self._wait_s <= now_s:
+            self._next += 1
+        if queue is None:
+            return list(range(first, self._next))
+        for row in range(first, self._next):
+            queue.enter(row, table.jobs[row], training.profiled_on(row))
+        for probe in queue.new_probes():
+            try:
+                add_probe(probe)
+            except FrontendError:
+                queue.refused(probe.id)
+        return queue.take_ready()
+
+    def with_probes(self, active: Collection[str]) -> Collection[str]:
+        """Ids that a plan may name."""
+        return active if self._queue is None else {*active, *self._queue.probes}
+
+    def without_probes(self, active: Collection[str], changes: Changes) -> Changes:
+        """What a plan changes for jobs."""
+        return changes if self._queue is None else changes.of(active)
+
+    def end_round(self, allocations: Mapping[str, Allocation]) -> list[str]:
+        """Probes that are done after a round with these allocations."""
+        return [] if self._queue is None else self._queue.end_round(allocations)

@@ -1,0 +1,140 @@
+"""Profiling that occupies GPUs: before a job joins, one GPU of every type is held to measure its steps on.
+
+A *probe* is a job of one reserved GPU that the policy plans around like any other. It measures as many of the waiting
+jobs, one after another, as its rounds have time for; a job joins when it has been measured on every type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from copter_frontends.semantics import Semantics
+from copter_frontends.simulator.errors import SimulationError
+from copter_frontends.vocabulary import Allocation, Job
+
+MOST_ELSEWHERE = 10
+
+
+@dataclass(slots=True)
+class Probe:
+    """One GPU that measures jobs, the rows of these, the rounds that it still needs, and those it had other GPUs in."""
+
+    job: Job
+    rows: tuple[int, ...]
+    rounds: int
+    elsewhere: int = 0
+
+
+class ProfilingQueue:
+    """Who waits to be measured on what, and what is measured now.
+
+    Parameters
+    ----------
+    capacity : mapping of GPU type to int
+    semantics : Semantics
+        With `profiling_s` and `profiling_share`.
+    round_s : float
+    """
+
+    def __init__(self, capacity: Mapping[str, int], semantics: Semantics, round_s: float) -> None:
+        share, seconds = semantics.profiling_share, max(semantics.profiling_s, 1e-9)
+        if share is None:
+            raise SimulationError("profiling takes no GPUs under these semantics: profiling_share is None")
+        self._most = {kind: max(1, math.floor(share * gpus)) for kind, gpus in capacity.items() if gpus}
+        self._each = max(1, math.floor(round_s / seconds))
+        self._rounds = max(1, math.ceil(seconds / round_s))
+        self._waiting: dict[str, list[int]] = {kind: [] for kind in self._most}
+        self._missing: dict[int, set[str]] = {}
+        self._jobs: dict[int, Job] = {}
+        self._ready: list[int] = []
+        self._count = 0
+        self.probes: dict[str, Probe] = {}
+
+    def __len__(self) -> int:
+        """Jobs that have not joined."""
+        return len(self._missing) + len(self._ready)
+
+    def enter(self, row: int, job: Job, kinds: Iterable[str]) -> None:
+        """A job begins to wait; it is ready at once where there is nothing to measure it on."""
+        wanted = [kind for kind in kinds if kind in self._waiting]
+        if not wanted:
+            self._ready.append(row)
+            return
+        self._missing[row], self._jobs[row] = set(wanted), job
+        for kind in wanted:
+            self._waiting[kind].append(row)
+
+    def take_ready(self) -> list[int]:
+        """Rows that have been measured everywhere, in order of arrival; they leave the queue."""
+        ready, self._ready = sorted(self._ready), []
+        return ready
+
+    def new_probes(self) -> list[Job]:
+        """Probes for those who wait, as many as each type's share of GPUs allows; :meth:`refused` takes one back."""
+        made = []
+        for kind, rows in self._waiting.items():
+            free = self._most[kind] - sum(probe.job.reservation == (kind, 1) for probe in self.probes.values())
+            while rows and free > 0:
+                mine, rows[:] = tuple(rows[: self._each]), rows[self._each :]
+                first = self._jobs[mine[0]]
+                job = Job(
+                    id=f"profiling {self._count} of {first.id}",
+                    submit_s=first.submit_s,
+                    application=first.application,
+                    preemptible=False,
+                    reservation=(kind, 1),
+                )
+                self.probes[job.id] = Probe(job, mine, self._rounds)
+                self._count, free = self._count + 1, free - 1
+                made.append(job)
+        return made
+
+    def refused(self, probe_id: str) -> None:
+        """The policy had no room for a probe: its jobs wait on, at the head."""
+        probe = self.probes.pop(probe_id)
+        kind = self._kind(probe)
+        self._waiting[kind][:0] = probe.rows
+
+    def end_round(self, allocations: Mapping[str, Allocation]) -> list[str]:
+        """A round has passed with these allocations; ids of the probes that are done.
+
+        A round on another GPU measures nothing: a reservation may have to wait for jobs in checkpoint-restore.
+
+        Raises
+        ------
+        SimulationError
+            If a probe has had other GPUs than its own in too many rounds.
+        """
+        done = []
+        for name, probe in list(self.probes.items()):
+            given = allocations.get(name)
+            if given is None:
+                continue
+            if (given.gpu_type, given.gpus) != probe.job.reservation:
+                probe.elsewhere += 1
+                if probe.elsewhere > MOST_ELSEWHERE:
+                    raise SimulationError(
+                        f"{name!r} reserves a GPU of {self._kind(probe)!r} and has had others in {probe.elsewhere} "
+                        "rounds: profiling_share needs a policy that keeps reservations"
+                    )
+                continue
+            probe.rounds -= 1
+            if probe.rounds > 0:
+                continue
+            done.append(name)
+            del self.probes[name]
+            for row in probe.rows:
+                left = self._missing[row]
+                left.discard(self._kind(probe))
+                if not left:
+                    del self._missing[row], self._jobs[row]
+                    self._ready.append(row)
+        return done
+
+    @staticmethod
+    def _kind(probe: Probe) -> str:
+        if probe.job.reservation is None:
+            raise SimulationError(f"{probe.job.id!r} has no reservation")
+        return probe.job.reservation[0]

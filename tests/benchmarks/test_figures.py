@@ -1,0 +1,65 @@
+"""What the figures' commands compute, on cases with known answers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tables"))
+
+import copter_figures
+import copter_table_4_1
+import sia_figures
+
+from copter_frontends.vocabulary import Job
+
+
+def test_a_move_counts_columns_that_change_of_requests_that_stay() -> None:
+    before = {"stays": {0: 1.0}, "moves": {1: 1.0}, "splits": {2: 1.0}, "leaves": {0: 1.0}}
+    after = {"stays": {0: 1.0}, "moves": {3: 1.0}, "splits": {2: 0.75, 4: 0.25}, "comes": {0: 1.0}}
+    found = copter_figures.compared(before, after, 100)
+    assert found["changed"] == pytest.approx(4 / 100)
+    assert found["distance"] == pytest.approx(2.5)
+    assert found["arrived_or_left"] == pytest.approx(2 / 5)
+
+
+def test_a_share_of_the_jobs_is_restricted_and_the_same_one_for_every_kind() -> None:
+    jobs = [Job(f"j{i}", "cifar10", max_batch_size=256, requested_gpus=2) for i in range(10)]
+    strong, rigid = sia_figures.some("strong scaling", 0.4), sia_figures.some("rigid", 0.4)
+    assert strong is not None
+    assert rigid is not None
+    fixed_batch = [job.id for job in strong(jobs) if job.batch_size is not None]
+    fixed_gpus = [job.id for job in rigid(jobs) if job.gpus == 2]
+    assert fixed_batch == fixed_gpus
+    assert len(fixed_gpus) == 4
+    assert sia_figures.some("rigid", 0.0) is None
+
+
+def test_the_testbeds_jobs_are_the_first_thirty_within_three_hours() -> None:
+    jobs = [Job(f"j{i}", "bert", 1000.0 * i) for i in range(50)]
+    found = sia_figures.testbed(jobs[::-1])
+    assert [job.id for job in found] == [f"j{i}" for i in range(30)]
+    assert found[-1].submit_s == pytest.approx(10_800.0)
+    assert [job.submit_s for job in sia_figures.testbed(jobs[:3])] == [0.0, 1000.0, 2000.0]
+
+
+def test_seeds_are_pooled_with_their_spread() -> None:
+    runs = [
+        {"policy": "copter", "avg_jct_h": 1.0, "makespan_h": 4.0, "solve_percentiles_s": [1.0, 2.0]},
+        {"policy": "copter", "avg_jct_h": 2.0, "makespan_h": 3.0, "solve_percentiles_s": [3.0, 6.0]},
+    ]
+    found = copter_table_4_1.pooled(runs)
+    assert (found["policy"], found["avg_jct_h"], found["solve_percentiles_s"]) == ("copter", 1.5, [2.0, 4.0])
+    assert (found["avg_jct_h_range"], found["makespan_h_range"]) == ((1.0, 2.0), (3.0, 4.0))
+
+
+def test_the_learned_runs_profile_on_gpus_and_double_at_most() -> None:
+    learned = copter_table_4_1.LEARNED
+    assert (learned.profiling, learned.profiling_s, learned.profiling_share, learned.growth) == (
+        "bootstrap",
+        20,
+        0.125,
+        2,
+    )
