@@ -13,7 +13,7 @@ from judge import Judged
 
 from copter import Model
 from families.blocks import MOST, Outage, drawn_limits, set_counts, set_limits
-from families.frontends import Paths, constants_of, demand_matrix, make_paths, published_network
+from families.frontends import constants_of, demand_matrix, make_paths, published_network
 from families.networks import NETWORKS, Network
 from families.program import Floats, Ints, Program
 from families.protocol import Outcome, SolverOptions, amount_of

@@ -3,8 +3,11 @@ from numpy.typing import NDArray
 
 from copter.kernels.block_items import BlockItems
 from copter.kernels.breakpoints import Breakpoints
+from copter.kernels.working_inverse import WorkingInverse
 
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.int32]
+_Bytes = NDArray[np.uint8]
 
 class BlockDual(BlockItems):
     pivots: int
@@ -13,3 +16,5 @@ class BlockDual(BlockItems):
     ahead: Breakpoints
     def run(self, most: int) -> int: ...
     def renew(self, least: _Floats, most: _Floats, row_lower: _Floats, row_upper: _Floats) -> None: ...
+    def begin(self, y: _Floats) -> bool: ...
+    def take(self, inverse: WorkingInverse, y: _Floats, heads: _Ints, keys: _Ints, at_upper: _Bytes) -> bool: ...

@@ -4,8 +4,6 @@ Most blocks are settled: nothing of them but their key is basic. Their columns t
 flips, which are found by classes of columns.
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 

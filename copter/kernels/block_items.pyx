@@ -2,8 +2,8 @@
 
 An item is a column or a block's sum, numbered as the variables are. Its distance, its reduced cost where that is to
 stay positive, is that of when it was laid down, less what the classes of two columns have moved since: its own and its
-key's. Items of the same two classes move alike, so that a ratio test goes through pairs of classes, and through items only
-where the nearest of a pair is within reach.
+key's. Items of the same two classes move alike, so that a ratio test goes through pairs of classes, and through items
+only where the nearest of a pair is within reach.
 """
 
 import numpy as np
@@ -134,7 +134,7 @@ cdef class BlockItems(BlockBasis):
             self.n_changed += 1
 
     cdef void relay(self) noexcept nogil:
-        """Lay down the blocks anew whose items do not hold; they are loose: their items are not of their pairs any more."""
+        """Lay down the blocks anew whose items do not hold; they are loose: not of their pairs any more."""
         cdef int t, g, j
         for t in range(self.n_changed):
             g = self.changed[t]
