@@ -13,7 +13,7 @@ from judge import Judged
 
 from copter import Model
 from families.blocks import MOST, Outage, drawn_limits, set_counts, set_limits
-from families.frontends import Paths, constants_of, demand_matrix, make_paths, published_network
+from families.frontends import constants_of, demand_matrix, make_paths, published_network
 from families.networks import NETWORKS, Network
 from families.program import Floats, Ints, Program
 from families.protocol import Outcome, SolverOptions, amount_of
@@ -55,7 +55,7 @@ class TrafficRounds:
         for row, count in enumerate(self.capacity.tolist()):
             self.model.add_resources(row, count)
         self.limited = self.recounted = np.zeros(0, dtype=np.int64)
-        self.waiting = [usage(self.paths, at) for at in range(len(self.pairs))]
+        self.is_new = True
 
     @property
     def counts(self) -> dict[str, int]:
@@ -79,11 +79,25 @@ class TrafficRounds:
             set_limits(self.model, self.limited.tolist(), self.limit[self.limited])
         if len(self.recounted):
             set_counts(self.model, self.recounted.tolist(), self.capacity[self.recounted])
-        for at, (matrix, rows) in enumerate(self.waiting):
-            limit = float(self.limit[at])
-            cost = np.ones(matrix.shape[1])
-            self.model.add_request(at, cost, matrix, resources=rows, limit=limit, upper=MOST * float(self.usual[at]))
-        self.waiting = []
+        if self.is_new:
+            self.arrive()
+        self.is_new = False
+
+    def arrive(self) -> None:
+        """Add all pairs at once."""
+        paths, sizes = self.paths, np.diff(self.paths.first)
+        start = np.concatenate(([0], np.cumsum(paths.hops)))
+        usage = sp.csc_array((np.ones(len(paths.arc)), paths.arc, start), shape=(len(self.capacity), len(paths.hops)))
+        usage.sort_indices()
+        self.model.add_own_requests(
+            list(range(len(self.pairs))),
+            sizes,
+            np.ones(len(paths.hops)),
+            usage,
+            resources=range(len(self.capacity)),
+            limit=self.limit,
+            upper=np.repeat(MOST * self.usual, sizes),
+        )
 
     def solver(self, options: SolverOptions) -> SessionSolver:
         """A session."""
@@ -126,15 +140,6 @@ class TrafficRounds:
     def judged_in_parts(self, outcome: Outcome) -> Judged | None:
         """Judge the program as it is written out: the judge itself goes through its columns in parts."""
         return judge_outcome(self, self.program(), outcome)
-
-
-def usage(paths: Paths, at: int) -> tuple[sp.csc_array, list[int]]:
-    """A pair's paths by column over the arcs that they touch, and those arcs."""
-    own = slice(int(paths.first[at]), int(paths.first[at + 1]))
-    start = paths.start[own.start : own.stop + 1]
-    rows, place = np.unique(paths.arc[start[0] : start[-1]], return_inverse=True)
-    shape = (len(rows), len(start) - 1)
-    return sp.csc_array((np.ones(len(place)), place, start - start[0]), shape=shape), rows.tolist()
 
 
 def demands(network: Network) -> Floats:

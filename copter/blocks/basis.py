@@ -61,10 +61,28 @@ class Kept:
     def is_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
         """Whether it is the state of just this program."""
         bounds = ((self.program.lower, program.lower), (self.program.upper, program.upper))
-        names = ((self.slots, slots), (self.generation, generation))
-        if not all(np.array_equal(one, other) for one, other in (*bounds, *names)):
+        if not all(np.array_equal(one, other) for one, other in bounds):
             return False
-        return np.array_equal(self.program.cost, program.cost) and self.program.has_entries_of(program)
+        return self.has_blocks_of(program, slots, generation)
+
+    def has_blocks_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
+        """Whether blocks, costs and coefficients are those of a program."""
+        old = self.program
+        if not (np.array_equal(self.slots, slots) and np.array_equal(self.generation, generation)):
+            return False
+        return np.array_equal(old.cost, program.cost) and old.has_entries_of(program)
+
+    def differs_in_right_sides(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
+        """Whether nothing but bounds of rows, coupling or private, are others, and those only in how large they are."""
+        n, old = program.n_columns, self.program
+        if len(old.lower) != len(program.lower) or n != old.n_columns:
+            return False
+        for before, now in ((old.lower, program.lower), (old.upper, program.upper)):
+            if not np.array_equal(before[:n], now[:n]):
+                return False
+            if not np.array_equal(np.isfinite(before[n:]), np.isfinite(now[n:])):
+                return False
+        return self.has_blocks_of(program, slots, generation)
 
 
 class WarmBasis:
@@ -144,11 +162,7 @@ def applies_to(program: BlockProgram) -> bool:
 def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) -> BlockDual:
     """The method's state for a program with its rows and costs scaled, costs a little apart; no basis yet."""
     n, m = program.n_columns, program.n_rows
-    blocks = len(program.column_start) - 1
-    limited = np.diff(program.private_start) > 0
-    least, most = np.full(blocks, -np.inf), np.full(blocks, np.inf)
-    least[limited], most[limited] = program.lower[n + m :], program.upper[n + m :]
-    row_lower, row_upper = program.lower[n : n + m] * scale, program.upper[n : n + m] * scale
+    least, most, row_lower, row_upper = scaled_bounds(program, scale)
     dual = BlockDual(
         m,
         program.column_start,
@@ -163,9 +177,24 @@ def dual_of(program: BlockProgram, scale: Floats, factor: float, slots: Ints) ->
         row_lower,
         row_upper,
     )
-    finite = np.concatenate((row_lower[np.isfinite(row_lower)], row_upper[np.isfinite(row_upper)]))
-    dual.tolerance = TOLERANCE * max(1.0, float(np.abs(finite).max(initial=0.0)) * 1e-2)
+    dual.tolerance = tolerance_for(row_lower, row_upper)
     return dual
+
+
+def scaled_bounds(program: BlockProgram, scale: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Bounds of the blocks' sums, then of the scaled rows: (least, most, lower, upper)."""
+    n, m = program.n_columns, program.n_rows
+    blocks = len(program.column_start) - 1
+    limited = np.diff(program.private_start) > 0
+    least, most = np.full(blocks, -np.inf), np.full(blocks, np.inf)
+    least[limited], most[limited] = program.lower[n + m :], program.upper[n + m :]
+    return least, most, program.lower[n : n + m] * scale, program.upper[n : n + m] * scale
+
+
+def tolerance_for(row_lower: Floats, row_upper: Floats) -> float:
+    """How far a value may be outside its bounds."""
+    largest = max(float(np.abs(bound[np.isfinite(bound)]).max(initial=0.0)) for bound in (row_lower, row_upper))
+    return TOLERANCE * max(1.0, largest * 1e-2)
 
 
 def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
@@ -175,7 +204,7 @@ def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
     most = most_cold * cold_work(kept.program)
     if 8.0 * dual.n_rows**2 + 12.0 * dual.n_entries > LARGE:
         most /= SLOWER
-    while update * dual.pivots + dual.costs.work <= most:
+    while update * dual.pivots + dual.work + dual.classes.work <= most:
         ending = Ending(dual.run(SLICE))
         if ending == Ending.OPTIMAL and dual.error() > CLOSED:
             ending = Ending.UNSTABLE
@@ -248,6 +277,12 @@ def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) 
 def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Kept | None:
     """The kept basis, taken over into a program: None where that cannot be."""
     before, old = kept.dual, kept.program
+    if kept.differs_in_right_sides(program, slots, generation):
+        before.renew(*scaled_bounds(program, kept.scale))
+        before.tolerance = tolerance_for(before.bounds[0, -old.n_rows :], before.bounds[1, -old.n_rows :])
+        if not before.take(before.inverse, before.prices, before.heads, before.keys, before.at_uppers):
+            return None
+        return Kept(program, slots, generation, kept.scale, kept.factor, before)
     rows = program.n_rows - old.n_rows
     if rows < 0:
         return None

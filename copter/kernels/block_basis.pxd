@@ -19,7 +19,6 @@ cdef class BlockBasis:
     cdef void drop_twins(self, int g, int[::1] bucket) noexcept nogil
     cdef unsigned int hash_of(self, int j) noexcept nogil
     cdef bint is_twin(self, int i, int j) noexcept nogil
-    cdef bint is_settled(self, int g) noexcept nogil
     cdef void refresh(self) noexcept nogil
     cdef double dot(self, int j, const double* y) noexcept nogil
     cdef int block(self, int v) noexcept nogil

@@ -221,24 +221,6 @@ cdef class BlockBasis:
                 return False
         return True
 
-    cdef bint is_settled(self, int g) noexcept nogil:
-        """Whether no reduced cost of a block has the wrong sign."""
-        cdef int j, e, k = self.key[g], s = self.n_columns + g
-        cdef double key_cost = 0.0, cost
-        if k < self.n_columns:
-            key_cost = self.cost[k] - self.dot(k, &self.y[0])
-            if self.low[s] < self.high[s] and (-key_cost if self.at_upper[s] else key_cost) < -TIE:
-                return False
-        for j in range(self.column_start[g], self.column_start[g + 1]):
-            if j == k or self.low[j] == self.high[j]:
-                continue
-            cost = self.cost[j] - key_cost
-            for e in range(self.start[j], self.start[j + 1]):
-                cost -= self.value[e] * self.y[self.row[e]]
-            if (-cost if self.at_upper[j] else cost) < -TIE:
-                return False
-        return True
-
     cdef void refresh(self) noexcept nogil:
         """Values of all basic variables from those of the others."""
         cdef int g, j, k, e, r, p, v, s, m = self.n_rows, first = self.n_columns + self.n_blocks

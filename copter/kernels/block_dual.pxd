@@ -1,23 +1,22 @@
-from copter.kernels.block_basis cimport BlockBasis
+from copter.kernels.block_items cimport BlockItems
 from copter.kernels.breakpoints cimport Breakpoints
-from copter.kernels.reduced_costs cimport ReducedCosts
 
 
-cdef class BlockDual(BlockBasis):
+cdef class BlockDual(BlockItems):
     cdef readonly int pivots, flips, passes
-    cdef int visits, since
+    cdef int since
     cdef double reach  # how far breakpoints are looked for first, times the length of the row
     cdef bint looked
-    cdef readonly ReducedCosts costs
     cdef readonly Breakpoints ahead
-    cdef int[::1] stamp
     cdef int loop(self, int last) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil
     cdef bint pivot(self, int p, int q, bint to_upper, double step) noexcept nogil
     cdef void move(self, const double* alpha, double theta) noexcept nogil
     cdef int choose_column(self, double excess, double length, double* step) noexcept nogil
     cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil
-    cdef void scan_touched(self, double side, double end) noexcept nogil
+    cdef void scan_all(self, double side, double end) noexcept nogil
+    cdef void scan_once(self, int g, double side, double end) noexcept nogil
+    cdef void scan_exactly(self, int g, double side, double end) noexcept nogil
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil
     cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil
@@ -29,3 +28,4 @@ cdef class BlockDual(BlockBasis):
     cdef void flip(self, int v) noexcept nogil
     cdef void look(self) noexcept nogil
     cdef int resettle(self) noexcept nogil
+    cdef bint is_settled(self, int g) noexcept nogil

@@ -1,11 +1,20 @@
-from copter.kernels.block_basis import BlockBasis
-from copter.kernels.breakpoints import Breakpoints
-from copter.kernels.reduced_costs import ReducedCosts
+import numpy as np
+from numpy.typing import NDArray
 
-class BlockDual(BlockBasis):
+from copter.kernels.block_items import BlockItems
+from copter.kernels.breakpoints import Breakpoints
+from copter.kernels.working_inverse import WorkingInverse
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int32]
+_Bytes = NDArray[np.uint8]
+
+class BlockDual(BlockItems):
     pivots: int
     flips: int
     passes: int
-    costs: ReducedCosts
     ahead: Breakpoints
     def run(self, most: int) -> int: ...
+    def renew(self, least: _Floats, most: _Floats, row_lower: _Floats, row_upper: _Floats) -> None: ...
+    def begin(self, y: _Floats) -> bool: ...
+    def take(self, inverse: WorkingInverse, y: _Floats, heads: _Ints, keys: _Ints, at_upper: _Bytes) -> bool: ...

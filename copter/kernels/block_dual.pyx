@@ -1,21 +1,21 @@
-"""The dual simplex method on a block program (docs/blocks.md, K8 and K10).
+"""The dual simplex method on a block program (docs/blocks.md, K8, K10 and K17).
 
 Most blocks are settled: nothing of them but their key is basic. Their columns take part in a ratio test by whole-block
-flips. The reduced costs of all columns are kept from pivot to pivot.
+flips, which are found by classes of columns.
 """
-
-import numpy as np
 
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memset
 
 from copter.kernels.block_basis cimport ARTIFICIAL, BlockBasis
+from copter.kernels.block_items cimport BlockItems
 from copter.kernels.breakpoints cimport Breakpoints
-from copter.kernels.reduced_costs cimport ReducedCosts
+from copter.kernels.working_inverse cimport WorkingInverse
 
 cdef enum:
     STALE = -3  # in place of an ending: look again, then go on
     OFTEN = 25  # pivots between two looks at what rounding has done
+    LOOSE = 16  # blocks for each loose one, from which on items are sorted anew
     MANY = 64  # breakpoints within reach that are more than are needed
 
 cdef enum:  # how a run ends: copter.blocks.basis.Ending
@@ -31,7 +31,7 @@ cdef double FARTHER = 4.0  # times a step: what is within reach of the next one
 cdef double TIE = 1e-12  # steps this close are taken as equal, and the larger pivot is taken
 
 
-cdef class BlockDual(BlockBasis):
+cdef class BlockDual(BlockItems):
     """The method: pivots from a dual feasible basis to an optimal one.
 
     Parameters
@@ -41,16 +41,31 @@ cdef class BlockDual(BlockBasis):
 
     def __init__(self, int n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
                  row_upper):
-        BlockBasis.__init__(self, n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
+        BlockItems.__init__(self, n_rows, column_start, start, row, value, cost, lower, upper, least, most, row_lower,
                             row_upper)
         total = self.n_columns + self.n_blocks + self.n_rows
         self.ahead = Breakpoints(total)
-        self.stamp = np.zeros(self.n_blocks, dtype=np.int32)
-        self.costs = ReducedCosts(n_rows, start, row, value)
-        self.visits = self.since = 0
+        self.since = 0
         self.reach = INFINITY
         self.looked = False
         self.pivots = self.flips = self.passes = 0
+
+    def renew(self, least, most, row_lower, row_upper):
+        """Other bounds of the sums and of the rows; everything counts from zero. A start must follow."""
+        n, last = self.n_columns, self.n_columns + self.n_blocks
+        self.bounds[0, n:last], self.bounds[1, n:last] = least, most
+        self.bounds[0, last:], self.bounds[1, last:] = row_lower, row_upper
+        self.pivots = self.flips = self.passes = 0
+        self.work = self.classes.work = 0
+        self.reach = INFINITY
+
+    def begin(self, double[::1] y):
+        self.looked = False
+        return BlockBasis.begin(self, y)
+
+    def take(self, WorkingInverse inverse, double[::1] y, int[::1] heads, int[::1] keys, unsigned char[::1] at_upper):
+        self.looked = False
+        return BlockBasis.take(self, inverse, y, heads, keys, at_upper)
 
     # The main loop ------------------------------------------------------------------------------------------------
 
@@ -116,7 +131,7 @@ cdef class BlockDual(BlockBasis):
         self.reduced(q, &cost, &entry)
         for i in range(m):
             self.y[i] -= step * side * self.rho[i]
-        self.costs.move(step * side)
+        self.advance(step * side)
         memset(alpha, 0, m * sizeof(double))
         for i in range(m):
             if self.shift[i] != 0.0:
@@ -149,12 +164,16 @@ cdef class BlockDual(BlockBasis):
                 self.count[self.block(v)] -= 1
         self.inverse.pivot(p, alpha, &self.rho[0])
         self.head[p], self.place[q] = q, p
+        if q < first:
+            self.change(self.block(q))
         if 0 <= v < first:
             g = self.block(v)
+            self.change(g)
             if self.count[g] == 0 and fabs(self.excess(self.key[g])) > self.tolerance:
                 if not self.settle(g):
                     return False
                 self.refresh()
+        self.relay()
         return True
 
     cdef void move(self, const double* alpha, double theta) noexcept nogil:
@@ -183,7 +202,7 @@ cdef class BlockDual(BlockBasis):
         cdef int v
         cdef double side = -1.0 if excess > 0.0 else 1.0, left = fabs(excess)
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
-        self.costs.spread(&self.rho[0])
+        self.spread()
         v = self.passed(self.reach / length, side, &left, step)
         if v < 0 and self.reach < INFINITY:
             v = self.passed(INFINITY, side, &left, step)
@@ -200,7 +219,7 @@ cdef class BlockDual(BlockBasis):
         self.visits += 1
         self.ahead.size = self.ahead.most = 0
         self.hard_breakpoints(side, &end)
-        self.scan_touched(side, end)
+        self.scan_all(side, end)
         while self.ahead.size > 0:
             here = self.ahead.step[0]
             v = self.ahead.take()
@@ -213,18 +232,28 @@ cdef class BlockDual(BlockBasis):
                 self.scan(self.block(v), side, end)
         return -1
 
-    cdef void scan_touched(self, double side, double end) noexcept nogil:
-        """Breakpoints of the settled blocks that the row of the tableau touches."""
-        cdef int t, g
-        if self.costs.is_dense:
-            for g in range(self.n_blocks):
-                self.scan(g, side, end)
-            return
-        for t in range(self.costs.n_touched):
-            g = self.block_of[self.costs.touched[t]]
-            if self.stamp[g] != self.visits:
-                self.stamp[g] = self.visits
-                self.scan(g, side, end)
+    cdef void scan_all(self, double side, double end) noexcept nogil:
+        """Breakpoints of the settled blocks."""
+        cdef int c, e, t, p, m
+        cdef double rate, reach
+        for c in range(self.n_pairs):
+            p, m = self.plus_of[c], self.minus_of[c]
+            rate = side * (self.classes.slope[p] - self.classes.slope[m])
+            reach = end * rate + (self.classes.moved[p] - self.classes.moved[m])
+            if rate > RATE and self.least[c] < reach:
+                for e in range(self.pair_start[c], self.pair_start[c + 1]):
+                    if self.base[self.item[e]] < reach:
+                        self.scan_once(self.block(self.item[e]), side, end)
+        for t in range(self.n_loose):
+            self.scan_once(self.loose[t], side, end)
+        for t in range(self.n_late_blocks):
+            self.scan_once(self.late_blocks[t], side, end)
+
+    cdef void scan_once(self, int g, double side, double end) noexcept nogil:
+        """Scan a block, unless this visit has been there."""
+        if self.stamp[g] != self.visits:
+            self.stamp[g] = self.visits
+            self.scan(g, side, end)
 
     cdef void hard_breakpoints(self, double side, double* end) noexcept nogil:
         """Breakpoints of rows and of the blocks that are not settled; the first that cannot flip ends the search."""
@@ -244,14 +273,15 @@ cdef class BlockDual(BlockBasis):
     cdef void hard_of(self, int g, double side, double* end) noexcept nogil:
         """Breakpoints of one block that is not settled."""
         cdef int j, k = self.key[g], s = self.n_columns + g
-        cdef double key_cost = 0.0, key_entry = 0.0
+        cdef double key_cost = 0.0, key_entry = 0.0, cost, entry
         if k < self.n_columns:
-            key_cost, key_entry = self.costs.cost[k], self.costs.slope[k]
+            key_cost, key_entry = self.cost[k] - self.dot(k, &self.y[0]), self.dot(k, &self.rho[0])
         if k != s and self.place[s] < 0:
             self.consider(s, key_cost, key_entry, side, end)
         for j in range(self.column_start[g], self.column_start[g + 1]):
             if j != k and self.place[j] < 0 and self.low[j] < self.high[j]:
-                self.consider(j, self.costs.cost[j] - key_cost, self.costs.slope[j] - key_entry, side, end)
+                cost, entry = self.cost[j] - self.dot(j, &self.y[0]), self.dot(j, &self.rho[0])
+                self.consider(j, cost - key_cost, entry - key_entry, side, end)
 
     cdef void consider(self, int v, double cost, double entry, double side, double* end) noexcept nogil:
         """Add a breakpoint of a variable that is not of a settled block; those that cannot flip end the search."""
@@ -276,22 +306,37 @@ cdef class BlockDual(BlockBasis):
 
     cdef void scan(self, int g, double side, double end) noexcept nogil:
         """Add the breakpoint of a settled block whose reduced cost is the first to reach zero."""
-        cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
-        cdef double key_cost = 0.0, key_entry = 0.0, rate, price, way
-        cdef const double* cost = &self.costs.cost[0]
-        cdef const double* slope = &self.costs.slope[0]
-        cdef const unsigned char* at_upper = &self.at_upper[0]
+        cdef int j, s = self.n_columns + g, best = -1
+        cdef double price, rate
         if self.count[g] > 0:
             return
-        if k < self.n_columns:
-            key_cost, key_entry = cost[k], slope[k]
-            if self.step_of(s, key_cost, key_entry, side, &rate) and rate < end:
-                best, end = s, rate
+        if self.is_changed[g] or self.is_late[g]:
+            self.scan_exactly(g, side, end)
+            return
+        self.price_of(s, side, &price, &rate)
+        if (rate > RATE) & (price < end * rate):
+            best, end = s, max(price, 0.0) / rate
         for j in range(self.column_start[g], self.column_start[g + 1]):
-            way = 1.0 - 2.0 * at_upper[j]
-            price, rate = way * (cost[j] - key_cost), way * side * (key_entry - slope[j])
-            if (rate > RATE) & (price < end * rate) and j != k and self.low[j] < self.high[j]:
+            self.price_of(j, side, &price, &rate)
+            if (rate > RATE) & (price < end * rate):
                 best, end = j, max(price, 0.0) / rate
+        if best >= 0:
+            self.ahead.add(best, end)
+
+    cdef void scan_exactly(self, int g, double side, double end) noexcept nogil:
+        """As :meth:`scan`, of a block whose items do not say all, by its columns."""
+        cdef int j, k = self.key[g], s = self.n_columns + g, best = -1
+        cdef double key_cost = 0.0, key_entry = 0.0, here
+        if k < self.n_columns:
+            key_cost, key_entry = self.cost[k] - self.dot(k, &self.y[0]), self.dot(k, &self.rho[0])
+            if self.step_of(s, key_cost, key_entry, side, &here) and here < end:
+                best, end = s, here
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            if j == k:
+                continue
+            if self.step_of(j, self.cost[j] - self.dot(j, &self.y[0]) - key_cost,
+                            self.dot(j, &self.rho[0]) - key_entry, side, &here) and here < end:
+                best, end = j, here
         if best >= 0:
             self.ahead.add(best, end)
 
@@ -336,6 +381,7 @@ cdef class BlockDual(BlockBasis):
             return
         g = self.block(v)
         k = self.key[g]
+        self.change(g)
         if amount < width:
             self.at_upper[k] = -self.key_share(v) * direction > 0.0
             self.x[k] = self.high[k] if self.at_upper[k] else self.low[k]
@@ -350,20 +396,41 @@ cdef class BlockDual(BlockBasis):
 
     cdef void look(self) noexcept nogil:
         """Reduced costs and lengths anew."""
-        self.costs.fill(&self.cost[0], &self.y[0])
         self.inverse.measure()
         self.resettle()
+        if not (self.looked and self.classes.covers(&self.y[0])):
+            self.classes.choose(&self.y[0], self.looked)
+            self.lay()
+        elif LOOSE * self.n_loose > self.n_blocks:
+            self.lay()
         self.looked = True
 
     cdef int resettle(self) noexcept nogil:
-        """Settle blocks anew whose reduced costs have the wrong sign, by rounding or by an edit: how many."""
+        """Reduced costs anew; blocks settled anew where they have the wrong sign, by rounding or an edit: how many."""
         cdef int g, changed = 0
         self.passes += 1
         self.since = 0
+        self.work += self.n_entries
+        self.fill()
         for g in range(self.n_blocks):
             if self.count[g] == 0 and not self.is_settled(g):
                 self.settle(g)
                 changed += 1
         if changed:
             self.refresh()
+            self.lay()
         return changed
+
+    cdef bint is_settled(self, int g) noexcept nogil:
+        """Whether no reduced cost of a block has the wrong sign."""
+        cdef int j, k = self.key[g], s = self.n_columns + g
+        cdef double key_cost = 0.0, cost
+        if k < self.n_columns:
+            key_cost = self.now[k]
+            if self.low[s] < self.high[s] and (-key_cost if self.at_upper[s] else key_cost) < -TIE:
+                return False
+        for j in range(self.column_start[g], self.column_start[g + 1]):
+            cost = self.now[j] - key_cost
+            if (-cost if self.at_upper[j] else cost) < -TIE and j != k and self.low[j] < self.high[j]:
+                return False
+        return True

@@ -146,6 +146,11 @@ class BlockPlayer(Player):
             self.next += 1
 
     def redeclare(self, rng: np.random.Generator) -> None:
+        with self.model.batch():  # one step, one record
+            self.redeclare_by_parts(rng)
+
+    def redeclare_by_parts(self, rng: np.random.Generator) -> None:
+        """Other coefficients of a template in coupling rows, then of one in its private rows."""
         super().redeclare(rng)
         if self.plain.shared_rows.keys() & self.made.keys():
             number = self.pick(rng, sorted(self.plain.shared_rows.keys() & self.made.keys()))

@@ -160,6 +160,52 @@ def test_a_kept_basis_ends_as_highs_does_after_edits(seed, exotic):
         assert_as_highs(program, kept.dual.values, kept.dual.prices)
 
 
+def bottlenecks(rng: np.random.Generator, blocks: int, rows: int) -> BlockProgram:
+    """Many blocks of three columns over few rows; most columns are like others, and rows begin and cease to bind."""
+    matrix = (rng.random((rows, 3 * blocks)) < 0.3).astype(float)
+    usage = sp.csc_array(matrix)
+    usage.sort_indices()
+    n = 3 * blocks
+    limit = rng.integers(1, 6, blocks).astype(float)
+    capacity = rng.integers(blocks // 4, blocks, rows).astype(float)
+    return BlockProgram(
+        n_rows=rows,
+        column_start=np.arange(0, n + 1, 3, dtype=np.int32),
+        private_start=np.arange(blocks + 1, dtype=np.int32),
+        start=usage.indptr.astype(np.int32),
+        row=usage.indices.astype(np.int32),
+        value=usage.data,
+        own_start=np.arange(n + 1, dtype=np.int32),
+        own_row=np.zeros(n, dtype=np.int32),
+        own_value=np.ones(n),
+        cost=-np.ones(n),
+        lower=np.concatenate((np.zeros(n), np.full(rows + blocks, -np.inf))),
+        upper=np.concatenate((np.full(n, np.inf), capacity, limit)),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_classes_of_like_columns_change_nothing(seed):  # K17
+    rng = np.random.default_rng(seed)
+    program = bottlenecks(rng, 120, 6)
+    n, m = program.n_columns, program.n_rows
+    kept = begun(program, *names(program), np.zeros(m))
+    assert ended(kept, FOREVER) == Ending.OPTIMAL
+    for _ in range(6):
+        upper = program.upper.copy()
+        some = n + np.flatnonzero(rng.random(len(upper) - n) < 0.2)
+        upper[some] = np.maximum(upper[some] * rng.uniform(0.3, 1.8, len(some)), 0.0)
+        program, before = replace(program, upper=upper), kept
+        assert kept.differs_in_right_sides(program, *names(program))
+        kept = carried(kept, program, *names(program))
+        assert kept.dual is before.dual  # nothing was made anew
+        priced = int((kept.dual.prices != 0.0).sum())
+        assert ended(kept, FOREVER) == Ending.OPTIMAL
+        assert min(priced, 1) < kept.dual.classes.n_classes <= 2**m
+        assert_as_highs(program, kept.dual.values, kept.dual.prices)
+
+
 def test_blocks_that_leave_and_come_are_known_by_slot_and_generation():
     rng = np.random.default_rng(5)
     program = program_like(rng, 40, 6, exotic=False)

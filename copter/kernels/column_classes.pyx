@@ -1,0 +1,151 @@
+"""Columns with the same entries in the rows that matter, and their slopes along a row of the tableau (K17)."""
+
+import numpy as np
+
+from libc.string cimport memset
+
+cdef enum:
+    EMPTY = 0  # the class of columns without entries in moving rows
+
+
+cdef class ColumnClasses:
+    """Classes of columns: reduced costs of columns of one class move alike.
+
+    Only rows whose activity is at a bound have a multiplier in a row of the tableau. Columns are told apart by their
+    entries in those of them whose price is not zero: the moving rows. Other rows are late: they are found when they
+    have a multiplier, and their columns must be looked at one by one.
+
+    Parameters
+    ----------
+    n_rows : int
+    start, row, value : CSC arrays
+    """
+
+    def __init__(self, int n_rows, const int[::1] start, const int[::1] row, const double[::1] value):
+        cdef int j, e, size = 4
+        self.n_rows, self.n_columns = n_rows, len(start) - 1
+        self.start, self.row, self.value = start, row, value
+        first, owner = np.zeros(n_rows + 1, dtype=np.int32), np.empty(len(row), dtype=np.int32)
+        np.cumsum(np.bincount(row, minlength=n_rows), out=first[1:])
+        cdef int[::1] at = first[:n_rows].copy(), column = owner
+        with nogil:
+            for j in range(self.n_columns):
+                for e in range(start[j], start[j + 1]):
+                    column[at[row[e]]] = j
+                    at[row[e]] += 1
+        self.row_start, self.column = first, owner
+        while size < 2 * self.n_columns:
+            size *= 2
+        self.place, self.moving = np.full(n_rows, -1, dtype=np.int32), np.zeros(n_rows, dtype=np.int32)
+        self.late, self.was_late = np.zeros(n_rows, dtype=np.int32), np.zeros(n_rows, dtype=np.uint8)
+        self.rate = np.zeros(n_rows)
+        self.class_of = np.zeros(max(self.n_columns, 1), dtype=np.int32)
+        self.class_start = np.zeros(self.n_columns + 2, dtype=np.int32)
+        self.class_row, self.class_value = np.empty(len(row) + 1, dtype=np.int32), np.empty(len(row) + 1)
+        self.table = np.empty(size, dtype=np.int32)
+        self.slope, self.moved = np.zeros((2, self.n_columns + 1))
+        self.n_classes, self.n_moving, self.n_late, self.work, self.late_work = 1, 0, 0, 0, 0
+
+    # Which columns are alike --------------------------------------------------------------------------------------
+
+    cdef bint covers(self, const double* y) noexcept nogil:
+        """Whether every row with a price is a moving one, and few late ones were met."""
+        cdef int i
+        if 2 * self.late_work > self.start[self.n_columns]:
+            return False
+        for i in range(self.n_rows):
+            if y[i] != 0.0 and self.place[i] < 0:
+                return False
+        return True
+
+    cdef void choose(self, const double* y, bint again) noexcept nogil:
+        """Classes by the rows whose price is not zero, and again by those that were late; moves are forgotten."""
+        cdef int i
+        self.n_moving = 0
+        for i in range(self.n_rows):
+            self.place[i] = -1
+            if y[i] != 0.0 or (again and self.was_late[i]):
+                self.place[i], self.moving[self.n_moving] = self.n_moving, i
+                self.n_moving += 1
+            self.was_late[i] = 0
+        self.late_work = 0
+        self.classify()
+
+    cdef void classify(self) noexcept nogil:
+        """Give every column the number of its class."""
+        cdef int j, at, mask = <int>len(self.table) - 1
+        for j in range(mask + 1):
+            self.table[j] = -1
+        self.n_classes, self.class_start[0], self.class_start[1] = 1, 0, 0
+        self.work += self.start[self.n_columns]
+        for j in range(self.n_columns):
+            at = self.size_of(j)
+            self.class_of[j] = self.find(j, at, mask) if at > 0 else EMPTY
+        memset(&self.slope[0], 0, self.n_classes * sizeof(double))
+        self.forget()
+
+    cdef int size_of(self, int j) noexcept nogil:
+        """Write a column's entries in moving rows after those of the last class: how many."""
+        cdef int e, first = self.class_start[self.n_classes], at = first
+        for e in range(self.start[j], self.start[j + 1]):
+            self.class_row[at], self.class_value[at] = self.place[self.row[e]], self.value[e]
+            at += self.place[self.row[e]] >= 0
+        return at - first
+
+    cdef int find(self, int j, int size, int mask) noexcept nogil:
+        """The class of the entries that are written after the last one; a new one where there is none."""
+        cdef unsigned int hashed = 2166136261u
+        cdef int e, c, at, first = self.class_start[self.n_classes], other
+        for e in range(first, first + size):
+            hashed = (hashed ^ <unsigned int>self.class_row[e]) * 16777619u
+            hashed = (hashed ^ <unsigned int>(<long long>(self.class_value[e] * 4096.0))) * 16777619u
+        at = <int>((hashed ^ (hashed >> 15)) & <unsigned int>mask)
+        while self.table[at] >= 0:
+            c = self.table[at]
+            other = self.class_start[c]
+            if self.class_start[c + 1] - other == size:
+                e = 0
+                while e < size and (self.class_row[other + e] == self.class_row[first + e]
+                                    and self.class_value[other + e] == self.class_value[first + e]):
+                    e += 1
+                if e == size:
+                    return c
+            at = (at + 1) & mask
+        c = self.n_classes
+        self.table[at] = c
+        self.class_start[c + 1] = first + size
+        self.n_classes += 1
+        return c
+
+    # Slopes and moves ---------------------------------------------------------------------------------------------
+
+    cdef void forget(self) noexcept nogil:
+        """Count moves from here."""
+        memset(&self.moved[0], 0, self.n_classes * sizeof(double))
+
+    cdef bint spread(self, const double* rho) noexcept nogil:
+        """Slopes of the classes: products with rho. Whether there are late rows, whose columns have others."""
+        cdef int i, s, c, e
+        cdef double total
+        self.n_late = 0
+        for i in range(self.n_rows):
+            s = self.place[i]
+            if s >= 0:
+                self.rate[s] = rho[i]
+            elif rho[i] != 0.0 and self.row_start[i] < self.row_start[i + 1]:
+                self.late[self.n_late], self.was_late[i] = i, 1
+                self.n_late += 1
+                self.late_work += self.row_start[i + 1] - self.row_start[i]
+        for c in range(1, self.n_classes):
+            total = 0.0
+            for e in range(self.class_start[c], self.class_start[c + 1]):
+                total += self.class_value[e] * self.rate[self.class_row[e]]
+            self.slope[c] = total
+        self.work += self.class_start[self.n_classes]
+        return self.n_late > 0
+
+    cdef void move(self, double step) noexcept nogil:
+        """Add a step along the slopes to the moves."""
+        cdef int c
+        for c in range(1, self.n_classes):
+            self.moved[c] += step * self.slope[c]
