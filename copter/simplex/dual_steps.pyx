@@ -12,6 +12,7 @@ cdef double NO_STEP = 1e-12  # change of the prices that counts as none
 cdef double LEAST_WEIGHT = 1e-4
 cdef double FORGOTTEN = 4.0  # times its weight that a row's true one may be before rows are compared again
 cdef double ROUNDING = 1e-12  # share of a violation that the flips of all columns may leave by rounding
+cdef double ROUNDED_UP = 1.0 + 1e-15
 cdef int MOST_TROUBLE = 60  # pivots in a row that do not agree
 
 
@@ -134,6 +135,7 @@ cdef int entering_column(Tableau t, double side) noexcept nogil:
         theta, begin = INFINITY, end
         for k in range(begin, last):
             theta = min(theta, (t.gap[k] + t.dual_tolerance) / t.size[k])
+        theta *= ROUNDED_UP  # a gap that dwarfs the tolerance is within its own theta all the same
         best = 0.0
         for k in range(begin, last):
             if t.gap[k] <= theta * t.size[k]:
@@ -144,6 +146,8 @@ cdef int entering_column(Tableau t, double side) noexcept nogil:
                     best, chosen = t.size[end], j
                 end += 1
         t.factor.work += 2.0 * (last - begin)
+        if end == begin:
+            return previous  # gaps that are no numbers
         if previous < 0 or best >= min(0.1 * largest, 1.0):
             previous = chosen
             t.flips = begin
@@ -169,7 +173,9 @@ cdef int within_reach(Tableau t, int count, double slope) noexcept nogil:
             else:
                 least = min(least, (t.gap[k] + t.dual_tolerance) / t.size[k])
         t.factor.work += count - begin
-        theta = max(10.0 * theta, least)
+        if last == begin and least == INFINITY:
+            return -1  # gaps that are no numbers
+        theta = max(10.0 * theta, least * ROUNDED_UP)
     if change < slope - t.primal_tolerance - ROUNDING * slope:
         return -1
     return last
