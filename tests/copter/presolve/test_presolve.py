@@ -10,7 +10,6 @@ import highspy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from highs import highs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge import is_improving_ray, is_infeasibility_ray
@@ -22,6 +21,7 @@ from copter.errors import DimensionError
 from copter.presolve import Presolved, presolve
 from copter.presolve import reduce as reductions
 from copter.presolve.work import Work
+from tests.copter.highs import highs
 
 INF = np.inf
 ROOT = Path(__file__).parents[3]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from judge import assert_optimal
-from problems import INFEASIBLE, OPTIMAL
 
 import copter
 from copter import CopterError, DimensionError, LinearProgram, Settings, Status
+from tests.copter.problems import INFEASIBLE, OPTIMAL
 
 highspy = pytest.importorskip("highspy")
 
