@@ -103,21 +103,17 @@ $(VENV)/.made:
 	$(PIP) 'setuptools>=77' wheel 'cython>=3.1' 'numpy>=2.0' 'scipy>=1.13'
 	@touch $@
 
-# One editable install an extra; the extensions are built in place and rebuilt when a source changes.
-$(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark: $(VENV)/.%: $(VENV)/.made $(SOURCES)
-	$(PIP) --no-build-isolation --editable '.[$*]'
+# One editable install; the extensions are built in place, and again when a source changes.
+$(VENV)/.built: $(VENV)/.made $(SOURCES)
+	$(PIP) --no-build-isolation --editable .
 	@touch $@
 
-# As the extra `ray`, without building the extensions again.
-$(VENV)/.ray: $(VENV)/.test Makefile
-	$(PIP) 'ray>=2.40'
+# What an extra needs: copter itself is there, so pip builds nothing.
+$(VENV)/.demo $(VENV)/.test $(VENV)/.benchmark $(VENV)/.docs: $(VENV)/.%: $(VENV)/.built
+	$(PIP) 'copter-lp[$*]'
 	@touch $@
 
-$(VENV)/.check: $(VENV)/.test Makefile
-	$(PIP) 'ruff>=0.8' 'mypy>=1.13' 'cython-lint>=0.16' 'import-linter>=2.16'
-	@touch $@
-
-# As the extra `docs`, without building the extensions again.
-$(VENV)/.docs: $(VENV)/.test Makefile
-	$(PIP) 'sphinx>=8' 'myst-parser>=4' 'furo>=2024.8.6' 'numpydoc>=1.8' 'sphinx-gallery>=0.18'
+# The same, beside what the tests need.
+$(VENV)/.check $(VENV)/.ray: $(VENV)/.%: $(VENV)/.test
+	$(PIP) 'copter-lp[$*]'
 	@touch $@

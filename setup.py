@@ -32,14 +32,18 @@ asked = asked or [processor["processor_level"]()]
 
 
 class BuildLevels(build_ext):
-    """Objects of each level in a folder of their own."""
+    """As many extensions at a time as there are cores; objects of each level in a folder of their own."""
+
+    def finalize_options(self) -> None:
+        """Take all cores where no number was given."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
 
     def build_extension(self, ext: Extension) -> None:
-        """Build one extension for its level."""
-        ordinary = self.build_temp
-        self.build_temp = os.path.join(ordinary, ext.level or "")
-        super().build_extension(ext)
-        self.build_temp = ordinary
+        """Build one extension for its level, by a command of its own: several run at a time."""
+        own = copy(self)
+        own.build_temp = os.path.join(self.build_temp, ext.level or "")
+        super(BuildLevels, own).build_extension(ext)
 
 
 def for_level(extension: Extension, level: str | None, first: bool) -> Extension:
