@@ -57,6 +57,7 @@ class Kept:
     scale: Floats
     factor: float
     dual: BlockDual
+    cold: float  # what a solve without it takes, see cold_work
 
     def is_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
         """Whether it is the state of just this program."""
@@ -68,9 +69,9 @@ class Kept:
     def has_blocks_of(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
         """Whether blocks, costs and coefficients are those of a program."""
         old = self.program
-        if not (np.array_equal(self.slots, slots) and np.array_equal(self.generation, generation)):
+        if not (same(self.slots, slots) and same(self.generation, generation) and same(old.cost, program.cost)):
             return False
-        return np.array_equal(old.cost, program.cost) and old.has_entries_of(program)
+        return old.has_entries_of(program)
 
     def differs_in_right_sides(self, program: BlockProgram, slots: Ints, generation: Ages) -> bool:
         """Whether nothing but bounds of rows, coupling or private, are others, and those only in how large they are."""
@@ -95,6 +96,7 @@ class WarmBasis:
     def __init__(self) -> None:
         self.kept: Kept | None = None
         self.answer: BlockAnswer | None = None  # to the kept program
+        self.seen: tuple[BlockProgram, object] | None = None  # the last program, and what its maker notes of it
         self.failures = self.resting = 0  # in a row without an end, rounds to leave out: one, two, four, ...
 
     def solve(
@@ -112,14 +114,15 @@ class WarmBasis:
             Of the coupling rows, as minimised: where there is no basis, the method starts from them.
         watch : Watch
         """
-        if watch() or not applies_to(program):
+        known = self.kept is not None and self.kept.program.shares_entries_of(program)
+        if watch() or not (known or applies_to(program)):
             return None
         if self.resting:
             self.resting -= 1
             return None
         kept, self.kept = self.kept, None
         if kept is not None and self.answer is not None and kept.is_of(program, slots, generation):
-            self.kept = kept
+            self.kept = replace(kept, program=program)
             return replace(self.answer, iterations=0)
         with np.errstate(all="ignore"):
             now = None if kept is None else carried(kept, program, slots, generation)
@@ -201,7 +204,7 @@ def ended(kept: Kept, watch: Watch, most_cold: float = MOST_COLD[0]) -> Ending:
     """Pivot to the end, the time's end or too many pivots: how it ended; UNSTABLE where rounding spoilt it."""
     dual, again = kept.dual, 0
     update = 3.0 * dual.n_rows**2 + dual.n_rows + 1.0
-    most = most_cold * cold_work(kept.program)
+    most = most_cold * kept.cold
     if 8.0 * dual.n_rows**2 + 12.0 * dual.n_entries > LARGE:
         most /= SLOWER
     while update * dual.pivots + dual.work + dual.classes.work <= most:
@@ -271,18 +274,16 @@ def begun(program: BlockProgram, slots: Ints, generation: Ages, prices: Floats) 
     dual = dual_of(program, scale, factor, slots)
     if not dual.begin(prices * factor / scale):
         return None
-    return Kept(program, slots, generation, scale, factor, dual)
+    return Kept(program, slots, generation, scale, factor, dual, cold_work(program))
 
 
 def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) -> Kept | None:
     """The kept basis, taken over into a program: None where that cannot be."""
     before, old = kept.dual, kept.program
     if kept.differs_in_right_sides(program, slots, generation):
-        before.renew(*scaled_bounds(program, kept.scale))
-        before.tolerance = tolerance_for(before.bounds[0, -old.n_rows :], before.bounds[1, -old.n_rows :])
-        if not before.take(before.inverse, before.prices, before.heads, before.keys, before.at_uppers):
-            return None
-        return Kept(program, slots, generation, kept.scale, kept.factor, before)
+        bounds = scaled_bounds(program, kept.scale)
+        before.tolerance = tolerance_for(*bounds[2:])
+        return replace(kept, program=program) if before.renew(*bounds) else None
     rows = program.n_rows - old.n_rows
     if rows < 0:
         return None
@@ -297,7 +298,12 @@ def carried(kept: Kept, program: BlockProgram, slots: Ints, generation: Ages) ->
         inverse.entries[: old.n_rows, : old.n_rows] = before.inverse.entries
     if not dual.take(inverse, prices, heads, keys, high):
         return None
-    return Kept(program, slots, generation, scale, kept.factor, dual)
+    return Kept(program, slots, generation, scale, kept.factor, dual, cold_work(program))
+
+
+def same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
+    """Whether two arrays are one, or equal."""
+    return one is other or np.array_equal(one, other)
 
 
 def spread(first: NDArray[np.integer], counts: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from copter.kernels.loose_rows import kept_entries, reach_of_rows
 from copter.matrix import BlockMatrix
+from copter.matrix.bounds import write_bounds
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -68,9 +69,13 @@ class BlockProgram:
             self.own_value,
         )
 
+    def shares_entries_of(self, other: BlockProgram) -> bool:
+        """Whether one was made of the other without touching blocks and coefficients (K18)."""
+        return self.value is other.value and self.own_value is other.own_value
+
     def has_entries_of(self, other: BlockProgram) -> bool:
         """Whether blocks and coefficients are the same."""
-        return (
+        return self.shares_entries_of(other) or (
             self.n_rows == other.n_rows
             and np.array_equal(self.column_start, other.column_start)
             and np.array_equal(self.private_start, other.private_start)
@@ -159,12 +164,14 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
     column = (np.arange(n) - np.repeat(column_start[:-1], counts)).astype(np.int32)
     entries = matrix.gather_sizes(slots, column_start, column)
     limit, start = np.empty(len(slots)), np.zeros(n + 1, dtype=np.int32)
-    cost, lower, upper = np.empty(n), np.empty(n), np.empty(n)
+    cost, bounds = np.empty(n), np.empty((2, n))
     row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
-    matrix.gather(slots, column_start, column, limit, cost, lower, upper, start, row, value)
+    matrix.gather(slots, column_start, column, limit, cost, *bounds, start, row, value)
     private_start, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
-    least = np.minimum.reduceat(lower, column_start[:-1]) if n else np.zeros(0)
-    implied = (upper >= np.repeat(limit, counts)) & np.repeat(least >= 0.0, counts) & (upper > lower)
+    lower = np.concatenate((bounds[0], matrix.row_lower[:m], own_lower))
+    upper = np.concatenate((bounds[1], matrix.row_upper[:m], own_upper))
+    places = np.arange(len(slots), dtype=np.int32)
+    write_bounds(matrix, slots, column_start, private_start, places, n + m, lower, upper)
     return BlockProgram(
         n_rows=m,
         column_start=column_start,
@@ -176,9 +183,31 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
         own_row=own_row,
         own_value=own_value,
         cost=cost,
-        lower=np.concatenate((lower, matrix.row_lower[:m], own_lower)),
-        upper=np.concatenate((np.where(implied, np.inf, upper), matrix.row_upper[:m], own_upper)),
+        lower=lower,
+        upper=upper,
     )
+
+
+def patched(program: BlockProgram, matrix: BlockMatrix, slots: Ints, changed: Ints) -> BlockProgram | None:
+    """The program with the bounds as they now are; None where blocks have other rows of their own than before (K18).
+
+    Parameters
+    ----------
+    program : BlockProgram
+        Of the matrix when it had the same columns, costs and entries.
+    matrix : BlockMatrix
+    slots : ndarray (blocks,) int32
+        Of the program's blocks, ascending.
+    changed : ndarray (k,) int32
+        Slots whose bounds may be others, ascending.
+    """
+    n, m = program.n_columns, program.n_rows
+    lower, upper = program.lower.copy(), program.upper.copy()
+    lower[n : n + m], upper[n : n + m] = matrix.row_lower[:m], matrix.row_upper[:m]
+    places = np.searchsorted(slots, changed).astype(np.int32)
+    if not write_bounds(matrix, slots, program.column_start, program.private_start, places, n + m, lower, upper):
+        return None
+    return replace(program, lower=lower, upper=upper)
 
 
 def sums_before(counts: NDArray[np.generic]) -> Ints:

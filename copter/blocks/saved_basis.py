@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.basis import MOST_FAILURES, Kept, WarmBasis, dual_of
+from copter.blocks.basis import MOST_FAILURES, Kept, WarmBasis, cold_work, dual_of
 from copter.blocks.program import BlockProgram
 from copter.blocks.solve import BlockAnswer
 from copter.kernels.working_inverse import WorkingInverse
@@ -80,7 +80,7 @@ def basis_from(state: dict[str, Any] | None) -> WarmBasis | None:
     with np.errstate(all="ignore"):
         dual = dual_of(program, scale, factor, slots)
     require(dual.take(inverse, prices, heads, keys, high), "a variable rests at no bound")
-    basis.kept = Kept(program, slots, generation, scale, factor, dual)
+    basis.kept = Kept(program, slots, generation, scale, factor, dual, cold_work(program))
     if state["answer"] is not None:
         x, y, private = (plain(each) for each in state["answer"])
         own = len(program.lower) - n - m

@@ -123,6 +123,7 @@ class Cell:
         """Worth, and what the cell uses of the shared capacity, which is no more than it has after trading."""
         ledger, ws = self.session.model.ledger, self.session._iterate.ws
         bought = solution.of(MARKET)
+        ws.gather(ledger.matrix)
         used = ws.activity(ledger.matrix.n_rows)[[ledger.row_of[resource] for resource in self.shared]] + bought
         return Proposal(self.sign * solution.objective, np.clip(used, 0.0, capacity + bought))
 

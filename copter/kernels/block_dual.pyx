@@ -50,14 +50,44 @@ cdef class BlockDual(BlockItems):
         self.looked = False
         self.pivots = self.flips = self.passes = 0
 
-    def renew(self, least, most, row_lower, row_upper):
-        """Other bounds of the sums and of the rows; everything counts from zero. A start must follow."""
-        n, last = self.n_columns, self.n_columns + self.n_blocks
-        self.bounds[0, n:last], self.bounds[1, n:last] = least, most
-        self.bounds[0, last:], self.bounds[1, last:] = row_lower, row_upper
+    def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
+              const double[::1] row_upper):
+        """Go on with other bounds of the sums and of the rows, finite where they were; everything counts from zero.
+
+        Settled blocks whose bounds are others are settled anew, all others stay as they are. False where the bounds of
+        a block contradict each other; a start must follow then.
+        """
+        cdef int g, r, v, settled = 0, n = self.n_columns, first = self.n_columns + self.n_blocks
+        cdef bint holds = True
         self.pivots = self.flips = self.passes = 0
         self.work = self.classes.work = 0
         self.reach = INFINITY
+        with nogil:
+            for r in range(self.n_rows):
+                v = first + r
+                self.low[v], self.high[v] = row_lower[r], row_upper[r]
+                if self.place[v] < 0:
+                    self.rest(v)
+            for g in range(self.n_blocks):
+                v = n + g
+                if self.low[v] == least[g] and self.high[v] == most[g]:
+                    continue
+                self.low[v], self.high[v] = least[g], most[g]
+                if self.count[g] == 0:
+                    settled += 1
+                    self.looked &= LOOSE * settled <= self.n_blocks
+                    if self.looked:
+                        self.change(g)
+                    if not self.settle(g):
+                        holds = False
+                        break
+                elif self.place[v] < 0 and self.key[g] != v:
+                    self.rest(v)
+            if holds:
+                if self.looked:
+                    self.relay()
+                self.refresh()
+        return holds
 
     def begin(self, double[::1] y):
         self.looked = False

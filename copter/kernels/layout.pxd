@@ -60,6 +60,11 @@ cdef inline bint has_rows(const Block* block) noexcept nogil:
     return block.n_columns > 0 and (block.least > -INFINITY or block.pattern.n_private > 0)
 
 
+cdef inline bint is_summed(const Block* block) noexcept nogil:
+    """Whether the sum of a block's columns is a row: it has a limit or a least."""
+    return block.limit < INFINITY or block.least > -INFINITY
+
+
 cdef inline int exception_at(const Block* block, int e) noexcept nogil:
     return block.single_column if block.n_exceptions == 1 else block.exception_column[e]
 

@@ -9,7 +9,9 @@ from libc.string cimport memcpy
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from copter.kernels.fetch cimport fetch_cost, fetch_head, fetch_pattern
-from copter.kernels.layout cimport MAX_SEGMENTS, Block, Pattern, base_cost, exception_at, exception_cost_at
+from copter.kernels.layout cimport (
+    MAX_SEGMENTS, Block, Pattern, base_cost, exception_at, exception_cost_at, is_summed
+)
 from copter.kernels.price cimport price_block, price_pattern
 from copter.matrix.list_of_lists cimport ListOfLists, Slab
 from copter.matrix.template cimport Template
@@ -29,11 +31,6 @@ cdef inline double now_s() noexcept nogil:
     cdef timespec moment
     clock_gettime(CLOCK_MONOTONIC, &moment)
     return moment.tv_sec + 1e-9 * moment.tv_nsec
-
-
-cdef inline bint is_summed(const Block* block) noexcept nogil:
-    """Whether the sum of a block's columns is a row: it has a limit or a least."""
-    return block.limit < INFINITY or block.least > -INFINITY
 
 
 cdef inline bint is_capped(const Block* block) noexcept nogil:

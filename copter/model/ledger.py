@@ -22,6 +22,7 @@ from copter.errors import (
 )
 from copter.matrix import BlockMatrix, SavedSlab, Template
 from copter.matrix.contents import Contents, Private
+from copter.model.changes import Changes
 from copter.model.checks import Bound, Costs, bounds_of_each, cost_type, finite, hashable
 from copter.model.private_rows import Split, split_rows
 from copter.runtime.guard import Guard
@@ -53,6 +54,8 @@ class Ledger:
         Version at which every request came in, ascending; it tells a request from one of the same id before it.
     version : int
         Number of edits so far.
+    changes : Changes
+        What has changed since when.
     guard : Guard
         Held while the model is edited, solved or saved.
     journal : Journal or None
@@ -71,6 +74,7 @@ class Ledger:
         self.row_of: dict[Hashable, int] = {}
         self.slot_of: dict[Hashable, int] = {}
         self.added_at: dict[Hashable, int] = {}
+        self.changes = Changes()
         self.guard = Guard("model")
         self.journal: Journal | None = None
         self._depth = 0
@@ -167,6 +171,8 @@ class Ledger:
         mark, version = len(self._undo), self.version
         try:
             self.version = version + 1
+            if name not in OF_BOUNDS:
+                self.changes.anything()
             result = OPERATIONS[name](self, *arguments)
             if self.journal is not None:
                 record = self.journal.encode(name, arguments)
@@ -185,12 +191,14 @@ class Ledger:
 
     def compact(self) -> NDArray[np.int64]:
         """Move slabs into free slots; the new slot of every old one, -1 for one that was free. No edit: ids stay."""
+        self.changes.anything()
         moved = self.matrix.compact()
         self.slot_of = {request: int(moved[slot]) for request, slot in self.slot_of.items()}
         return moved
 
     def _roll_back(self, mark: int, version: int) -> None:
         """Take back the steps since a mark, last one first."""
+        self.changes.anything()
         while len(self._undo) > mark:
             inverse, arguments = self._undo.pop()
             inverse(*arguments)
@@ -233,6 +241,7 @@ class Ledger:
             self._note(matrix.set_row_bounds, row, float(matrix.row_lower[row]), float(matrix.row_upper[row]))
             matrix.set_row_bounds(row, lower, upper)
         else:
+            self.changes.anything()
             reused = bool(matrix.free_rows)
             row = matrix.add_row(lower, upper)
             self._note(matrix.retract_row, row, reused)
@@ -430,18 +439,26 @@ class Ledger:
         if not template.shared:
             self._op_drop_template(template)
 
+    def _bounds_change(self, slots: Ints) -> None:
+        """Write down that bounds of the requests in these slots are about to change."""
+        self.changes.bounds(slots, len(self.slot_of))
+
     def _op_limits(self, request: Hashable, limit: float, lower: Bound, upper: Bound, least: float = -np.inf) -> None:
-        self.matrix.set_limits(self._kept(request), limit, lower, upper, least)
+        slot = self._kept(request)
+        self._bounds_change(np.array([slot], dtype=np.int32))
+        self.matrix.set_limits(slot, limit, lower, upper, least)
 
     def _op_sums(self, requests: list[Hashable], limit: Floats, least: Floats) -> None:
         """Limits and least sums of many requests."""
         slots = self.slots(requests)
+        self._bounds_change(slots)
         self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
         self.matrix.set_sums(slots, limit, least)
 
     def _op_private_bounds(self, requests: list[Hashable], lower: Floats, upper: Floats) -> None:
         """Bounds of all private rows of these requests, request by request."""
         slots = self.slots(requests)
+        self._bounds_change(slots)
         self._note(self.matrix.set_private_bounds, slots, *self.matrix.private_bounds_of(slots))
         self.matrix.set_private_bounds(slots, lower, upper)
 
@@ -449,7 +466,9 @@ class Ledger:
         self.matrix.set_integer(self._kept(request), integer)
 
     def _op_fix(self, request: Hashable, column: int) -> None:
-        self.matrix.set_fixed(self._kept(request), column)
+        slot = self._kept(request)
+        self._bounds_change(np.array([slot], dtype=np.int32))
+        self.matrix.set_fixed(slot, column)
 
     # Operations: costs ----------------------------------------------------------------------------------------------
 
@@ -477,6 +496,9 @@ class Ledger:
         self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
         self.matrix.rescale(slots, scale, offset, column, cost)
 
+
+# Operations that change bounds alone; they write down which, and a new row writes down that it is one.
+OF_BOUNDS = frozenset(("count", "rows", "limits", "sums", "private_bounds", "fix", "integer"))
 
 # Operations by the name that the journal has them under.
 OPERATIONS: dict[str, Callable[..., Any]] = {

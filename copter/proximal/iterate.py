@@ -105,7 +105,9 @@ class Iterate:
 
     def check_consistent(self, matrix: BlockMatrix) -> None:
         """Raise InternalError unless x is within bounds and limits, keys ascend and every column is alive."""
-        ws = self.ws
+        ws = WorkingSet.of(self.ws.key, self.ws.x.copy(), self.ws.generation)
+        ws.gather(matrix)
+        ws.x = self.ws.x  # as they are, not as gathering would have them
         inside = bool(np.all((ws.x >= ws.lower) & (ws.x <= ws.upper)))
         ascending = bool(np.all(np.diff(ws.key) > 0))
         alive = bool(np.all(ws.generation == matrix.generation[ws.slot_of_column])) if ws.size else True

@@ -109,6 +109,13 @@ class WorkingSet:
         self.limit: Floats = np.empty(len(self.slots))
         self.multiplier: Floats = np.zeros(len(self.slots))
 
+    @classmethod
+    def of(cls, key: NDArray[np.int64], x: Floats, generation: NDArray[np.int64]) -> WorkingSet:
+        """Columns and values alone; the next :meth:`refresh` or :meth:`gather` brings the data."""
+        result = cls()
+        result.key, result.x, result.generation = key, x, generation
+        return result
+
     def refresh(self, matrix: BlockMatrix, y: Floats | None = None) -> None:
         """Follow the edits since the last solve: forget removed slabs, take in resident and fixed columns.
 

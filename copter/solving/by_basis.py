@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.blocks.basis import WarmBasis
-from copter.blocks.program import BlockProgram, program_of
+from copter.blocks.program import BlockProgram, patched, program_of
 from copter.blocks.solve import BlockAnswer
 from copter.kernels.block_proof import near_best, prove
 from copter.matrix import BlockMatrix
@@ -68,9 +68,7 @@ def solved_by_basis(
     basis = iterate.basis
     if not isinstance(basis, WarmBasis) or (basis.answer is None and iterate.version == model.version):
         return None
-    slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
-    program = program_of(matrix, slots)
-    generation = matrix.generation[slots]
+    program, slots, generation = program_now(model, basis)
     judge = Judge(program, settings, model.ledger.sign * model.offset)
     if basis.answer is None and not iterate.cold and judge(kept_point(iterate, model, program, slots, generation)):
         return None
@@ -82,6 +80,23 @@ def solved_by_basis(
     moved_to(iterate, matrix, program, slots, generation, answer, settings.keep_slack)
     iterate.version = model.version
     return solution_of(model, iterate, judge.proof_of(answer), answer, watch.elapsed_s, restart_reason)
+
+
+def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
+    """The model's program with the slots and generations of its blocks: the last one, where only bounds are others."""
+    matrix, changes, kept = model.ledger.matrix, model.ledger.changes, basis.kept
+    mark = changes.mark
+    program = None
+    if kept is not None and basis.seen is not None and basis.seen[0] is kept.program:
+        changed = changes.since(basis.seen[1])
+        program = None if changed is None else patched(kept.program, matrix, kept.slots, changed)
+    if kept is not None and program is not None:
+        slots, generation = kept.slots, kept.generation
+    else:
+        slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
+        program, generation = program_of(matrix, slots), matrix.generation[slots]
+    basis.seen = (program, mark)
+    return program, slots, generation
 
 
 class Judge:
@@ -178,15 +193,33 @@ def moved_to(
     answer: BlockAnswer,
     keep_slack: float,
 ) -> None:
-    """Write the answer into the iterate."""
+    """Write the answer into the iterate; data of the working columns are gathered when they are asked for."""
     column = columns_to_keep(matrix, program, slots, answer, keep_slack)
     block = np.searchsorted(program.column_start, column, side="right") - 1
-    ws = WorkingSet()
-    ws.key = slots[block].astype(np.int64) << 32 | (column - program.column_start[block])
-    ws.x, ws.generation = answer.x[column], generation[block]
-    ws.gather(matrix)
-    iterate.ws, iterate.y, iterate.cold = ws, answer.y, False
+    key = slots[block].astype(np.int64) << 32 | (column - program.column_start[block])
+    x = within_limits(program, answer.x[column], column, block, matrix.sums_of(slots)[0])
+    iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
+
+
+def within_limits(
+    program: BlockProgram, x: Floats, column: NDArray[np.int64], block: NDArray[np.int64], limit: Floats
+) -> Floats:
+    """Values of some columns, those of blocks whose sum is above the limit by rounding shrunk to it.
+
+    A column that is not given is zero. Where none of a block may be negative, no column is above the limit either.
+    """
+    total, lower = np.bincount(block, x, minlength=len(limit)), program.lower[column]
+    over = np.flatnonzero(total > limit * (1 + 1e-12))
+    if len(over):
+        shrink = np.ones(len(limit))
+        shrink[over] = limit[over] / total[over]
+        x = np.clip(x * shrink[block], lower, program.upper[column])
+    most = limit
+    if (lower < 0.0).any():
+        most = limit.copy()
+        most[block[lower < 0.0]] = np.inf
+    return np.minimum(x, most[block])
 
 
 def columns_to_keep(

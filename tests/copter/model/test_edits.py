@@ -24,6 +24,7 @@ from copter import (
 from copter.matrix import Template
 from copter.testing import sia_like_model
 from tests.copter.highs import highs
+from tests.copter.kept import assert_kept_program_is_the_models
 from tests.copter.plain import EDITS, Floats, Player, bits, innards, small
 
 seeds = st.integers(0, 2**32 - 1)
@@ -73,6 +74,7 @@ class Edited(RuleBasedStateMachine):
         assert bits(model) == bits(fresh)
         solution, other = self.session.solve(), Session(fresh).solve()
         self.session._iterate.check_consistent(model.ledger.matrix)
+        assert_kept_program_is_the_models(self.session)
         model.ledger.check_consistent()
         program = model.to_linear_program()
         if 0 in program.shape:

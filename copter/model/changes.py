@@ -1,0 +1,69 @@
+"""What has changed in a model since a solve, for programs that are kept and patched (docs/blocks.md, K18)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+
+MOST = 8  # edits of a request's bounds that are remembered, in requests of the model
+LEAST_MOST = 10_000  # of them at least
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment between edits.
+
+    Attributes
+    ----------
+    shape : object
+        Another one after every edit of anything but bounds.
+    place : int
+        Number of edits of bounds before it.
+    """
+
+    shape: object
+    place: int
+
+
+class Changes:
+    """Requests whose bounds have changed, in order; edits of anything else end every memory.
+
+    Bounds are those of a request's sum, columns and private rows. Those of resources are not written down: they are
+    few, so whoever keeps a program reads them all again.
+    """
+
+    def __init__(self) -> None:
+        self._shape = object()
+        self._slots: list[Ints] = []
+        self._first = self._size = 0
+
+    @property
+    def mark(self) -> Mark:
+        """Now."""
+        return Mark(self._shape, self._first + len(self._slots))
+
+    def anything(self) -> None:
+        """Columns, costs, coefficients, rows or slots are others: nothing that was kept can be patched."""
+        self._shape = object()
+        self._first += len(self._slots)
+        self._slots.clear()
+        self._size = 0
+
+    def bounds(self, slots: Ints, n_requests: int) -> None:
+        """Bounds of the requests in these slots are others; `n_requests` are in the model."""
+        self._slots.append(slots)
+        self._size += len(slots)
+        while self._size > max(MOST * n_requests, LEAST_MOST):
+            self._size -= len(self._slots.pop(0))
+            self._first += 1
+
+    def since(self, mark: Mark) -> Ints | None:
+        """Slots whose bounds have changed since, each once, ascending; None where more has, or it is not known."""
+        if mark.shape is not self._shape or mark.place < self._first:
+            return None
+        later = self._slots[mark.place - self._first :]
+        return np.unique(np.concatenate(later)) if later else np.zeros(0, dtype=np.int32)
