@@ -13,6 +13,7 @@ from copter.blocks.solve import MOST_ROWS, BlockAnswer
 from copter.kernels.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.kernels.block_dual import BlockDual
 from copter.kernels.working_inverse import WorkingInverse
+from copter.matrix.changes import Mark
 from copter.runtime.watch import Watch
 
 Floats = NDArray[np.float64]
@@ -96,7 +97,7 @@ class WarmBasis:
     def __init__(self) -> None:
         self.kept: Kept | None = None
         self.answer: BlockAnswer | None = None  # to the kept program
-        self.seen: tuple[BlockProgram, object] | None = None  # the last program, and what its maker notes of it
+        self.seen: tuple[BlockProgram, Mark] | None = None  # the last program, and when it was made
         self.failures = self.resting = 0  # in a row without an end, rounds to leave out: one, two, four, ...
 
     def solve(

@@ -166,7 +166,7 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
     limit, start = np.empty(len(slots)), np.zeros(n + 1, dtype=np.int32)
     cost, bounds = np.empty(n), np.empty((2, n))
     row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
-    matrix.gather(slots, column_start, column, limit, cost, *bounds, start, row, value)
+    matrix.gather(slots, column_start, column, limit, cost, bounds[0], bounds[1], start, row, value)
     private_start, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
     lower = np.concatenate((bounds[0], matrix.row_lower[:m], own_lower))
     upper = np.concatenate((bounds[1], matrix.row_upper[:m], own_upper))

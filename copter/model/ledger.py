@@ -21,8 +21,8 @@ from copter.errors import (
     UnknownHandleError,
 )
 from copter.matrix import BlockMatrix, SavedSlab, Template
+from copter.matrix.changes import Changes
 from copter.matrix.contents import Contents, Private
-from copter.model.changes import Changes
 from copter.model.checks import Bound, Costs, bounds_of_each, cost_type, finite, hashable
 from copter.model.private_rows import Split, split_rows
 from copter.runtime.guard import Guard

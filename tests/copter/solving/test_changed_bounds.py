@@ -7,7 +7,7 @@ import pytest
 from judge import assert_optimal
 
 from copter import InvalidDataError, Model, Session, Status
-from copter.model.changes import LEAST_MOST, Changes
+from copter.matrix.changes import LEAST_MOST, Changes
 from tests.copter.highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models, kept_program
 
