@@ -66,4 +66,5 @@ class Changes:
         if mark.shape is not self._shape or mark.place < self._first:
             return None
         later = self._slots[mark.place - self._first :]
-        return np.unique(np.concatenate(later)) if later else np.zeros(0, dtype=np.int32)
+        slots = np.sort(np.concatenate(later)) if later else np.zeros(0, dtype=np.int32)
+        return slots[np.append(True, slots[1:] != slots[:-1])[: len(slots)]]

@@ -58,7 +58,7 @@ class CostEdits(Inventory):
         """A copy of float64 costs of all these requests as one array or matrix; None for what has to be looked at."""
         if not ids or self.cost_dtype != np.float64:
             return None
-        slots = self.ledger.slots(ids)
+        slots = self.ledger.slots_of_edit(ids)
         sizes = self.ledger.matrix.sizes_of(slots)
         if self.ledger.matrix.any_single_precision(slots):
             return None
@@ -138,7 +138,7 @@ class CostEdits(Inventory):
         """
         ids = listed("requests", requests)
         n = len(ids)
-        slots = self.ledger.slots(ids)
+        slots = self.ledger.slots_of_edit(ids)
         scales, offsets = checked_vector("scale", scale, n, 1.0), checked_vector("offset", offset, n, 0.0)
         single = checked_vector("costs", costs, n, 0.0)
         column = np.full(n, -1, dtype=np.int32) if columns is None else whole_numbers("columns", columns, n)

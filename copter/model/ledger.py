@@ -81,6 +81,7 @@ class Ledger:
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._records: list[list[bytes | memoryview]] = []
         self._disordered = False
+        self._found: tuple[list[Hashable], Ints] | None = None
 
     # Look-ups -----------------------------------------------------------------------------------------------------
 
@@ -106,10 +107,19 @@ class Ledger:
 
     def slots(self, requests: list[Hashable]) -> Ints:
         """Slots of many requests, (n,), by one run over them; a wrong id is looked for only where there is one."""
+        if self._found is not None and self._found[0] is requests:
+            return self._found[1]
         try:
             return np.fromiter(map(self.slot_of.__getitem__, requests), dtype=np.int32, count=len(requests))
         except (KeyError, TypeError):
             return np.array([self.slot(request) for request in requests], dtype=np.int32)
+
+    def slots_of_edit(self, requests: list[Hashable]) -> Ints:
+        """:meth:`slots` of a list that the next operation is given: it does not look them up again."""
+        self._found = None
+        slots = self.slots(requests)
+        self._found = (requests, slots)
+        return slots
 
     def require_unchanged(self, request: Hashable, version: int) -> None:
         """Raise StaleSolutionError if a request has been removed since a version."""
@@ -185,6 +195,7 @@ class Ledger:
             self._roll_back(mark, version)
             raise
         finally:
+            self._found = None
             if alone:
                 self._undo.clear()
                 self.guard.leave()
@@ -452,7 +463,7 @@ class Ledger:
         """Limits and least sums of many requests."""
         slots = self.slots(requests)
         self._bounds_change(slots)
-        self._note(self.matrix.restore_blocks, slots, self.matrix.save_blocks(slots))
+        self._note(self.matrix.set_sums, slots, *self.matrix.sums_of(slots))
         self.matrix.set_sums(slots, limit, least)
 
     def _op_private_bounds(self, requests: list[Hashable], lower: Floats, upper: Floats) -> None:

@@ -50,8 +50,8 @@ class RowEdits(Inventory):
             The error names the first request whose figures are wrong.
         """
         ids = listed("requests", requests)
-        slots = self.ledger.slots(ids)
-        different(ids)
+        slots = self.ledger.slots_of_edit(ids)
+        different(ids, slots=slots)
         matrix = self.ledger.matrix
         limit, least = checked_sums(ids, limits, matrix.sums_of(slots)[1] if at_least is None else at_least)
         at, total, fixed = matrix.contradiction(slots, limit)
@@ -128,8 +128,8 @@ class RowEdits(Inventory):
             The error names the first request whose figures are wrong.
         """
         ids = listed("requests", requests)
-        slots = self.ledger.slots(ids)
-        different(ids)
+        slots = self.ledger.slots_of_edit(ids)
+        different(ids, slots=slots)
         sizes = self.ledger.matrix.private_sizes(slots)
         first = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         bounds = self.ledger.matrix.private_bounds_of(slots)
