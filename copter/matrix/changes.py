@@ -67,4 +67,5 @@ class Changes:
             return None
         later = self._slots[mark.place - self._first :]
         slots = np.sort(np.concatenate(later)) if later else np.zeros(0, dtype=np.int32)
-        return slots[np.append(True, slots[1:] != slots[:-1])[: len(slots)]]
+        first: Ints = slots[np.append(True, slots[1:] != slots[:-1])[: len(slots)]]
+        return first
