@@ -41,6 +41,31 @@ class Draft:
         self._roomy: dict[tuple[int, int], list[int]] = {}  # leases with so many free, among the first d
         self._first = options.rows_of()
 
+    @classmethod
+    def standing(cls, options: Options, capacity: Ints, use: Ints, taken: Bools) -> Draft | None:
+        """A plan that stands: the first option for each of the first jobs, on leases of which they have as many as it needs.
+
+        Parameters
+        ----------
+        options : Options
+            One of each of these jobs, first; then those of others, which have nothing.
+        capacity : int64 array (types, leases)
+        use : int64 array (types, leases)
+            GPUs that the plan takes.
+        taken : bool array (those jobs, leases)
+
+        Returns
+        -------
+        Draft or None
+            None where there are not so many GPUs.
+        """
+        if (use > capacity).any():
+            return None
+        result = cls(options, capacity - use)
+        result.row[: len(taken)] = np.arange(len(taken))
+        result.taken[: len(taken)] = taken
+        return result
+
     def copy(self) -> Draft:
         """The same plan, to go on from."""
         other = Draft(self.options, self.free)

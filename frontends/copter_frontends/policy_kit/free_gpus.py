@@ -42,6 +42,14 @@ class FreeGpus:
         """Free GPUs of one node."""
         return self._free[node]
 
+    def has_room(self, shares: Shares) -> bool:
+        """Whether these GPUs are there and free."""
+        free = self._free
+        for node, gpus in shares:
+            if free.get(node, -1) < gpus:
+                return False
+        return True
+
     def add(self, node: str) -> None:
         """Add an empty node."""
         self._free[node] = self._gpus_per_node
