@@ -25,8 +25,8 @@ from families.chronus import LEASE_S, ChronusRounds
 
 from copter import LinearProgram
 from copter_frontends.chronus import LeaseFormulation
-from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.compact import compact_form, per_deadline_form
+from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.options import Floats, Ints, Options
 
 
@@ -123,8 +123,9 @@ def cycle(family: ChronusRounds, asked: argparse.Namespace) -> None:
     groups = by_class(options)
     other = highs(per_deadline_form(groups, capacity, whole=False), asked.limit_s)
     print(
-        f"  HiGHS, {groups.jobs} kinds of jobs: {other.value:.4f} ({other.status}), {other.seconds:.2f} s; copter's value "
-        f"{(other.value - found.value) / other.value:+.1e} below, its bound {(found.bound - other.value) / other.value:+.1e} above"
+        f"  HiGHS, {groups.jobs} kinds of jobs: {other.value:.4f} ({other.status}), {other.seconds:.2f} s; "
+        f"copter's value {(other.value - found.value) / other.value:+.1e} below, "
+        f"its bound {(found.bound - other.value) / other.value:+.1e} above"
     )
     selector, nothing = family.selector, np.zeros(1, dtype=np.int64)
     running = {record.job.id for record in selector.book.holders(family.first - 1)}
@@ -135,8 +136,8 @@ def cycle(family: ChronusRounds, asked: argparse.Namespace) -> None:
     cycle_s = time.process_time() - begun
     tight = min(plan.bound, found.bound)
     print(
-        f"  plan: reward {plan.reward:.1f}, {100 * (plan.bound - plan.reward) / plan.bound:.3f}% below the cycle's own bound, "
-        f"{100 * (tight - plan.reward) / tight:.3f}% below the tighter one; {cycle_s:.2f} s"
+        f"  plan: reward {plan.reward:.1f}, {100 * (plan.bound - plan.reward) / plan.bound:.3f}% below the cycle's own "
+        f"bound, {100 * (tight - plan.reward) / tight:.3f}% below the tighter one; {cycle_s:.2f} s"
     )
     if asked.milp_s > 0:
         milp(family, options, capacity, plan.reward, asked.milp_s)
@@ -171,8 +172,6 @@ def main() -> None:
             cycle(family, asked)
             sys.stdout.flush()
             family.prepare()
-
-
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Draft:
 
     @classmethod
     def standing(cls, options: Options, capacity: Ints, use: Ints, taken: Bools) -> Draft | None:
-        """A plan that stands: the first option for each of the first jobs, on leases of which they have as many as it needs.
+        """A plan that stands: an option for each of the first jobs, on as many leases as it needs.
 
         Parameters
         ----------
@@ -251,8 +251,10 @@ class Draft:
         here = np.flatnonzero(self.taken[:, lease])
         rows = self.row[here]
         size = options.gpus[rows]
-        fits = (options.kind[rows] == kind) & (size >= lacking) & (size <= int(space.max()))
-        small = np.flatnonzero(fits)[np.argsort(size[fits], kind="stable")][:MOST_LOOKED_AT]
+        fits = np.flatnonzero((options.kind[rows] == kind) & (size >= lacking) & (size <= int(space.max())))
+        small = fits[size[fits] == size[fits].min(initial=gpus)][:MOST_LOOKED_AT]  # most often there are enough
+        if len(small) < MOST_LOOKED_AT:
+            small = fits[np.argsort(size[fits], kind="stable")][:MOST_LOOKED_AT]
         here, rows, size = here[small], rows[small], size[small]
         if len(here) == 0:
             return None

@@ -44,11 +44,7 @@ class FreeGpus:
 
     def has_room(self, shares: Shares) -> bool:
         """Whether these GPUs are there and free."""
-        free = self._free
-        for node, gpus in shares:
-            if free.get(node, -1) < gpus:
-                return False
-        return True
+        return all(self._free.get(node, -1) >= gpus for node, gpus in shares)
 
     def add(self, node: str) -> None:
         """Add an empty node."""

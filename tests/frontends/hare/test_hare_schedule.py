@@ -59,7 +59,10 @@ def one_by_one(instance: HareInstance, chunks: Chunks, order: np.ndarray) -> tup
     Ties go to the faster type, then to the GPU that has been idle for the shortest time, or was given its last task
     later.
     """
-    free = [[(0.0, int(first) + m) for m in range(int(count))] for first, count in zip(instance.first_gpu, instance.gpus, strict=False)]
+    free = [
+        [(0.0, first + m) for m in range(count)]
+        for first, count in zip(instance.first_gpu.tolist(), instance.gpus.tolist(), strict=False)
+    ]
     ready, starts, where = instance.arrival_s.tolist(), {}, {}
     offset = np.concatenate(([0], np.cumsum(instance.tasks[chunks.job])))
     for b in order.tolist():
