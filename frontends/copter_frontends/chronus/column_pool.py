@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -105,8 +106,7 @@ def _keys(row: Ints, leases: Bools) -> list[bytes]:
     """A key for each option and its leases: the number's bytes and the leases' bits."""
     number = np.ascontiguousarray(row).view(np.uint8).reshape(len(row), row.itemsize)
     parts = np.concatenate((number, np.packbits(leases, axis=1)), axis=1)
-    keys: list[bytes] = parts.view(np.dtype((np.void, parts.shape[1]))).ravel().tolist()
-    return keys
+    return cast("list[bytes]", parts.view(np.dtype((np.void, parts.shape[1]))).ravel().tolist())
 
 
 def _ends(leases: Bools) -> Ints:
