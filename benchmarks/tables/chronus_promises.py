@@ -4,6 +4,7 @@ Without failures none may be broken; with them only those that no plan could hav
 program of the promises proves at every cycle that breaks one.
 
 python benchmarks/tables/chronus_promises.py                # 24 GPUs, ten days, three seeds
+python benchmarks/tables/chronus_promises.py --nodes 2 --seeds 1 --densities 0.8,1.6 --failures yes
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import random_failures
 from copter_frontends.vocabulary import Cluster
 
-NODES, LEASE_S = 3, 1200.0
+NODES, LEASE_S = 3, 1200.0  # nodes of 8 GPUs, unless others are asked for
 MEAN_GPU_H = 3.2  # GPU hours of a job in the mean
 
 
-def promises(days: float, density: float, seed: int, failures: bool) -> tuple[int, int, int, int]:
+def promises(days: float, density: float, seed: int, failures: bool, nodes: int = NODES) -> tuple[int, int, int, int]:
     """(promised, late, demoted, of these forced) of one simulation."""
-    cluster = Cluster.of({"v100": (NODES, 8)})
-    full = synthetic_workload(round(days * 24 * NODES * 8 / MEAN_GPU_H), days * 24.0, seed=seed)
+    cluster = Cluster.of({"v100": (nodes, 8)})
+    full = synthetic_workload(round(days * 24 * nodes * 8 / MEAN_GPU_H), days * 24.0, seed=seed)
     work, source = with_density(full, density, seed), table_source(cluster)
     selector = AuditedSelector(LeaseGrid(LEASE_S, RESTART_S))
     policy = ChronusPolicy(cluster, GoodputThroughputs(cluster, source), work.rewards, selector=selector)
@@ -45,14 +46,15 @@ def main() -> None:
     """Every density and seed, with failures and without."""
     command = options(__doc__)
     command.add_argument("--densities", default="0.8,1.0,1.2,1.4,1.6")
-    command.set_defaults(days=10.0)
+    command.add_argument("--failures", choices=("no", "yes", "both"), default="both", help="of nodes (default: both)")
+    command.set_defaults(days=10.0, nodes=NODES)
     asked = command.parse_args()
     print(f"{'density':>8} {'failures':>9} {'promised':>9} {'late':>6} {'demoted':>8} {'forced':>7}")
-    for failures in (False, True):
+    for failures in {"no": (False,), "yes": (True,)}.get(asked.failures, (False, True)):
         for density in (float(each) for each in asked.densities.split(",")):
             found = []
             for seed in range(asked.seed, asked.seed + asked.seeds):
-                found.append(promises(asked.days, density, seed, failures))
+                found.append(promises(asked.days, density, seed, failures, asked.nodes))
                 say(f"density {density:g}, failures {failures}, seed {seed}: {found[-1]}")
             promised, late, demoted, forced = np.sum(found, axis=0).tolist()
             print(

@@ -13,6 +13,8 @@ from copter_frontends.allocation import AllocationPolicy
 from copter_frontends.baselines.pop import PopPolicy
 from copter_frontends.chronus import ChronusPolicy
 from copter_frontends.hadar import HadarPolicy
+from copter_frontends.hare.gang_policy import GangPolicy
+from copter_frontends.hare.task_policy import HareTaskPolicy
 from copter_frontends.hops import HopsPolicy
 from copter_frontends.policy_kit import NodeInventory, RoundPolicy
 from copter_frontends.sia import SiaPolicy
@@ -32,7 +34,15 @@ def policy_state(policy: SchedulingPolicy) -> Hashable:
         if isinstance(policy, HopsPolicy):
             own = _hops(policy)
         elif isinstance(policy, ChronusPolicy):
-            own = tuple(sorted((job_id, _plain(record)) for job_id, record in policy.book.records.items()))
+            own = (
+                tuple(sorted((job_id, _plain(record)) for job_id, record in policy.book.records.items())),
+                tuple(sorted(policy.lease.records)),
+                tuple(sorted(policy.modes.measured)),
+            )
+        elif isinstance(policy, HareTaskPolicy):
+            own = tuple(sorted(policy.weights.items()))
+        elif isinstance(policy, GangPolicy):
+            own = tuple(sorted(policy.book.weights.items()))
         return (
             _sorted(policy.jobs),
             _sorted(policy.held),

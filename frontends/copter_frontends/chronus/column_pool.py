@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class ColumnPool:
         self.resting: Bools = np.zeros(0, dtype=bool)
         self._made = 0
         self._meant: Ints = np.zeros((0, 4), dtype=np.int64)  # mode, step, type, GPUs of each column
-        self._seen: set[tuple[int, bytes]] = set()
+        self._seen: set[bytes] = set()
 
     def __len__(self) -> int:
         return len(self.job)
@@ -66,12 +67,10 @@ class ColumnPool:
     def add(self, options: Options, row: Ints, leases: Bools) -> None:
         """Add columns, (k,) and (k, leases); those that are known, or are not what the option needs, are left out."""
         sound = (leases.sum(axis=1) == options.need[row]) & (_ends(leases) <= options.last[row])
-        packed, rows = np.packbits(leases, axis=1), row.tolist()
-        fresh = []
+        keys, fresh = _keys(row, leases), []
         for at in np.flatnonzero(sound).tolist():
-            key = (rows[at], packed[at].tobytes())
-            if key not in self._seen:
-                self._seen.add(key)
+            if keys[at] not in self._seen:
+                self._seen.add(keys[at])
                 fresh.append(at)
         new = row[fresh]
         self.job, self.row = np.append(self.job, options.job[new]), np.append(self.row, new)
@@ -100,8 +99,14 @@ class ColumnPool:
         return order, np.searchsorted(self.job[order], np.arange(jobs + 1))
 
     def _note(self) -> None:
-        packed = np.packbits(self.leases, axis=1)
-        self._seen = {(row, packed[at].tobytes()) for at, row in enumerate(self.row.tolist())}
+        self._seen = set(_keys(self.row, self.leases))
+
+
+def _keys(row: Ints, leases: Bools) -> list[bytes]:
+    """A key for each option and its leases: the number's bytes and the leases' bits."""
+    number = np.ascontiguousarray(row).view(np.uint8).reshape(len(row), row.itemsize)
+    parts = np.concatenate((number, np.packbits(leases, axis=1)), axis=1)
+    return cast("list[bytes]", parts.view(np.dtype((np.void, parts.shape[1]))).ravel().tolist())
 
 
 def _ends(leases: Bools) -> Ints:

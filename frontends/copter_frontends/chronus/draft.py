@@ -41,6 +41,31 @@ class Draft:
         self._roomy: dict[tuple[int, int], list[int]] = {}  # leases with so many free, among the first d
         self._first = options.rows_of()
 
+    @classmethod
+    def standing(cls, options: Options, capacity: Ints, use: Ints, taken: Bools) -> Draft | None:
+        """A plan that stands: an option for each of the first jobs, on as many leases as it needs.
+
+        Parameters
+        ----------
+        options : Options
+            One of each of these jobs, first; then those of others, which have nothing.
+        capacity : int64 array (types, leases)
+        use : int64 array (types, leases)
+            GPUs that the plan takes.
+        taken : bool array (those jobs, leases)
+
+        Returns
+        -------
+        Draft or None
+            None where there are not so many GPUs.
+        """
+        if (use > capacity).any():
+            return None
+        result = cls(options, capacity - use)
+        result.row[: len(taken)] = np.arange(len(taken))
+        result.taken[: len(taken)] = taken
+        return result
+
     def copy(self) -> Draft:
         """The same plan, to go on from."""
         other = Draft(self.options, self.free)
@@ -226,8 +251,10 @@ class Draft:
         here = np.flatnonzero(self.taken[:, lease])
         rows = self.row[here]
         size = options.gpus[rows]
-        fits = (options.kind[rows] == kind) & (size >= lacking) & (size <= int(space.max()))
-        small = np.flatnonzero(fits)[np.argsort(size[fits], kind="stable")][:MOST_LOOKED_AT]
+        fits = np.flatnonzero((options.kind[rows] == kind) & (size >= lacking) & (size <= int(space.max())))
+        small = fits[size[fits] == size[fits].min(initial=gpus)][:MOST_LOOKED_AT]  # most often there are enough
+        if len(small) < MOST_LOOKED_AT:
+            small = fits[np.argsort(size[fits], kind="stable")][:MOST_LOOKED_AT]
         here, rows, size = here[small], rows[small], size[small]
         if len(here) == 0:
             return None

@@ -234,8 +234,7 @@ class _Cycle:
         for q in range(len(room)):
             mine = np.flatnonzero(options.kind[row] == q)
             room[q] -= options.gpus[row[mine]] @ origin.taken[stay[mine], : self.tail.scarce].astype(np.int64)
-        self.model.set_leases(room, first, pool)
-        self.model.set_jobs(options, pool, self.tail.scarce, self.free)
+        self.model.set_program(options, pool, room, first, self.free)
         found = self.model.mix(options, pool, room, self.until - time.perf_counter())
         return None if found is None else replace(found, value=found.value + float(options.value[row].sum()))
 

@@ -18,13 +18,11 @@ class HeldLeases:
 
     Attributes
     ----------
-    version : int
+    version : (int, int)
         Of the book that it was read from.
     first : int
         Absolute number of the first lease.
     records : sequence of SloRecord
-    leases : list of int64 arrays
-        The records' own leases when they were read: a record that has other ones by now is read again.
     table : int64 array (records, 5)
         The option that each has: mode, GPU type, GPUs taken, deadline's number, and absolute number of the lease after
         the last that ends before the deadline.
@@ -33,10 +31,9 @@ class HeldLeases:
     taken : bool array (records, leases)
     """
 
-    version: int
+    version: tuple[int, int]
     first: int
     records: Sequence[SloRecord]
-    leases: Sequence[Ints]
     table: Ints
     value: Floats
     taken: Bools
@@ -55,7 +52,7 @@ class HeldLeases:
         lease = np.concatenate([NO_LEASES, *(r.leases for r in records)]) - first
         owner = np.repeat(np.arange(len(records)), [len(r.leases) for r in records])
         taken[owner[lease >= 0], lease[lease >= 0]] = True
-        return cls(book.version, first, records, [r.leases for r in records], table, rows[:, 6].copy(), taken)
+        return cls(book.version, first, records, table, rows[:, 6].copy(), taken)
 
     @classmethod
     def of_draft(cls, records: Sequence[SloRecord], draft: Draft, book: SloBook, first: int) -> HeldLeases:
@@ -67,28 +64,26 @@ class HeldLeases:
             axis=1,
         )
         own = [records[k] for k in at.tolist()]
-        return cls(book.version, first, own, [r.leases for r in own], table, options.value[row], draft.taken[at])
+        return cls(book.version, first, own, table, options.value[row], draft.taken[at])
 
     def now(self, book: SloBook, first: int) -> HeldLeases:
         """The same for the book as it is by now, from another lease on: only what has changed is read again."""
         if (self.version, self.first) == (book.version, first):
             return self
-        if first < self.first:
+        changed = book.changed_since(self.version)
+        if first < self.first or changed is None:
             return HeldLeases.of(book, first)
-        past, known = first - self.first, book.records
-        ahead: list[bool] = np.any(self.taken[:, past:], axis=1, keepdims=True)[:, 0].tolist()
-        same = [
-            at
-            for at, (record, leases) in enumerate(zip(self.records, self.leases, strict=True))
-            if ahead[at] and record.leases is leases and known.get(record.job.id) is record
-        ]
-        kept = {self.records[at].job.id for at in same}
-        others = [r for r in known.values() if r.job.id not in kept and has_ahead(r, first)]
-        taken = self.taken[same, past:] if past < self.taken.shape[1] else np.zeros((len(same), 1), dtype=bool)
-        own = HeldLeases(
-            book.version, first, [self.records[at] for at in same], [self.leases[at] for at in same],
-            self.table[same], self.value[same], taken,
-        )  # fmt: skip
+        past, width = first - self.first, self.taken.shape[1]
+        taken = self.taken[:, past:] if past < width else np.zeros((len(self.records), 1), dtype=bool)
+        same = np.ones(len(self.records), dtype=bool)
+        if changed:
+            same[[at for at, record in enumerate(self.records) if record.job.id in changed]] = False
+        if past:
+            same &= taken.any(axis=1)
+        kept = self.records if same.all() else [self.records[at] for at in np.flatnonzero(same).tolist()]
+        own = HeldLeases(book.version, first, kept, self.table[same], self.value[same], taken[same])
+        there = [book.records[job_id] for job_id in sorted(changed) if job_id in book.records]
+        others = [record for record in there if has_ahead(record, first)]
         return own.with_more(HeldLeases.of_records(others, book, first)) if others else own
 
     def with_more(self, other: HeldLeases) -> HeldLeases:
@@ -98,7 +93,6 @@ class HeldLeases:
             other.version,
             self.first,
             [*self.records, *other.records],
-            [*self.leases, *other.leases],
             np.concatenate((self.table, other.table)),
             np.concatenate((self.value, other.value)),
             np.concatenate((_wide(self.taken, horizon), _wide(other.taken, horizon))),
@@ -118,16 +112,14 @@ class HeldLeases:
         must = np.append(np.ones(count, dtype=bool), False)
         return Options(job, mode, kind, gpus, need, last, step, np.concatenate((self.value, own.value)), must), taken
 
-    def admitted(self, record: SloRecord, draft: Draft, version: int) -> HeldLeases:
+    def admitted(self, record: SloRecord, draft: Draft, version: tuple[int, int]) -> HeldLeases:
         """The same with one more job; the draft has its leases, and those of others that were moved for it."""
         options, row = draft.options, int(draft.row[-1])
         own = (options.mode, options.kind, options.gpus, options.step, options.last + self.first)
-        records = [*self.records, record]
         return HeldLeases(
             version,
             self.first,
-            records,
-            [each.leases for each in records],
+            [*self.records, record],
             np.concatenate((self.table, [[each[row] for each in own]])),
             np.append(self.value, options.value[row]),
             draft.taken,

@@ -89,6 +89,8 @@ class SloRecord:
     table : float64 array (modes x deadlines, 7)
         Mode, GPU type, GPUs taken, seconds for all of its work, deadline's number, its time and its reward above the
         floor: what options are made of.
+    last_s : float
+        Its last deadline.
     """
 
     job: Job
@@ -101,8 +103,10 @@ class SloRecord:
     step: int = -1
     leases: Ints = field(default_factory=lambda: NO_LEASES)
     table: Floats = field(init=False, repr=False)
+    last_s: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self.last_s = self.job.submit_s + self.reward.last_s
         self.table = np.array(
             [
                 (at, mode.kind, mode.taken, mode.total_s, step, self.job.submit_s + time_s, value - self.reward.floor)
@@ -118,8 +122,11 @@ class SloRecord:
 
     def has_lease(self, lease: int) -> bool:
         """Whether the job has a lease, by its absolute number."""
-        at = self.leases.searchsorted(lease)
-        return bool(at < len(self.leases) and self.leases[at] == lease)
+        leases = self.leases
+        if not len(leases) or leases[0] >= lease:
+            return bool(len(leases) and leases[0] == lease)
+        at = leases.searchsorted(lease)
+        return bool(at < len(leases) and leases[at] == lease)
 
 
 def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
@@ -143,14 +150,25 @@ class SloBook:
     ----------
     records : dict of job id to SloRecord
         In the order in which they came.
-    version : int
-        Grows with every change of what promised jobs have.
+    version : (int, int)
+        Plans that have been written down, and single changes since then of what promised jobs have.
     """
 
     def __init__(self, grid: LeaseGrid) -> None:
         self.grid = grid
         self.records: dict[str, SloRecord] = {}
-        self.version = 0
+        self._plans = 0
+        self._changed: list[str] = []  # jobs whose leases have changed since the last plan was written down
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Grows with every change of what promised jobs have."""
+        return self._plans, len(self._changed)
+
+    def changed_since(self, version: tuple[int, int]) -> set[str] | None:
+        """Jobs whose leases have changed since then; None where a whole plan was written down."""
+        plans, count = version
+        return set(self._changed[count:]) if plans == self._plans else None
 
     def consider(self, job: Job, reward: StepReward, modes: tuple[Mode, ...], progress: float) -> None:
         """Take in a job, which the next cycle decides."""
@@ -160,7 +178,7 @@ class SloBook:
         """Forget a job, if it is known; its leases are free."""
         record = self.records.pop(job_id, None)
         if record is not None and record.promised >= 0:
-            self.version += 1
+            self._changed.append(job_id)
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Jobs that have a lease."""
@@ -185,12 +203,12 @@ class SloBook:
 
     def most_leases(self, first: int) -> int:
         """Leases from `first` to the last deadline of all."""
-        last_s = max((r.job.submit_s + r.reward.last_s for r in self.records.values()), default=-np.inf)
+        last_s = max([r.last_s for r in self.records.values()], default=-np.inf)
         return max(self.grid.ended_by(last_s) - first, 1) if last_s > -np.inf else 1
 
     def lose(self, record: SloRecord, lease: int) -> None:
         """Take one lease from a job."""
-        self.version += 1
+        self._changed.append(record.job.id)
         record.leases = record.leases[record.leases != lease]
 
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
@@ -248,7 +266,7 @@ class SloBook:
 
     def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
         """Write down what a draft gives the jobs; with `keep` their leases before `first` stay."""
-        self.version += 1
+        self._plans, self._changed = self._plans + 1, []
         number, lease = np.nonzero(draft.taken)
         ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
         lease, rows = lease + first, draft.row.tolist()
@@ -263,7 +281,7 @@ class SloBook:
 
     def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
         """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay."""
-        self.version += 1
+        self._changed.append(record.job.id)
         row = int(draft.row[number])
         before = record.leases[record.leases < first]
         record.leases = np.concatenate([before, np.flatnonzero(draft.taken[number]) + first])

@@ -71,54 +71,62 @@ class LeaseModel:
 
     # Edits --------------------------------------------------------------------------------------------------------
 
-    def set_leases(self, capacity: Ints, first: int, pool: ColumnPool) -> None:
-        """Have the leases of `capacity`, (types, leases), from `first` on."""
+    def set_program(self, options: Options, pool: ColumnPool, capacity: Ints, first: int, free: Bools) -> None:
+        """Have the leases of `capacity`, (types, leases), from `first` on, and a request for every job that is free.
+
+        Requests that go or change are taken out before the leases that are over: a resource is dropped from every
+        request that is left.
+        """
         self._since = time.perf_counter()
         kinds, scarce = capacity.shape
         wanted = {(q, first + k): float(capacity[q, k]) for q in range(kinds) for k in range(scarce)}
         gone = [row for row in self.rows if row not in wanted]
-        fresh = [row for row in wanted if row not in self.rows]
         if gone and len(gone) == len(self.rows):
             self._start()
             gone = []
-        ends = [lease for _, lease in gone if lease >= first]
-        touched = [lease for _, lease in fresh if self._columns] + ends
-        if touched:
-            at = np.unique([lease - first for lease in touched])
-            at = at[at < pool.leases.shape[1]]
-            self._forget(pool, np.flatnonzero(pool.leases[:, at].any(axis=1)))
-        for row in gone:
-            self.model.drop_resource(row)
-        for row in fresh:
-            self.model.add_resources(row, wanted[row])
-        moved = [row for row in wanted if row in self.rows and self.rows[row] != wanted[row]]
-        if moved:
-            self.model.update_counts(moved, np.array([wanted[row] for row in moved]))
-        self.edits.resources += len(gone) + len(fresh) + len(moved)
-        self.rows = wanted
+        fresh = [row for row in wanted if row not in self.rows]
+        if self._columns:
+            self._forget(pool, {lease for _, lease in fresh} | {lease for _, lease in gone if lease >= first}, first)
+        order, start = pool.by_job(options.jobs)
+        again, gone_jobs, replaced = self._retire(options, pool, pool.uid[order], start, free)
+        self._move_leases(wanted, gone, fresh)
+        self._add(options, pool, again, [order[start[job] : start[job + 1]] for job in again], scarce)
+        self.edits.added += len(again) - replaced
+        self.edits.removed += gone_jobs
+        self.edits.changed += replaced
+        self.edits.requests = len(self._columns)
 
-    def _forget(self, pool: ColumnPool, columns: Ints) -> None:
-        """Jobs of these columns have to be added again."""
-        for job in np.unique(pool.job[columns]).tolist():
+    def _forget(self, pool: ColumnPool, touched: set[int], first: int) -> None:
+        """Jobs with columns on these leases have to be added again."""
+        at = np.array(sorted(lease - first for lease in touched), dtype=np.int64)
+        at = at[at < pool.leases.shape[1]]
+        if not len(at):
+            return
+        for job in np.unique(pool.job[pool.leases[:, at].any(axis=1)]).tolist():
             name = pool.names[job]
             if name in self._columns:
                 self._columns[name] = np.zeros(0, dtype=np.int64)
 
-    def set_jobs(self, options: Options, pool: ColumnPool, scarce: int, free: Bools) -> None:
-        """Have a request for every job that is free, with its columns in the pool."""
-        order, start = pool.by_job(options.jobs)
-        uid = pool.uid[order]
-        known = {pool.names[job] for job in np.flatnonzero(free).tolist()}
+    def _retire(
+        self, options: Options, pool: ColumnPool, uid: Ints, start: Ints, free: Bools
+    ) -> tuple[list[int], int, int]:
+        """Take out the requests that go or change, and edit promises.
+
+        Returns the jobs to be added, and how many requests have gone and how many of those added there were.
+        """
+        at = np.flatnonzero(free)
+        jobs = at.tolist()
+        known = {pool.names[job] for job in jobs}
         gone = [name for name in self._columns if name not in known]
         again: list[int] = []
         promised: list[Hashable] = []
         freed: list[Hashable] = []
-        for job in np.flatnonzero(free).tolist():
+        ends = start[at].tolist(), start[at + 1].tolist()
+        for job, a, b, must in zip(jobs, *ends, options.must[at].tolist(), strict=True):
             name = pool.names[job]
-            mine = uid[start[job] : start[job + 1]]
-            had, must = self._columns.get(name), bool(options.must[job])
-            if had is None or not np.array_equal(had, mine):
-                if had is not None or len(mine):
+            had = self._columns.get(name)
+            if had is None or len(had) != b - a or (had != uid[a:b]).any():
+                if had is not None or b > a:
                     again.append(job)
             elif must != self._must[name]:
                 (promised if must else freed).append(name)
@@ -131,11 +139,22 @@ class LeaseModel:
             if names:
                 self.model.update_limits(names, np.ones(len(names)), np.full(len(names), least))
                 self._must.update(dict.fromkeys(names, least == 1.0))
-        self._add(options, pool, again, [order[start[job] : start[job + 1]] for job in again], scarce)
-        self.edits.added += len(again) - len(replaced)
-        self.edits.removed += len(gone)
-        self.edits.changed += len(replaced) + len(promised) + len(freed)
-        self.edits.requests = len(self._columns)
+        self.edits.changed += len(promised) + len(freed)
+        return again, len(gone), len(replaced)
+
+    def _move_leases(
+        self, wanted: dict[tuple[int, int], float], gone: list[tuple[int, int]], fresh: list[tuple[int, int]]
+    ) -> None:
+        """Drop the leases that are over, add those that are new, and have the others' GPUs."""
+        for row in gone:
+            self.model.drop_resource(row)
+        for row in fresh:
+            self.model.add_resources(row, wanted[row])
+        moved = [row for row in wanted if row in self.rows and self.rows[row] != wanted[row]]
+        if moved:
+            self.model.update_counts(moved, np.array([wanted[row] for row in moved]))
+        self.edits.resources += len(gone) + len(fresh) + len(moved)
+        self.rows = wanted
 
     def _add(self, options: Options, pool: ColumnPool, jobs: list[int], mine: list[Ints], scarce: int) -> None:
         """Add the requests of jobs with these columns of the pool, in one edit; those without any are left out."""

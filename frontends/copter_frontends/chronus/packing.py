@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from copter_frontends.policy_kit import NodeInventory
+from copter_frontends.policy_kit.free_gpus import Shares
 from copter_frontends.vocabulary import Allocation
 
 
@@ -34,39 +35,45 @@ def pack(nodes: NodeInventory, parcels: Sequence[Parcel]) -> dict[str, Allocatio
     parcels : sequence of Parcel
     """
     result: dict[str, Allocation] = {}
-    reserved: list[Allocation] = []
+    rounded: list[tuple[Parcel, Allocation]] = []
+    size_of = {kind: nodes.node_gpus(kind) for kind in nodes.types}
     for parcel in sorted(parcels, key=lambda p: (-p.taken, p.before is None, p.job_id)):
-        shares = _as_before(nodes, parcel) or nodes.find(parcel.gpu_type, parcel.taken)
+        shares = _as_before(nodes, parcel, size_of[parcel.gpu_type])
+        if shares is None:
+            shares = nodes.find(parcel.gpu_type, parcel.taken)
         if shares is None:
             shares = nodes.find(parcel.gpu_type, parcel.gpus, split=True)
         if shares is None:
             continue
-        whole = Allocation(parcel.gpu_type, sum(gpus for _, gpus in shares), shares)
+        before = parcel.before
+        if before is not None and shares is before.nodes:
+            whole = before
+        else:
+            whole = Allocation(parcel.gpu_type, sum([gpus for _, gpus in shares]), shares)
         nodes.take(whole)
-        reserved.append(whole)
-        result[parcel.job_id] = _used(parcel, whole)
-    for job_id, whole in zip(result, reserved, strict=True):
+        if whole.gpus > parcel.gpus:
+            rounded.append((parcel, whole))
+        result[parcel.job_id] = whole
+    for parcel, whole in rounded:
         nodes.give(whole)
-        nodes.take(result[job_id])
+        used = result[parcel.job_id] = _used(parcel, whole)
+        nodes.take(used)
     return result
 
 
-def _as_before(nodes: NodeInventory, parcel: Parcel) -> tuple[tuple[str, int], ...] | None:
+def _as_before(nodes: NodeInventory, parcel: Parcel, size: int) -> Shares | None:
     """The taken GPUs on the nodes where the job was, if it was consolidated and they are free."""
-    held = parcel.before
+    held, taken = parcel.before, parcel.taken
     if held is None or held.gpu_type != parcel.gpu_type or held.gpus != parcel.gpus:
         return None
-    size = nodes.node_gpus(parcel.gpu_type)
-    if not all(nodes.has(parcel.gpu_type, node) for node, _ in held.nodes) or len(held.nodes) > -(
-        -parcel.taken // size
-    ):
+    shares = held.nodes
+    if len(shares) > -(-taken // size):
         return None
-    shares = (
-        tuple((node, min(parcel.taken, size)) for node, _ in held.nodes) if parcel.taken > held.gpus else held.nodes
-    )
-    if sum(gpus for _, gpus in shares) != parcel.taken:
-        return None
-    return None if nodes.short_of(Allocation(parcel.gpu_type, parcel.taken, shares)) else shares
+    if taken > held.gpus:
+        shares = tuple([(node, min(taken, size)) for node, _ in shares])
+        if sum([gpus for _, gpus in shares]) != taken:
+            return None
+    return shares if nodes.has_room(parcel.gpu_type, shares) else None
 
 
 def _used(parcel: Parcel, whole: Allocation) -> Allocation:

@@ -134,7 +134,8 @@ class Selector:
         if begins:
             self._left_shift(records, draft, running, queue)
         self.book.give(records, draft, first, keep=not begins)
-        past = sum(r.value for r in self.book.records.values()) - sum(r.value for r in records)
+        every = self.book.records.values()
+        past = sum([r.value for r in every]) - sum([r.value for r in records]) if len(records) < len(every) else 0.0
         self._decide(records, draft, now_s, fresh)
         self._held = HeldLeases.of_draft(records, draft, self.book, first)
         shim_s = time.perf_counter() - ended
@@ -194,8 +195,8 @@ class Selector:
         for q in range(len(gpus)):
             mine = np.flatnonzero(options.kind[:number] == q)
             promised[q] = options.gpus[mine] @ taken[mine].astype(np.int64)
-        draft = Draft(options, self._capacity(gpus, taken.shape[1], aside, promised))
-        if not draft.put_all(np.arange(number), taken).all():
+        draft = Draft.standing(options, self._capacity(gpus, taken.shape[1], aside, promised), promised, taken)
+        if draft is None:
             return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
         rows = draft.ranked(number)
         if not (any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows)):

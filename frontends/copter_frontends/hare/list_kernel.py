@@ -29,20 +29,27 @@ def latest_free(times: Floats, first: int, end: int, ready: float) -> int:
 
 
 @_compiled
-def occupy(times: Floats, gpu: Ints, at: int, end: int, until: float) -> None:
-    """Hold the GPU at a place until a later time, and keep the times sorted."""
-    which, low, high = gpu[at], at, end - 1
+def occupy(times: Floats, gpu: Ints, at: int, count: int, end: int, until: float, held: Ints) -> None:
+    """Hold the GPUs at `count` places from `at` on until a later time, and keep the times sorted.
+
+    `held` has room for so many GPUs.
+    """
+    for k in range(count):
+        held[k] = gpu[at + k]
+    low, high = at + count - 1, end - 1
     while low < high:
         middle = (low + high + 1) // 2
         if times[middle] < until:
             low = middle
         else:
             high = middle - 1
-    for k in range(at, low):
-        times[k] = times[k + 1]
-    for k in range(at, low):
-        gpu[k] = gpu[k + 1]
-    times[low], gpu[low] = until, which
+    last = low - count + 1  # the first place of those that are held
+    for k in range(at, last):
+        times[k] = times[k + count]
+    for k in range(at, last):
+        gpu[k] = gpu[k + count]
+    for k in range(count):
+        times[last + k], gpu[last + k] = until, held[k]
 
 
 @_compiled
@@ -75,7 +82,7 @@ def list_schedule(
     start: Floats,
     where: Ints,
 ) -> None:
-    """Place the tasks of the chunks in their order one by one.
+    """Place the tasks of the chunks in their order, one by one; those that find GPUs of one type idle, at once.
 
     `ready` (N,), when each job's next chunk may start, and `free` are kept up to date; no job's first chunk is done
     before `synced` (N,), when those of its tasks that run already will have synchronised. Chunk b's tasks are written
@@ -84,14 +91,22 @@ def list_schedule(
     job, rounds, offset = chunks.job, chunks.rounds, chunks.offset
     tasks, train, sync = chunks.tasks, work.train, work.sync
     times, gpu, first, end = free.times, free.gpu, free.first, free.end
+    held = np.empty(max(tasks.max(), 1), dtype=np.int64) if len(tasks) else np.empty(1, dtype=np.int64)
     for b in chunks.order:
         n, count = job[b], float(rounds[b])
         done = max(ready[n], synced[n])
-        for k in range(tasks[b]):
+        k = 0
+        while k < tasks[b]:
             g = choose_type(ready[n], count, train[n], sync[n], free, paper)
             at = first[g] if paper else latest_free(times, first[g], end[g], ready[n])
             begin = max(ready[n], times[at])
-            start[offset[b] + k], where[offset[b] + k] = begin, gpu[at]
+            until = begin + count * train[n, g] + (count - 1.0) * sync[n, g]
+            many = 1
+            if not paper and times[at] <= ready[n] and until > ready[n]:  # those free before it do as well
+                many = min(tasks[b] - k, at - first[g] + 1)
+            for m in range(many):
+                start[offset[b] + k + m], where[offset[b] + k + m] = begin, gpu[at - m]
             done = max(done, begin + count * (train[n, g] + sync[n, g]))
-            occupy(times, gpu, at, end[g], begin + count * train[n, g] + (count - 1.0) * sync[n, g])
+            occupy(times, gpu, at - many + 1, many, end[g], until, held)
+            k += many
         ready[n] = done

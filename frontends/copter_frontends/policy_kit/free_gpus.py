@@ -42,6 +42,10 @@ class FreeGpus:
         """Free GPUs of one node."""
         return self._free[node]
 
+    def has_room(self, shares: Shares) -> bool:
+        """Whether these GPUs are there and free."""
+        return all(self._free.get(node, -1) >= gpus for node, gpus in shares)
+
     def add(self, node: str) -> None:
         """Add an empty node."""
         self._free[node] = self._gpus_per_node

@@ -77,6 +77,10 @@ class NodeInventory:
         for kind, nodes in self._by_type(allocation):
             self._free[kind].give(nodes)
 
+    def has_room(self, gpu_type: str, shares: Shares) -> bool:
+        """Whether these nodes are of this type, and as many of their GPUs free."""
+        return self._free[gpu_type].has_room(shares)
+
     def short_of(self, allocation: Allocation) -> list[str]:
         """Nodes of an allocation on which its GPUs are not free."""
         parts = self._by_type(allocation)

@@ -181,6 +181,26 @@ def test_a_lost_node_demotes_only_what_cannot_be_kept() -> None:
     assert set(policy.book.records) == {"slack", "tight-too"}
 
 
+def test_a_gpu_type_that_goes_away_under_running_jobs_breaks_only_what_no_other_type_can_keep() -> None:
+    table = ThroughputTable({"any": {"v100": 1.0, "a100": 2.0}})
+    policy = ChronusPolicy(Cluster.of({"v100": (1, 8), "a100": (1, 8)}), table)
+    add(policy, job_of("fast-only", 1.0), 0.9)
+    add(policy, job_of("either", 1.0), 6.0)
+    add(policy, job_of("other", 1.0), 4.0)
+    plan = policy.plan(0.0)
+    assert plan.allocations["fast-only"].gpu_type == "a100"
+    promised = {name: record.promised for name, record in policy.book.records.items()}
+    policy.remove_resources("a100", 8)
+    after = policy.plan(300.0)
+    assert [n.job_id for n in policy.notices if n.standing is Standing.DEMOTED] == ["fast-only"]
+    assert {name: record.promised for name, record in policy.book.records.items()} == {
+        name: promised[name] for name in ("either", "other")
+    }
+    kinds = {policy.nodes.types[record.modes[record.mode].kind] for record in policy.book.records.values()}
+    assert kinds == {"v100"}
+    assert {held.gpu_type for held in after.allocations.values()} <= {"v100"}
+
+
 def test_jobs_of_no_work_or_with_past_deadlines_are_refused() -> None:
     table = ThroughputTable({"any": {"v100": 1.0}}, {"idle": 0.0})
     policy = ChronusPolicy(Cluster.of({"v100": (1, 8)}), table)

@@ -1,6 +1,7 @@
 """List scheduling: feasibility, rules, chunks, sequences."""
 
 import dataclasses
+from bisect import bisect_left, bisect_right
 
 import numpy as np
 import pytest
@@ -50,6 +51,65 @@ def test_no_task_ever_starts_before_its_round_may(instance, rule, seed, most):
     schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), rule)
     assert faults(schedule) == []
     assert schedule.makespan_s > 0
+
+
+def one_by_one(instance: HareInstance, chunks: Chunks, order: np.ndarray) -> tuple[list[float], list[int]]:
+    """Starts and GPUs of all tasks, each on the GPU where it is synchronised first.
+
+    Ties go to the faster type, then to the GPU that has been idle for the shortest time, or was given its last task
+    later.
+    """
+    free = [
+        [(0.0, first + m) for m in range(count)]
+        for first, count in zip(instance.first_gpu.tolist(), instance.gpus.tolist(), strict=False)
+    ]
+    ready, starts, where = instance.arrival_s.tolist(), {}, {}
+    offset = np.concatenate(([0], np.cumsum(instance.tasks[chunks.job])))
+    for b in order.tolist():
+        n, rounds = int(chunks.job[b]), float(chunks.rounds[b])
+        train, sync, done = instance.train_s[n].tolist(), instance.sync_s[n].tolist(), ready[n]
+        for k in range(int(instance.tasks[n])):
+            able = [g for g in range(len(train)) if free[g] and np.isfinite(train[g])]
+            g = min(able, key=lambda g: (max(ready[n], free[g][0][0]) + rounds * (train[g] + sync[g]), train[g], g))
+            idle = bisect_right([time for time, _ in free[g]], ready[n])
+            time, gpu = free[g].pop(max(idle - 1, 0))
+            begin = max(ready[n], time)
+            until = begin + rounds * train[g] + (rounds - 1.0) * sync[g]
+            free[g].insert(bisect_left([time for time, _ in free[g]], until), (until, gpu))
+            starts[offset[b] + k], where[offset[b] + k] = begin, gpu
+            done = max(done, begin + rounds * (train[g] + sync[g]))
+        ready[n] = done
+    return [starts[t] for t in sorted(starts)], [where[t] for t in sorted(where)]
+
+
+@st.composite
+def whole_numbers(draw: st.DrawFn) -> HareInstance:
+    """Instances in which many GPUs are free at the same time."""
+    gpus = {kind: draw(st.integers(1, 6)) for kind in "ab"}
+    jobs = [
+        HareJob(
+            f"j{i}",
+            draw(st.integers(1, 4)),
+            draw(st.integers(1, 7)),
+            {kind: float(draw(st.integers(1, 3))) for kind in gpus},
+            {kind: float(draw(st.integers(0, 1))) for kind in gpus},
+            arrival_s=float(draw(st.integers(0, 4))),
+        )
+        for i in range(draw(st.integers(1, 5)))
+    ]
+    return HareInstance.of(jobs, gpus)
+
+
+@settings(max_examples=60, deadline=None)
+@given(whole_numbers(), st.integers(0, 2**31))
+def test_tasks_that_are_placed_at_once_are_where_they_would_be_one_by_one(instance: HareInstance, seed: int) -> None:
+    chunks = Chunks.of(instance, 200)
+    mean = np.random.default_rng(seed).uniform(0, 20, instance.n_jobs)
+    order = middle_order(instance, chunks, mean)
+    found = schedule_in_order(instance, chunks, order)
+    start, where = one_by_one(instance, chunks, order)
+    np.testing.assert_allclose(found.start_s, start)
+    np.testing.assert_array_equal(found.gpu, where)
 
 
 @settings(max_examples=40, deadline=None)
