@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conformance import optimum
 from hadar_instances import by_highs, paper_form, random_round, threshold_form
+from plan_checks import optimum
 
 from copter import Settings
 from copter_frontends.hadar.formulation import HadarFormulation, bundle_values

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from conformance import check_plan
+from plan_checks import check_plan
 
 from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator, Unmeasured

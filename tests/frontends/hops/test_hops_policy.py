@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from conformance import check_plan
 from hops_instances import RandomSpeeds
+from plan_checks import check_plan
 
 from copter.errors import SettingsError
 from copter_frontends.hops import (
