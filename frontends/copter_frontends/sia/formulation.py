@@ -404,9 +404,12 @@ class SiaFormulation:
 
     def _first_values(self, state: JobState) -> Floats:
         """Values of the columns of a job that has no GPUs, ties broken."""
-        values = self.objective.values(state.live_base, 1.0, state.bonus)
-        tied = state.worth * (values + state.tie_scale * self.preference[state.columns])
-        return np.where(np.isnan(state.live_base), INVALID_VALUE, tied)
+        values = self.bases.fresh(state)
+        if self.has_preference:
+            values = values + state.tie_scale * self.preference[state.columns]
+        elif state.worth == 1.0:
+            return values
+        return np.where(np.isnan(state.live_base), INVALID_VALUE, state.worth * values)
 
     def _rebase(self, state: JobState, may_wait: bool = True) -> None:
         """Bring a job's base up to date, as its phase, its hints, or what it may have changed.

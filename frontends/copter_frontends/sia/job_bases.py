@@ -64,6 +64,7 @@ class JobBases:
         self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self._bases: dict[tuple[object, ...], tuple[Floats, float, Floats]] = {}
+        self._fresh: dict[tuple[object, ...], Floats] = {}
 
     def follow_capacity(self, capacity: NDArray[np.int64]) -> bool:
         """Take in the GPUs of each type that there are now; whether that rules configurations in or out."""
@@ -72,6 +73,7 @@ class JobBases:
             return False
         self.fits = fits
         self._bases.clear()
+        self._fresh.clear()
         return True
 
     def of(self, state: JobState) -> tuple[Floats, float, Floats]:
@@ -84,10 +86,23 @@ class JobBases:
             return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
         if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
             return self._normalised(state, self._row(job, state.progress))
-        key = (state.limits, state.phase, state.most_gpus if self.semantics.growth else 0)
+        key = self._alike(state)
         if key not in self._bases:
             self._bases[key] = self._normalised(state, self._row(job, state.progress))
         return self._bases[key]
+
+    def fresh(self, state: JobState) -> Floats:
+        """Values of the columns of a job that has no GPUs and no bonus, of weight 1, not to be written to."""
+        if self.estimator is not None or state.job.own_goodput is not None:
+            return self.objective.values(state.live_base, 1.0)
+        key = self._alike(state)
+        if key not in self._fresh:
+            self._fresh[key] = self.objective.values(state.live_base, 1.0)
+        return self._fresh[key]
+
+    def _alike(self, state: JobState) -> tuple[object, ...]:
+        """What jobs of one base have in common."""
+        return (state.limits, state.phase, state.most_gpus if self.semantics.growth else 0)
 
     def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
         """S1 and S2 of a row of goodput."""
