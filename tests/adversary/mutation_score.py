@@ -50,7 +50,9 @@ def _of(package: str, folder: str, modules: str, tests: str) -> list[Room]:
 HADAR, HOPS = ("copter_frontends.hadar", "tests/frontends/hadar"), ("copter_frontends.hops", "tests/frontends/hops")
 ROOMS = [
     *_of(
-        *HADAR, "formulation shim round_values placing policy", "test_hadar_policy test_hadar_lp test_hadar_guarantee"
+        *HADAR,
+        "formulation shim round_values placing policy",
+        "test_hadar_shim test_hadar_policy test_hadar_lp test_hadar_guarantee",
     ),
     *_of(*HADAR, "online find_alloc posted_prices", "test_hadar_online test_hadar_guarantee"),
     *_of(*HADAR, "horizon", "test_hadar_horizon"),
@@ -61,7 +63,7 @@ ROOMS = [
         "copter_frontends.sia",
         "tests/frontends/sia",
         "formulation job_bases joining shim objective policy",
-        "test_sia_job_bases test_sia_joining test_sia_objective test_sia_values test_sia_policy test_sia_clusters "
+        "test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective test_sia_values test_sia_policy test_sia_clusters "
         "test_sia_jobs",
     ),
     *_of(
@@ -98,6 +100,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "state = true.loading.cached if rng.random() < true.loading.cached_share else true.loading.slow",
         "rng.random() < true.loading.cached_share -> rng.random() <= true.loading.cached_share",
     ): "a draw that is exactly the share",
+    (
+        "copter_frontends.sia.shim",
+        "if had and not result.take_all(*(list(each) for each in zip(*had, strict=True))):",
+        "True -> False",
+    ): "strict: the lists are of one length",
+    (
+        "copter_frontends.hadar.shim",
+        "split = np.flatnonzero(among & self.idle & (total > SUPPORT))",
+        "total > SUPPORT -> total >= SUPPORT",
+    ): "a share that is exactly the tolerance",
     (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
