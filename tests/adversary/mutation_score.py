@@ -51,9 +51,10 @@ HADAR, HOPS = ("copter_frontends.hadar", "tests/frontends/hadar"), ("copter_fron
 ROOMS = [
     *_of(
         *HADAR,
-        "formulation shim round_values placing policy",
+        "formulation shim round_values placing",
         "test_hadar_shim test_hadar_policy test_hadar_lp test_hadar_guarantee",
     ),
+    *_of(*HADAR, "policy", "test_hadar_policy test_hadar_online test_hadar_horizon test_hadar_conformance"),
     *_of(*HADAR, "online find_alloc posted_prices", "test_hadar_online test_hadar_guarantee"),
     *_of(*HADAR, "horizon", "test_hadar_horizon"),
     *_of(*HOPS, "formulation offers shim draft", "test_hops_program test_hops_policy test_hops_learning"),
@@ -63,8 +64,8 @@ ROOMS = [
         "copter_frontends.sia",
         "tests/frontends/sia",
         "formulation job_bases joining shim objective policy",
-        "test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective test_sia_values test_sia_policy test_sia_clusters "
-        "test_sia_jobs",
+        "test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective test_sia_values test_sia_policy "
+        "test_sia_clusters test_sia_jobs",
     ),
     *_of(
         "copter_frontends.chronus",
