@@ -42,9 +42,10 @@ TIE_SPREAD, TIE_TURN = (
 PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
-_AGES = attrgetter("column", "submit_s", "restarts", "restart_cost_s", "factor", "stale")
-_TERMS = attrgetter("smallest", "bonus", "worth", "rebased", "clamped", "own_local")
-_OWN = attrgetter("own_base", "bonus", "worth", "tie_scale", "column")
+_AGES = ("submit_s", "restarts", "restart_cost_s", "factor", "stale")
+_TERMS = ("smallest", "rebased", "clamped", "own_local")
+_OWN = ("own_base", "bonus", "worth", "tie_scale", "column")
+_all_fields, _own_fields = attrgetter(*_AGES, *_TERMS, *_OWN), attrgetter(*_OWN)
 
 
 def _gathered(fields: Callable[[JobState], tuple[float, ...]], states: Sequence[JobState]) -> Floats:
@@ -283,13 +284,16 @@ class SiaFormulation:
         if not jobs:
             return
         states = [self.jobs[job_id] for job_id in jobs]
-        columns, submit_s, restarts, cost_s, old, stale = _gathered(_AGES, states)
-        factors = np.where(columns == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
-        changed = np.flatnonzero((stale != 0.0) | (factors != old)).tolist()
-        if not changed:
+        fields = _gathered(_all_fields, states)
+        submit_s, restarts, cost_s, old, stale = fields[: len(_AGES)]
+        factors = np.where(fields[-1] == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
+        changed = np.flatnonzero((stale != 0.0) | (factors != old))
+        if not len(changed):
             return
-        jobs, states, factors = [jobs[at] for at in changed], [states[at] for at in changed], factors[changed]
-        smallest, bonus, worth, resent, was, local = _gathered(_TERMS, states)
+        if len(changed) < len(jobs):
+            fields, factors = fields[:, changed], factors[changed]
+            jobs, states = [jobs[at] for at in changed.tolist()], [states[at] for at in changed.tolist()]
+        smallest, resent, was, local, _, bonus, worth, _, _ = fields[len(_AGES) :]
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += bonus
         floor = self.objective.least_value
@@ -299,7 +303,7 @@ class SiaFormulation:
         outdated = ~clamped & ((was != 0.0) | (resent != 0.0))
         self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(clamped))
         self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(outdated))
-        own = self._own_values(states)
+        own = self._own_values(fields[-len(_OWN) :])
         news = (factors.tolist(), scale.tolist(), offset.tolist(), clamped.tolist(), own.tolist())
         for state, *now in zip(states, *news, strict=True):
             state.factor, state.scale, state.offset, state.clamped, state.own_value = now
@@ -336,9 +340,9 @@ class SiaFormulation:
             flat[np.isnan(base)] = INVALID_VALUE
         self.model.update_costs([jobs[at] for at in which.tolist()], flat)
 
-    def _own_values(self, states: Sequence[JobState]) -> Floats:
-        """Value of what each job has; 0 for those without GPUs."""
-        base, bonus, worth, tie_scale, column = _gathered(_OWN, states)
+    def _own_values(self, own: Floats) -> Floats:
+        """Value of what each job has, by its fields of `_OWN`, (5, n); 0 for those without GPUs."""
+        base, bonus, worth, tie_scale, column = own
         columns = column.astype(np.int64)
         value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + bonus)
         if self.objective.least_value is not None:
@@ -363,7 +367,7 @@ class SiaFormulation:
         """v of a job in a configuration at this round's restart factor."""
         state = self.jobs[job_id]
         if column == state.column:
-            return float(self._own_values([state])[0]) if state.stale else state.own_value
+            return float(self._own_values(_gathered(_own_fields, [state]))[0]) if state.stale else state.own_value
         base = float(state.base[column])
         if base != base:  # NaN: the job cannot run there
             return INVALID_VALUE
