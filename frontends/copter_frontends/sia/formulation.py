@@ -97,7 +97,8 @@ class SiaFormulation:
         self.goodput = goodput
         self.objective = objective
         self.types = tuple(capacity)
-        self.bases = JobBases(configurations, self.types, goodput, objective, semantics, estimator, self.quota)
+        self.quotas: dict[str | None, int] = {row.tenant: int(row.limit) for row in self.rows if row.tenant is not None}
+        self.bases = JobBases(configurations, self.types, goodput, objective, semantics, estimator, self.quotas)
         self.gpus, self.kind = self.bases.gpus, self.bases.kind
         self.column_of = {(c.gpu_type, c.gpus): j for j, c in enumerate(configurations)}
         self._model = Model(sense="max")
@@ -235,6 +236,7 @@ class SiaFormulation:
             self.model.add_resources(row.key, more)
         elif more < 0:
             self.model.remove_resources(row.key, -more)
+        self.quotas[tenant] = gpus
         for state in self.jobs.values():
             if state.job.tenant == tenant:
                 state.limits = self.bases.limits(state.job)
@@ -434,8 +436,7 @@ class SiaFormulation:
 
     def quota(self, tenant: str | None) -> int | None:
         """Most GPUs that a tenant's jobs may have together; None without a quota."""
-        row = next((row for row in self.rows if row.tenant is not None and row.tenant == tenant), None)
-        return None if row is None else int(self._model.count(row.key))
+        return self.quotas.get(tenant)
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
         """The job's own column of a configuration; InvalidJobError where it has none."""

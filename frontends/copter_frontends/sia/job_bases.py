@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,8 @@ class JobBases:
         Limits of what a job may have.
     estimator : HintedGoodput or None
         Where jobs' goodput is known from their hints only.
-    quota : callable (tenant) -> int or None
-        Most GPUs that a tenant's jobs may have together; None without a quota.
+    quotas : mapping of tenant to int
+        Most GPUs that a tenant's jobs may have together now; read at every call.
 
     Attributes
     ----------
@@ -51,10 +51,10 @@ class JobBases:
         objective: SiaObjective,
         semantics: Semantics,
         estimator: HintedGoodput | None,
-        quota: Callable[[str | None], int | None],
+        quotas: Mapping[str | None, int],
     ) -> None:
         self.configurations, self.types, self.goodput = tuple(configurations), tuple(types), goodput
-        self.objective, self.semantics, self.estimator, self.quota = objective, semantics, estimator, quota
+        self.objective, self.semantics, self.estimator, self.quotas = objective, semantics, estimator, quotas
         index = {name: k for k, name in enumerate(self.types)}
         self.gpus: NDArray[np.int64] = np.array([c.gpus for c in configurations], dtype=np.int64)
         self.kind: NDArray[np.int64] = np.array([index[c.gpu_type] for c in configurations], dtype=np.int64)
@@ -162,7 +162,7 @@ class JobBases:
         """What says where a job can run, and how well."""
         requested = None if job.preemptible else job.requested_gpus
         reserved = None if job.reservation is None else job.reservation[1]
-        return (job.shape, job.min_gpus, job.max_gpus, requested, reserved, self.quota(job.tenant))
+        return (job.shape, job.min_gpus, job.max_gpus, requested, reserved, self.quotas.get(job.tenant))
 
     def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Of each type the smallest configuration with the GPUs that the job asks for, or the largest there is."""
@@ -177,7 +177,7 @@ class JobBases:
     def _valid(self, job: Job) -> NDArray[np.bool_]:
         """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
         valid = self.fits & (self.gpus >= job.min_gpus)
-        quota = self.quota(job.tenant)
+        quota = self.quotas.get(job.tenant)
         if quota is not None:
             valid &= self.gpus <= quota
         if job.max_gpus is not None:
