@@ -10,20 +10,18 @@ edits, solve and shim; POP's is its slowest part's. For 4.6 see benchmarks/attri
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import copter_table_4_1 as table_4_1
 import numpy as np
+from figure_command import Figures, end_figure, figure_options, names_of, spread
 from runs import RunStore, show
-from sia_figures import spread
 
 from copter import Settings
 from copter_frontends.clusters import scaled_cluster
@@ -42,7 +40,6 @@ PAPER = {
 CHANGED = 1e-6  # a value that moves by more has changed
 WARM_UP = 3  # rounds that are left out
 Point = dict[Hashable, dict[int, float]]
-Figures = dict[str, Any]
 
 
 class Moves(SiaPolicy):
@@ -175,30 +172,19 @@ FIGURES: dict[str, Callable[[argparse.Namespace, RunStore], Figures]] = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> None:
     """Run a figure and print it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figure", choices=list(FIGURES))
-    parser.add_argument(
+    command = figure_options(__doc__, FIGURES)
+    command.add_argument(
         "--gpus", type=int, default=1792, help="of seven types (default 1792: POP-32 has a node of each)"
     )
-    parser.add_argument("--hours", type=float, default=1.0, help="in which jobs arrive; of 4.2: simulated (default 1)")
-    parser.add_argument("--policies", default="copter,lp-star,pop-copter", help="of " + ", ".join(table_4_1.NAMES))
-    parser.add_argument("--parts", default="4,8,16,32", help="of POP")
-    parser.add_argument("--seeds", type=int, default=1, help="so many from 0 on (default 1)")
-    parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
-    parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
-    asked = parser.parse_args(arguments)
-    asked.policies = [name for name in asked.policies.split(",") if name]
-    unknown = [name for name in asked.policies if name not in table_4_1.NAMES]
-    if unknown or not asked.policies or asked.seeds < 1:
-        parser.error(f"policies are some of {', '.join(table_4_1.NAMES)}, and seeds >= 1")
-    found = FIGURES[asked.figure](asked, RunStore(asked.keep))
-    print(f"Thesis: {PAPER[asked.figure]}.")
-    if asked.json:
-        print(json.dumps(found))
-    return 0
+    command.add_argument("--hours", type=float, default=1.0, help="in which jobs arrive; of 4.2: simulated (default 1)")
+    command.add_argument("--policies", type=names_of(table_4_1.NAMES), default="copter,lp-star,pop-copter")
+    command.add_argument("--parts", default="4,8,16,32", help="of POP")
+    command.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
+    asked = command.parse_args(arguments)
+    end_figure(asked, FIGURES[asked.figure](asked, RunStore(asked.keep)), PAPER)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,17 +11,17 @@ the spread.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from hadar_runs import ROUND_S, Outcome, make_policy, run, say
+from figure_command import Figures, end_figure, figure_options, names_of, spread, whole
+from hadar_runs import ROUND_S, SCHEDULERS, Outcome, make_policy, run, say
 from hadar_table3 import COUNTS, source_of, ten_jobs
 
 from copter_frontends.clusters import NAMED_CLUSTERS, named_cluster
@@ -39,13 +39,6 @@ PAPER = {
 }
 SHARES = (10, 25, 50, 75, 90, 100)
 RATES = (0.5, 1.0, 1.5, 2.0)
-Figures = dict[str, Any]
-
-
-def spread(values: Sequence[float], unit: str = "") -> str:
-    """Mean, and least to most where there are several."""
-    text = f"{np.mean(values):.3g}{unit}"
-    return text if len(values) == 1 else f"{text} ({min(values):.3g} to {max(values):.3g})"
 
 
 def outcomes(asked: argparse.Namespace, **arrivals: Any) -> dict[str, list[Outcome]]:
@@ -169,23 +162,14 @@ FIGURES: dict[str, Callable[[argparse.Namespace], Figures]] = {
 
 def main() -> None:
     """Run one figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figure", choices=list(FIGURES))
-    parser.add_argument("--jobs", type=int, default=120, help="(the paper: 480)")
-    parser.add_argument("--scale", type=float, default=0.25, help="factor on all jobs' GPU-hours (default 0.25)")
-    parser.add_argument("--seeds", type=int, default=1, help="so many from 0 on (default 1)")
-    parser.add_argument("--rounds", type=int, default=3, help="of 7 (default 3)")
-    parser.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
-    parser.add_argument("--schedulers", default="hadar,gavel,tiresias,yarn", help="hadar-measured too")
-    parser.add_argument("--json", action="store_true", help="the curves' points, the last line of stdout")
-    asked = parser.parse_args()
-    asked.schedulers = [name for name in asked.schedulers.split(",") if name]
-    if asked.jobs < 1 or asked.seeds < 1 or not asked.schedulers:
-        parser.error("at least one job, one seed and one scheduler")
-    found = FIGURES[asked.figure](asked)
-    print(f"\nThe paper: {PAPER[asked.figure]}.")
-    if asked.json:
-        print(json.dumps(found))
+    command = figure_options(__doc__, FIGURES)
+    command.add_argument("--jobs", type=whole, default=120, help="(the paper: 480)")
+    command.add_argument("--scale", type=float, default=0.25, help="factor on all jobs' GPU-hours (default 0.25)")
+    command.add_argument("--rounds", type=whole, default=3, help="of 7 (default 3)")
+    command.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
+    command.add_argument("--schedulers", type=names_of(SCHEDULERS), default="hadar,gavel,tiresias,yarn")
+    asked = command.parse_args()
+    end_figure(asked, FIGURES[asked.figure](asked), PAPER)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 }
 """By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices.
 `hadar-measured` is told no rates: it measures each type in a job's first rounds (H16)."""
+SCHEDULERS = (*MODES, "hadar-measured", "gavel", "tiresias", "yarn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def make_policy(
         return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
     if name == "yarn":
         return FifoPolicy(cluster, backfill=False, can_run=RunsWith(rates))
-    raise SystemExit(f"unknown scheduler {name!r}: {', '.join(MODES)}, hadar-measured, gavel, tiresias, yarn")
+    raise SystemExit(f"unknown scheduler {name!r}: {', '.join(SCHEDULERS)}")
 
 
 def run(

@@ -11,7 +11,6 @@ latency ratio over time. Rows are means over seeds with the least and the most; 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
+from figure_command import end_figure, figure_options, whole
 from hops_runs import make_policy, say
 
 from copter_frontends.clusters import named_cluster
@@ -236,21 +236,13 @@ FIGURES: dict[str, Callable[[argparse.Namespace], Any]] = {
 
 def main() -> None:
     """Run one figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figure", choices=list(FIGURES))
-    parser.add_argument("--cluster", default="hops-64")
-    parser.add_argument("--jobs", type=int, default=120)
-    parser.add_argument("--jobs-per-hour", type=float, default=60.0)
-    parser.add_argument("--scale", type=float, default=0.3, help="factor on all jobs' GPU-hours (default 0.3)")
-    parser.add_argument("--seeds", type=int, default=1, help="so many from 0 on (default 1)")
-    parser.add_argument("--json", action="store_true", help="the curves' points, the last line of stdout")
-    asked = parser.parse_args()
-    if asked.jobs < 2 or asked.seeds < 1:
-        parser.error("at least two jobs and one seed")
-    found = FIGURES[asked.figure](asked)
-    print(f"\nThe paper: {PAPER[asked.figure]}.")
-    if asked.json:
-        print(json.dumps(found))
+    command = figure_options(__doc__, FIGURES)
+    command.add_argument("--cluster", default="hops-64")
+    command.add_argument("--jobs", type=whole, default=120)
+    command.add_argument("--jobs-per-hour", type=float, default=60.0)
+    command.add_argument("--scale", type=float, default=0.3, help="factor on all jobs' GPU-hours (default 0.3)")
+    asked = command.parse_args()
+    end_figure(asked, FIGURES[asked.figure](asked), PAPER)
 
 
 if __name__ == "__main__":

@@ -11,18 +11,17 @@ the mean over workloads, with the least and the most.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
+from figure_command import Figures, end_figure, figure_options, names_of, spread, whole
 from runs import RunStore, Setting, data_directory, jobs_of, profiles_of, run_name, show, sia_policy, simulate
 from sweeps import limited
 
@@ -43,13 +42,6 @@ PAPER = {
 TESTBED_JOBS, TESTBED_S = 30, 10_800.0
 DECILES = (10, 25, 50, 75, 90, 99)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-Figures = dict[str, Any]
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean, and least to most where there are several."""
-    text = f"{np.mean(values):.3g}"
-    return text if len(values) == 1 else f"{text} ({min(values):.3g} to {max(values):.3g})"
 
 
 def workloads(trace: str, count: int) -> list[Path]:
@@ -235,28 +227,17 @@ FIGURES: dict[str, Callable[[argparse.Namespace, RunStore], Figures]] = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> None:
     """Run a figure and print it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("figure", choices=list(FIGURES))
-    parser.add_argument("--policies", default="sia,gavel", help="for instance sia,pollux,gavel (default sia,gavel)")
-    parser.add_argument("--workloads", type=int, default=1, help="to average over (default 1)")
-    parser.add_argument("--jobs", type=int, help="only the first so many jobs of each")
-    parser.add_argument("--points", help="of 3.6 jobs an hour, of 3.10 times 64 GPUs, of 3.12 shares; comma-separated")
-    parser.add_argument("--hours", type=float, default=0.5, help="of 3.10: simulated (default 0.5)")
-    parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
-    parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
-    asked = parser.parse_args(arguments)
-    asked.policies = [name for name in asked.policies.split(",") if name]
-    unknown = [name for name in asked.policies if name not in POLICIES]
-    if unknown or not asked.policies or asked.workloads < 1:
-        parser.error(f"policies are some of {', '.join(POLICIES)}, and workloads >= 1")
-    found = FIGURES[asked.figure](asked, RunStore(asked.keep))
-    print(f"Thesis: {PAPER[asked.figure]}.")
-    if asked.json:
-        print(json.dumps(found))
-    return 0
+    command = figure_options(__doc__, FIGURES, "workloads")
+    command.add_argument("--policies", type=names_of(POLICIES), default="sia,gavel", help="(default sia,gavel)")
+    command.add_argument("--jobs", type=whole, help="only the first so many jobs of each")
+    command.add_argument("--points", help="of 3.6 jobs an hour, of 3.10 times 64 GPUs, of 3.12 shares; comma-separated")
+    command.add_argument("--hours", type=float, default=0.5, help="of 3.10: simulated (default 0.5)")
+    command.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
+    asked = command.parse_args(arguments)
+    end_figure(asked, FIGURES[asked.figure](asked, RunStore(asked.keep)), PAPER)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

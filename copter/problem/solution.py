@@ -304,6 +304,14 @@ class Solution:
         for request, begin, end in zip(sparse.slot_of, first, last, strict=True):
             yield request, columns[begin:end], sparse.values[begin:end]
 
+    def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], Floats]:
+        """What :meth:`by_request` says in arrays: all requests, then (place in these, column, x) by working column."""
+        sparse = self._require_sparse()
+        slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
+        place = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.int64)
+        place[slots] = np.arange(len(slots))
+        return list(sparse.slot_of), place[sparse.key >> 32], sparse.key & 0xFFFFFFFF, sparse.values
+
     def working_columns_by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
         """(slot, column, x) of the columns that may be off their lower bound, for shims that work on whole arrays."""
         sparse = self._require_sparse()

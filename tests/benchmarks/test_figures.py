@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tab
 
 import copter_figures
 import copter_table_4_1
+import figure_command
 import sia_figures
 
 from copter_frontends.vocabulary import Job
@@ -63,3 +65,24 @@ def test_the_learned_runs_profile_on_gpus_and_double_at_most() -> None:
         0.125,
         2,
     )
+
+
+def test_a_figures_command_takes_known_names_and_counts_from_one_on(capsys: pytest.CaptureFixture[str]) -> None:
+    command = figure_command.figure_options("A figure.", ["1", "2b"], "draws")
+    command.add_argument("--policies", type=figure_command.names_of(["fifo", "sia"]), default="sia,fifo")
+    asked = command.parse_args(["2b", "--draws", "3", "--json"])
+    assert (asked.figure, asked.draws, asked.policies) == ("2b", 3, ["sia", "fifo"])
+    for wrong in (["3"], ["1", "--draws", "0"], ["1", "--policies", "lifo"], ["1", "--policies", ","]):
+        with pytest.raises(SystemExit):
+            command.parse_args(wrong)
+        assert "A figure." in command.format_help()
+    capsys.readouterr()
+    figure_command.end_figure(asked, {"sia": [1.0, 2.5]}, {"1": "less", "2b": "twice as much"})
+    claim, points = capsys.readouterr().out.strip().splitlines()
+    assert "twice as much" in claim
+    assert json.loads(points) == {"sia": [1.0, 2.5]}
+
+
+def test_spread_has_the_least_and_the_most_where_there_are_several() -> None:
+    assert figure_command.spread([2.0, 1.0, 6.0], " h") == "3 h (1 to 6)"
+    assert figure_command.spread([0.12345]) == "0.123"

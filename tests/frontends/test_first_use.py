@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conformance import check_plan
+from plan_checks import check_plan
 from policy_state import policy_state
 
 from copter.errors import SettingsError

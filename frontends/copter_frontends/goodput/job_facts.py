@@ -28,11 +28,10 @@ def check_facts(job_id: str, told: Mapping[str, Any], own: frozenset[str] = froz
     InvalidDataError
         For a progress that is no fraction from 0 to 1, restarts below 0, or hints that are no TrainingHints.
     """
-    known = FACTS | own
-    unknown = sorted(set(told) - known)
-    if unknown:
-        raise TypeError(f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {', '.join(sorted(known))}")
-    progress, restarts, hints = (told.get(name) for name in ("progress", "restarts", "hints"))
+    if not told.keys() <= FACTS and (unknown := sorted(told.keys() - FACTS - own)):
+        known = ", ".join(sorted(FACTS | own))
+        raise TypeError(f"unknown fact {', '.join(unknown)} of job {job_id!r}; there are {known}")
+    progress, restarts, hints = told.get("progress"), told.get("restarts"), told.get("hints")
     if progress is not None and not 0 <= progress <= 1:
         raise InvalidDataError(f"job {job_id!r}: progress is {progress}, must be a fraction from 0 to 1")
     if restarts is not None and not restarts >= 0:

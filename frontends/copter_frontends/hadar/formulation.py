@@ -64,16 +64,23 @@ class HadarFormulation:
         self.capacity = np.array(capacity, dtype=np.int64)
         self.utility = utility
         self.book = JobBook(self.types)
-        self.model = Model(sense="max")
+        self._model = Model(sense="max")
         for name, count in zip(self.types, self.capacity.tolist(), strict=True):
-            self.model.add_resources(name, count)
-        self.session = Session(self.model, settings)
+            self._model.add_resources(name, count)
+        self.session = Session(self._model, settings)
+        self._gone: list[str] = []  # jobs of the model that have been removed
         self.values: RoundValues | None = None
         self.scale = 1.0
         self.posted: Floats | None = None  # prices of the last GPU, next to last, ... of every type, (types, segments)
         self._templates: dict[int, Template] = {}
         self._own: dict[str, bytes] = {}  # jobs with a column for what they have, and what that was
         self._changed: set[str] = set()  # jobs whose GPUs or pin have changed since the last refresh
+
+    @property
+    def model(self) -> Model:
+        """The program of the last :meth:`refresh`, without the jobs that have been removed since then."""
+        self._let_go()
+        return self._model
 
     # Edits --------------------------------------------------------------------------------------------------------
 
@@ -122,7 +129,7 @@ class HadarFormulation:
         there = self._in_model(job_id)
         self.book.remove(job_id)
         if there:
-            self.model.remove_request(job_id)
+            self._gone.append(job_id)
         self._own.pop(job_id, None)
         self._changed.discard(job_id)
 
@@ -201,6 +208,7 @@ class HadarFormulation:
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
+        self._let_go()
         return self.session.solve(deadline_s=deadline_s)
 
     def bound_of(self, solution: Solution) -> float:
@@ -250,6 +258,12 @@ class HadarFormulation:
         return Shares(x, own)
 
     # Inside -------------------------------------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        """Take jobs that have been removed out of the model."""
+        if self._gone:
+            gone, self._gone = self._gone, []
+            self._model.remove_requests(gone)
 
     def _in_model(self, job_id: str) -> bool:
         return not np.isnan(self.book.sent[self.book.row(job_id), 0])

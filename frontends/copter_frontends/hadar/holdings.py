@@ -54,8 +54,10 @@ class Holdings:
             self._tell(job_id, None)
 
     def remove_job(self, job_id: str) -> None:
-        """Take a job's GPUs and its pin back."""
-        self.release(job_id)
+        """Take a job's GPUs and its pin back; the formulation is to forget it."""
+        allocation = self.held.pop(job_id, None)
+        if allocation is not None:
+            self.servers.give(allocation)
         self.pins.pop(job_id, None)
 
     def pin(self, job_id: str, allocation: Allocation | None) -> None:

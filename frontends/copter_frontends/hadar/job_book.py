@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,10 +128,10 @@ class JobBook:
 
     def _check_rates(self, job_id: str, rates: Floats) -> None:
         """InvalidJobError unless rates are >= 0 or unknown, and one of them may be positive."""
-        given = rates[~np.isnan(rates)]
-        if bool(np.any(given < 0)) or bool(np.any(np.isinf(given))):
-            raise InvalidJobError(f"job {job_id!r}: throughputs are {rates.tolist()}, must be finite and >= 0")
-        if len(given) == len(rates) and not bool(np.any(given > 0)):
+        each = rates.tolist()
+        if not all(0.0 <= rate < inf or rate != rate for rate in each):
+            raise InvalidJobError(f"job {job_id!r}: throughputs are {each}, must be finite and >= 0")
+        if not any(each):  # NaN, which is not known yet, counts as something
             raise InvalidJobError(
                 f"job {job_id!r} fits nowhere: its throughput is zero on every GPU type "
                 f"({', '.join(self.types)}); give a positive one for at least one type"

@@ -46,6 +46,14 @@ class ColdSolution:
             columns = np.flatnonzero(block > 1e-9)
             yield request, columns, block[columns]
 
+    def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], Floats]:
+        """As :meth:`by_request`, in arrays: all requests, then (place in these, column, value) of the columns."""
+        found = [np.flatnonzero(block > 1e-9) for block in self.blocks.values()]
+        values = [block[columns] for columns, block in zip(found, self.blocks.values(), strict=True)]
+        owner = np.repeat(np.arange(len(found)), [len(columns) for columns in found])
+        none = np.zeros(0, dtype=np.int64)
+        return list(self.blocks), owner, np.concatenate([none, *found]), np.concatenate([np.zeros(0), *values])
+
     def price(self, resource: Hashable) -> float:
         """Dual of a resource's row."""
         return self.prices[resource]

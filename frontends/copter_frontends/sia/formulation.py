@@ -16,10 +16,12 @@ from copter_frontends.goodput.hints import TrainingHints
 from copter_frontends.semantics import DEFAULT, Semantics
 from copter_frontends.sia.column_sets import ColumnSets
 from copter_frontends.sia.estimator import HintedGoodput
+from copter_frontends.sia.job_bases import JobBases
 from copter_frontends.sia.job_book import IDLE, JobBook, JobState
+from copter_frontends.sia.joining import Joining
 from copter_frontends.sia.objective import INVALID_VALUE, SiaObjective, restart_factors
 from copter_frontends.sia.shared_rows import SharedRow
-from copter_frontends.simulator.goodput_source import GoodputSource, row_of
+from copter_frontends.simulator.goodput_source import GoodputSource
 from copter_frontends.vocabulary import (
     Allocation,
     Configuration,
@@ -27,7 +29,6 @@ from copter_frontends.vocabulary import (
     InvalidJobError,
     Job,
     UnknownGpuTypeError,
-    configurations_for,
 )
 
 Floats = NDArray[np.float64]
@@ -41,9 +42,10 @@ TIE_SPREAD, TIE_TURN = (
 PRIORITY_FACTOR = 100.0  # times as much as the class below: more than any two values of one class differ for p < 0
 LEAST_FACTOR = 1e-3  # restart factors below this are sent as whole arrays, not as a scale
 
-_AGES = attrgetter("column", "submit_s", "restarts", "restart_cost_s", "factor", "stale")
-_TERMS = attrgetter("smallest", "bonus", "worth", "rebased")
-_OWN = attrgetter("own_base", "bonus", "worth", "tie_scale", "column")
+_AGES = ("submit_s", "restarts", "restart_cost_s", "factor", "stale")
+_TERMS = ("smallest", "rebased", "clamped", "own_local")
+_OWN = ("own_base", "bonus", "worth", "tie_scale", "column")
+_all_fields, _own_fields = attrgetter(*_AGES, *_TERMS, *_OWN), attrgetter(*_OWN)
 
 
 def _gathered(fields: Callable[[JobState], tuple[float, ...]], states: Sequence[JobState]) -> Floats:
@@ -95,30 +97,30 @@ class SiaFormulation:
         self.goodput = goodput
         self.objective = objective
         self.types = tuple(capacity)
-        self.gpus: NDArray[np.int64] = np.array([c.gpus for c in configurations], dtype=np.int64)
-        index = {name: k for k, name in enumerate(self.types)}
-        self.kind: NDArray[np.int64] = np.array([index[c.gpu_type] for c in configurations], dtype=np.int64)
+        self.quotas: dict[str | None, int] = {row.tenant: int(row.limit) for row in self.rows if row.tenant is not None}
+        self.bases = JobBases(configurations, self.types, goodput, objective, semantics, estimator, self.quotas)
+        self.gpus, self.kind = self.bases.gpus, self.bases.kind
         self.column_of = {(c.gpu_type, c.gpus): j for j, c in enumerate(configurations)}
-        self.model = Model(sense="max")
+        self._model = Model(sense="max")
         for name, count in capacity.items():
-            self.model.add_resources(name, count)
+            self._model.add_resources(name, count)
         for row in self.rows:
-            self.model.add_resources(row.key, row.limit)
+            self._model.add_resources(row.key, row.limit)
         self.column_sets = ColumnSets(self.gpus, self.kind, self.types, self.rows)
-        self.session = Session(self.model, settings)
+        self._joining = Joining(self._model)
+        self.session = Session(self._model, settings)
         self.jobs = JobBook()
         self.stranded: set[str] = set()
         self._arrivals = 0
-        self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
-        self._bases: dict[tuple[object, ...], tuple[Floats, float, Floats]] = {}
-
-        nodes = np.array([c.nodes for c in configurations])
-        most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
-        self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
         self.preference = self._preference()
         self.has_preference = bool(self.preference.any())
-        self.fits: NDArray[np.bool_] = self.allowed.copy()
         self._follow_capacity()
+
+    @property
+    def model(self) -> Model:
+        """The LP's model, with all jobs that have come and without those that have gone."""
+        self._joining.carry_out()
+        return self._model
 
     # Edits --------------------------------------------------------------------------------------------------------
 
@@ -135,25 +137,26 @@ class SiaFormulation:
         facts = self.goodput.applications[job.application]
         restart_s = float(getattr(facts, "policy_restart_s", facts.restart_s))
         state = JobState(job, job.submit_s, restart_s, np.empty(0), 0.0)
-        state.worth = job.weight * self.priority_factor**job.priority
+        state.worth = self._worth(job)
         state.rows = tuple(at for at, row in enumerate(self.rows) if row.tenant in (None, job.tenant))
         state.tie_scale += TIE_SPREAD * (1.0 - self._arrivals % TIE_TURN / TIE_TURN)
         self._arrivals += 1
         state.scale, state.offset = self.objective.scale_and_offset(1.0)
-        state.limits = self._limits(job)
-        live = self._live(job)
+        state.phase = self.goodput.phase(job.application, 0.0)
+        state.limits = self.bases.limits(job)
+        live = self.bases.live(job)
         state.columns = np.flatnonzero(live)
         self._rebase(state, may_wait)
-        result = self.column_sets.of(live, self.model, state.rows)
+        result = self.column_sets.of(live, self._model, state.rows)
         state.columns, state.local = result.columns, result.local
-        self.model.add_request(job.id, self._first_values(state), template=result.template, integer=True)
+        self._joining.add(job.id, result.template, self._first_values(state))
         state.clamped, state.stale = True, False
         self.jobs[job.id] = state
 
     def remove_job(self, job_id: str) -> None:
         """Take a job's columns out; UnknownJobError."""
         self.state(job_id)
-        self.model.remove_request(job_id)
+        self._joining.remove(job_id)
         del self.jobs[job_id]
         self.stranded.discard(job_id)
 
@@ -194,8 +197,7 @@ class SiaFormulation:
         state = self.state(job_id)
         if column == state.column:
             return
-        if column != IDLE:
-            self._column_of(job_id, state, column)
+        state.own_local = IDLE if column == IDLE else self._column_of(job_id, state, column)
         state.column, state.stale = column, True
         state.own_base = float(state.base[column]) if column != IDLE else 0.0
         if column != IDLE and self.gpus[column] > state.most_gpus:
@@ -205,8 +207,10 @@ class SiaFormulation:
 
     def place_all(self, column_of: Mapping[str, int]) -> None:
         """Say which configuration every job now has; jobs that are absent have none."""
-        for job_id in self.jobs:
-            self.place(job_id, column_of.get(job_id, IDLE))
+        for job_id, state in self.jobs.items():
+            column = column_of.get(job_id, IDLE)
+            if column != state.column:
+                self.place(job_id, column)
 
     def add_gpus(self, gpu_type: str, count: int) -> None:
         """Add GPUs of a type (at most as many as its largest configuration foresees)."""
@@ -227,16 +231,15 @@ class SiaFormulation:
         row = next((row for row in self.rows if row.tenant == tenant), None)
         if row is None:
             raise SettingsError(f"tenant {tenant!r} has no quota to change: give it one when the policy is made")
-        more = gpus - int(self.model.count(row.key))
+        more = gpus - int(self._model.count(row.key))
         if more > 0:
             self.model.add_resources(row.key, more)
         elif more < 0:
             self.model.remove_resources(row.key, -more)
-        self._lives.clear()
-        self._bases.clear()
+        self.quotas[tenant] = gpus
         for state in self.jobs.values():
             if state.job.tenant == tenant:
-                state.limits = self._limits(state.job)
+                state.limits = self.bases.limits(state.job)
                 self._rebase(state)
 
     def _rows_of_nodes(self, gpu_type: str, gpus: int) -> list[tuple[SharedRow, int]]:
@@ -245,14 +248,9 @@ class SiaFormulation:
 
     def _follow_capacity(self) -> None:
         """Bring the jobs' bases up to date where capacity rules configurations in or out."""
-        capacity = np.array([self.model.count(name) for name in self.types])
-        fits = self.allowed & (self.gpus <= capacity[self.kind])
-        if np.array_equal(fits, self.fits):
-            return
-        self.fits = fits
-        self._bases.clear()
-        for state in self.jobs.values():
-            self._rebase(state)
+        if self.bases.follow_capacity(np.array([self._model.count(name) for name in self.types])):
+            for state in self.jobs.values():
+                self._rebase(state)
 
     def state(self, job_id: str) -> JobState:
         """What is known of a job; UnknownJobError."""
@@ -288,31 +286,32 @@ class SiaFormulation:
         if not jobs:
             return
         states = [self.jobs[job_id] for job_id in jobs]
-        columns, submit_s, restarts, cost_s, old, stale = _gathered(_AGES, states)
-        factors = np.where(columns == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
-        changed = np.flatnonzero((stale != 0.0) | (factors != old)).tolist()
-        if not changed:
+        fields = _gathered(_all_fields, states)
+        submit_s, restarts, cost_s, old, stale = fields[: len(_AGES)]
+        factors = np.where(fields[-1] == IDLE, 1.0, restart_factors(now_s - submit_s, restarts, cost_s))
+        changed = np.flatnonzero((stale != 0.0) | (factors != old))
+        if not len(changed):
             return
-        jobs, states, factors = [jobs[at] for at in changed], [states[at] for at in changed], factors[changed]
-        smallest, bonus, worth, resent = _gathered(_TERMS, states)
+        if len(changed) < len(jobs):
+            fields, factors = fields[:, changed], factors[changed]
+            jobs, states = [jobs[at] for at in changed.tolist()], [states[at] for at in changed.tolist()]
+        smallest, resent, was, local, _, bonus, worth, _, _ = fields[len(_AGES) :]
         scale, offset = self.objective.scales_and_offsets(factors)
         offset += bonus
         floor = self.objective.least_value
         clamped = np.full(len(jobs), not self.objective.plain) | (factors < LEAST_FACTOR)
         if floor is not None:
             clamped |= scale * smallest + offset < floor
-        was = np.array([state.clamped for state in states])
+        outdated = ~clamped & ((was != 0.0) | (resent != 0.0))
         self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(clamped))
-        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(~clamped & (was | (resent != 0.0))))
-        own = self._own_values(states)
+        self._send_whole(jobs, states, scale, offset, clamped, np.flatnonzero(outdated))
+        own = self._own_values(fields[-len(_OWN) :])
         news = (factors.tolist(), scale.tolist(), offset.tolist(), clamped.tolist(), own.tolist())
         for state, *now in zip(states, *news, strict=True):
             state.factor, state.scale, state.offset, state.clamped, state.own_value = now
             state.stale = state.rebased = False
-        local = [-1 if state.column == IDLE else int(state.local[state.column]) for state in states]
-        self.model.rescale_costs(
-            jobs, np.where(clamped, 1.0, scale * worth), np.where(clamped, 0.0, offset * worth), np.array(local), own
-        )
+        scales, offsets = np.where(clamped, 1.0, scale * worth), np.where(clamped, 0.0, offset * worth)
+        self.model.rescale_costs(jobs, scales, offsets, local.astype(np.int64), own)
 
     def _send_whole(
         self,
@@ -343,9 +342,9 @@ class SiaFormulation:
             flat[np.isnan(base)] = INVALID_VALUE
         self.model.update_costs([jobs[at] for at in which.tolist()], flat)
 
-    def _own_values(self, states: Sequence[JobState]) -> Floats:
-        """Value of what each job has; 0 for those without GPUs."""
-        base, bonus, worth, tie_scale, column = _gathered(_OWN, states)
+    def _own_values(self, own: Floats) -> Floats:
+        """Value of what each job has, by its fields of `_OWN`, (5, n); 0 for those without GPUs."""
+        base, bonus, worth, tie_scale, column = own
         columns = column.astype(np.int64)
         value = self.objective.finished(base) + (self.objective.scale_and_offset(1.0)[1] + bonus)
         if self.objective.least_value is not None:
@@ -363,13 +362,14 @@ class SiaFormulation:
 
     def solve(self, deadline_s: float | None = None) -> Solution:
         """Solve the LP from where the last round left it."""
+        self._joining.carry_out()
         return self.session.solve(deadline_s=deadline_s)
 
     def value(self, job_id: str, column: int) -> float:
         """v of a job in a configuration at this round's restart factor."""
         state = self.jobs[job_id]
         if column == state.column:
-            return float(self._own_values([state])[0]) if state.stale else state.own_value
+            return float(self._own_values(_gathered(_own_fields, [state]))[0]) if state.stale else state.own_value
         base = float(state.base[column])
         if base != base:  # NaN: the job cannot run there
             return INVALID_VALUE
@@ -389,6 +389,13 @@ class SiaFormulation:
 
     # Inside -------------------------------------------------------------------------------------------------------
 
+    def _worth(self, job: Job) -> float:
+        """What all of a job's values are multiplied by (S13); inf beyond what a number can hold."""
+        try:
+            return job.weight * self.priority_factor**job.priority
+        except OverflowError:
+            return np.inf
+
     def _filled(self, base: Floats, offset: Floats) -> Floats:
         """The base with invalid configurations so low that no restart factor in use gives them a positive value."""
         least_scale = min(1.0, LEAST_FACTOR ** max(self.objective.power, 0.0))
@@ -403,9 +410,12 @@ class SiaFormulation:
 
     def _first_values(self, state: JobState) -> Floats:
         """Values of the columns of a job that has no GPUs, ties broken."""
-        values = self.objective.values(state.live_base, 1.0, state.bonus)
-        tied = state.worth * (values + state.tie_scale * self.preference[state.columns])
-        return np.where(np.isnan(state.live_base), INVALID_VALUE, tied)
+        values = self.bases.fresh(state)
+        if self.has_preference:
+            values = values + state.tie_scale * self.preference[state.columns]
+        elif state.worth == 1.0:
+            return values
+        return np.where(np.isnan(state.live_base), INVALID_VALUE, state.worth * values)
 
     def _rebase(self, state: JobState, may_wait: bool = True) -> None:
         """Bring a job's base up to date, as its phase, its hints, or what it may have changed.
@@ -413,7 +423,7 @@ class SiaFormulation:
         InvalidJobError where it can run on nothing, unless it may wait.
         """
         try:
-            state.base, state.smallest, state.live_base = self._base(state)
+            state.base, state.smallest, state.live_base = self.bases.of(state)
             self.stranded.discard(state.job.id)
         except InvalidJobError:
             if not may_wait:
@@ -424,95 +434,9 @@ class SiaFormulation:
         state.own_base = float(state.base[state.column]) if state.column != IDLE else 0.0
         state.stale = state.rebased = True
 
-    def _base(self, state: JobState) -> tuple[Floats, float, Floats]:
-        """Base of a job's values, its smallest usable entry, and that of its columns.
-
-        Shared by jobs alike where all is known of them.
-        """
-        job = state.job
-        if self.estimator is not None and job.own_goodput is None:
-            return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
-        if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
-            return self._normalised(state, self._row(job, state.progress))
-        phase = self.goodput.phase(job.application, state.progress)
-        key = (state.limits, phase, state.most_gpus if self.semantics.growth else 0)
-        if key not in self._bases:
-            self._bases[key] = self._normalised(state, self._row(job, state.progress))
-        return self._bases[key]
-
-    def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
-        """S1 and S2 of a row of goodput."""
-        job, most_gpus = state.job, state.most_gpus
-        valid = self._valid(job)
-        if self.estimator is None and self.semantics.growth is not None and job.gpus is None and job.preemptible:
-            valid = valid & self._grown(job, valid & (row > 0), most_gpus)
-        usable = np.flatnonzero(valid & (row > 0))
-        least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
-        base = self.objective.base(job.id, row, valid, least)
-        return base, float(np.nanmin(base)), base[state.columns]
-
-    def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
-        """Configurations within the growth limit: the smallest, the reserved, and a multiple of the most so far."""
-        smallest = int(self.gpus[usable].min()) if usable.any() else 1
-        reserved = job.reservation[1] if job.reservation is not None else 0
-        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, reserved))
-
-    def _replica(self, job: Job, column: int) -> int:
-        """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
-        pipeline = getattr(self.goodput.applications[job.application], "pipeline", None)
-        own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
-        return job.gpus or max(job.min_gpus, own)
-
-    def _held(self, job: Job, row: Floats) -> Floats:
-        """Zero but for what a job of fixed GPUs is given."""
-        if job.gpus is None:
-            return row
-        result = np.zeros(len(row))
-        held = configurations_for(self.configurations, job.gpus)
-        result[held] = row[held]
-        return result
-
-    def _row(self, job: Job, progress: float) -> Floats:
-        """The goodput model's row of a job; zero but for what a job of fixed GPUs is given."""
-        return self._held(job, row_of(self.goodput, job, progress))
-
-    def _live(self, job: Job) -> NDArray[np.bool_]:
-        """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
-        if job.own_goodput is not None:
-            return self._find_live(job)
-        key = self._limits(job)
-        if key not in self._lives:
-            self._lives[key] = self._find_live(job)
-        return self._lives[key]
-
-    def _find_live(self, job: Job) -> NDArray[np.bool_]:
-        """As :meth:`_live`, worked out."""
-        within = self.allowed & (self.gpus >= job.min_gpus)
-        if job.max_gpus is not None:
-            within &= self.gpus <= job.max_gpus
-        if self.estimator is None or job.own_goodput is not None:
-            within &= self._row(job, 0.0) > 0
-        return within if job.preemptible else self._requested(job, within)
-
-    def _limits(self, job: Job) -> tuple[object, ...]:
-        """What says where a job can run, and how well."""
-        requested = None if job.preemptible else job.requested_gpus
-        return (job.shape, job.min_gpus, job.max_gpus, requested, self.quota(job.tenant))
-
     def quota(self, tenant: str | None) -> int | None:
         """Most GPUs that a tenant's jobs may have together; None without a quota."""
-        row = next((row for row in self.rows if row.tenant is not None and row.tenant == tenant), None)
-        return None if row is None else int(self.model.count(row.key))
-
-    def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Of each type the smallest configuration with the GPUs that the job asks for, or the largest there is."""
-        result = np.zeros(len(within), dtype=bool)
-        for kind in range(len(self.types)):
-            mine = np.flatnonzero(within & (self.kind == kind))
-            if len(mine):
-                enough = mine[self.gpus[mine] >= job.requested_gpus]
-                result[enough[0] if len(enough) else mine[-1]] = True
-        return result
+        return self.quotas.get(tenant)
 
     def _column_of(self, job_id: str, state: JobState, column: int) -> int:
         """The job's own column of a configuration; InvalidJobError where it has none."""
@@ -521,13 +445,3 @@ class SiaFormulation:
             place = self.configurations[column]
             raise InvalidJobError(f"job {job_id!r}: it cannot run on {place.gpus} GPUs of {place.gpu_type!r}")
         return result
-
-    def _valid(self, job: Job) -> NDArray[np.bool_]:
-        """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
-        valid = self.fits & (self.gpus >= job.min_gpus)
-        quota = self.quota(job.tenant)
-        if quota is not None:
-            valid &= self.gpus <= quota
-        if job.max_gpus is not None:
-            valid &= self.gpus <= job.max_gpus
-        return valid if job.preemptible else valid & self._live(job)

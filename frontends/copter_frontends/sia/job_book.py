@@ -20,10 +20,11 @@ class JobState:
     """What the formulation knows of a job.
 
     `base` is the objective's base over the configurations and `smallest` its smallest usable entry; `column` is the
-    present configuration and `pinned` the one it is held on, or IDLE; (scale, offset) give its values at this round's
-    restart factor, `own_value` is that of the configuration that it has; `clamped` says that the model holds a whole
-    array of values, `rebased` that it does not hold the present base, `stale` that base, configuration or bonus have
-    changed since then. `live_base` is the base of its columns, `own_base` that of its configuration.
+    present configuration, `own_local` the job's own column of it, and `pinned` the one it is held on, or IDLE; (scale,
+    offset) give its values at this round's restart factor, `own_value` is that of the configuration that it has;
+    `clamped` says that the model holds a whole array of values, `rebased` that it does not hold the present base,
+    `stale` that base, configuration or bonus have changed since then. `live_base` is the base of its columns,
+    `own_base` that of its configuration.
     `most_gpus` is the most that the job has had, `bonus` what time sharing adds to its worth, `tie_scale` the factor of
     its steps between ties; `columns` and `local` are those of its column set. `worth` is what all its values are
     multiplied by: its weight and priority class; `limits` say
@@ -39,6 +40,7 @@ class JobState:
     phase: int = 0
     restarts: int = 0
     column: int = IDLE
+    own_local: int = IDLE
     pinned: int = IDLE
     factor: float = 1.0
     scale: float = 1.0

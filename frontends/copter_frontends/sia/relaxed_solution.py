@@ -29,5 +29,8 @@ class RelaxedSolution(Protocol):
     def by_request(self) -> Iterator[tuple[Hashable, NDArray[np.int64], NDArray[np.float64]]]:
         """Every request with its columns that may be above zero, and their values."""
 
+    def by_column(self) -> tuple[list[Hashable], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The same in arrays: all requests, then (place in these, column, value) of the columns."""
+
     def price(self, resource: Hashable) -> float:
         """Dual of a resource's row."""

@@ -13,6 +13,7 @@ from copter_frontends.sia.relaxed_solution import RelaxedSolution
 
 WORTH_GROWING = 1e-3  # share of the bound below which a plan is left as it is
 WHOLE = 1 - 1e-6  # a column at least this large is taken as it is
+SUPPORT = 1e-9  # a column at most this large is not in the LP's solution
 
 
 class Assignment:
@@ -108,35 +109,28 @@ def round_solution(formulation: SiaFormulation, solution: RelaxedSolution) -> tu
     for job_id, state in jobs.items():
         if state.pinned != IDLE:
             result.take(job_id, state.pinned)
-    given = [(str(request), columns, values) for request, columns, values in solution.by_request() if len(values)]
-    if result.column:
-        given = [each for each in given if each[0] not in result.column]
-    if not given:
-        return result, 0
-    values = np.concatenate([each[2] for each in given])
-    whole = np.flatnonzero(values >= WHOLE)
-    owner = np.repeat(np.arange(len(given)), [len(each[2]) for each in given])[whole].tolist()
-    local = np.concatenate([each[1] for each in given])[whole].tolist()
-    ids = [given[at][0] for at in owner]
-    chosen = [int(jobs[job_id].columns[at]) for job_id, at in zip(ids, local, strict=True)]
-    if not result.take_all(ids, chosen):
+    requests, owner, local, values = solution.by_column()
+    names = [str(request) for request in requests]
+    free = np.array([name not in result.column for name in names], dtype=bool)
+    whole = np.flatnonzero((values >= WHOLE) & free[owner])
+    ids = [names[at] for at in owner[whole].tolist()]
+    chosen = [int(jobs[job_id].columns[at]) for job_id, at in zip(ids, local[whole].tolist(), strict=True)]
+    if result.take_all(ids, chosen):
+        free[owner[whole]] = False
+    else:
         for job_id, column in zip(ids, chosen, strict=True):
             if result.fits(job_id, column):
                 result.take(job_id, column)
+        free = np.array([name not in result.column for name in names], dtype=bool)
     partial: list[tuple[float, float, str, int]] = []
-    fractional = 0
-    for job_id, columns, values in given:
-        if job_id in result.column:
-            continue
-        support = np.flatnonzero(values > 1e-9).tolist()
-        fractional += bool(support)
-        for at in support:
-            column = int(jobs[job_id].columns[columns[at]])
-            partial.append((-float(values[at]), -formulation.value(job_id, column), job_id, column))
+    support = np.flatnonzero((values > SUPPORT) & free[owner])
+    for job, at, value in zip(owner[support].tolist(), local[support].tolist(), values[support].tolist(), strict=True):
+        column = int(jobs[names[job]].columns[at])
+        partial.append((-value, -formulation.value(names[job], column), names[job], column))
     for _, _, job_id, column in sorted(partial):
         if job_id not in result.column and result.fits(job_id, column):
             result.take(job_id, column)
-    return result, fractional
+    return result, len(np.unique(owner[support]))
 
 
 def keep_previous(formulation: SiaFormulation) -> Assignment:

@@ -84,6 +84,21 @@ def test_a_warm_round_costs_less_than_a_cold_one() -> None:
     assert session.solve().restart_reason == "reset"
 
 
+def test_working_columns_come_by_request_and_by_column() -> None:
+    model = sia_like_model(30, 16, 3)
+    session = Session(model)
+    model.remove_requests(["job-3", "job-7"])
+    model.add_request("later", [5.0, 1.0], {"type-0": [1.0, 2.0]})
+    solution = session.solve()
+    requests, owner, column, x = solution.by_column()
+    assert set(requests) == set(model.requests)
+    for place, (request, columns, values) in enumerate(solution.by_request()):
+        assert requests[place] == request
+        np.testing.assert_array_equal(column[owner == place], columns)
+        np.testing.assert_array_equal(x[owner == place], values)
+        assert x[owner == place].sum() == pytest.approx(solution.of(request).sum())
+
+
 # Limits -----------------------------------------------------------------------------------------------------------
 
 

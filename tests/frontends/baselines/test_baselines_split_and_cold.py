@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conformance import check_plan
+from plan_checks import check_plan
 
 from copter.errors import SettingsError
 from copter_frontends.baselines.pop import PopPolicy, deal

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conformance import PolicyConformance, check_plan
+from conformance import PolicyConformance
+from plan_checks import check_plan
 
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.vocabulary import (

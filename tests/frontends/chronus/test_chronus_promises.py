@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from chronus_instances import SOFT, STRICT, highs_optimum
-from conformance import check_plan
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plan_checks import check_plan
 
 from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, LeaseShim, Standing, StepReward
 from copter_frontends.chronus.compact import compact_form, per_deadline_form

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from chronus_instances import lease_problem
-from conformance import check_plan
+from plan_checks import check_plan
 
 from copter.errors import UnknownHandleError
 from copter.interop import highs

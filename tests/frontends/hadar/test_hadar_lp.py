@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conformance import optimum
 from hadar_instances import by_highs, paper_form, random_round, threshold_form
+from plan_checks import optimum
 
 from copter import Settings
 from copter_frontends.hadar.formulation import HadarFormulation, bundle_values
 from copter_frontends.hadar.round_values import RoundTerms
 from copter_frontends.hadar.shim import Draft, HadarShim
 
-SEEDS = range(300)
-EVERY_FIFTH = range(0, 300, 5)
+FEW, MANY = range(0, 300, 13), range(300)  # of every utility, with jobs that have GPUs and without
+
+
+def few_of(seeds: range, count: int) -> list[object]:
+    """The seeds, all but so many of them long."""
+    few = set(seeds[:: -(-len(seeds) // count)])
+    return [pytest.param(seed, marks=() if seed in few else pytest.mark.long) for seed in seeds]
 
 
 def settled(seed: int) -> tuple[Draft, float, int]:
@@ -24,7 +29,7 @@ def settled(seed: int) -> tuple[Draft, float, int]:
     return draft, bound, split
 
 
-@pytest.mark.parametrize("seed", EVERY_FIFTH)
+@pytest.mark.parametrize("seed", few_of(range(0, 300, 5), 12))
 def test_the_compact_lp_has_the_optimum_of_the_papers_form(seed: int) -> None:
     made = random_round(seed - seed % 2, spread_cost=0.0, restart_s=0.0)
     solution = made.solve()
@@ -32,7 +37,7 @@ def test_the_compact_lp_has_the_optimum_of_the_papers_form(seed: int) -> None:
     assert solution.objective / made.scale == pytest.approx(expected, rel=2e-6, abs=2e-6 / made.scale)
 
 
-@pytest.mark.parametrize("seed", EVERY_FIFTH)
+@pytest.mark.parametrize("seed", few_of(range(0, 300, 5), 12))
 def test_the_compact_lp_bounds_the_threshold_form_with_moves_and_spread(seed: int) -> None:
     made = random_round(seed)
     solution = made.solve()
@@ -41,9 +46,10 @@ def test_the_compact_lp_bounds_the_threshold_form_with_moves_and_spread(seed: in
     assert made.bound_of(solution) >= relaxed - 1e-6 * (1 / made.scale + relaxed)
 
 
-def test_plans_are_within_one_percent_of_the_best_on_hundreds_of_instances() -> None:
+@pytest.mark.parametrize("seeds", [FEW, pytest.param(MANY, marks=pytest.mark.long)], ids=["few", "many"])
+def test_plans_are_within_one_percent_of_the_best(seeds: range) -> None:
     worst = 0.0
-    for seed in SEEDS:
+    for seed in seeds:
         draft, bound, _ = settled(seed)
         form = threshold_form(draft.formulation)
         if form.whole == 0:
@@ -56,7 +62,7 @@ def test_plans_are_within_one_percent_of_the_best_on_hundreds_of_instances() -> 
     assert worst <= 0.01
 
 
-@pytest.mark.parametrize("seed", EVERY_FIFTH)
+@pytest.mark.parametrize("seed", few_of(range(0, 300, 5), 12))
 def test_plans_keep_capacity_gangs_and_their_own_value(seed: int) -> None:
     draft, _, split = settled(seed)
     made = draft.formulation
@@ -68,7 +74,7 @@ def test_plans_keep_capacity_gangs_and_their_own_value(seed: int) -> None:
     assert split <= len(made.types), "a vertex splits at most as many jobs as there are types (F10)"
 
 
-@pytest.mark.parametrize("seed", range(1, 300, 10))
+@pytest.mark.parametrize("seed", few_of(range(1, 300, 10), 10))
 def test_no_plan_is_worse_than_keeping_what_jobs_have(seed: int) -> None:
     draft, _, _ = settled(seed)
     kept = Draft(draft.formulation, draft.prices)
@@ -76,7 +82,7 @@ def test_no_plan_is_worse_than_keeping_what_jobs_have(seed: int) -> None:
     assert draft.value() >= kept.value() - 1e-9 * kept.value()
 
 
-@pytest.mark.parametrize("seed", range(0, 300, 20))
+@pytest.mark.parametrize("seed", few_of(range(0, 300, 19), 6))
 def test_given_whole_thresholds_the_gpus_are_whole_by_themselves(seed: int) -> None:
     made = random_round(seed)
     form = threshold_form(made)
@@ -120,7 +126,7 @@ def test_an_edited_model_solves_to_the_same_as_one_built_anew_and_as_highs() -> 
 def test_shares_are_each_jobs_values_and_its_mixture_s_apart() -> None:
     """In odd seeds some jobs have GPUs of several types, and so a column more, behind others in the book."""
     mixtures = 0
-    for seed in range(1, 160, 2):
+    for seed in range(1, 160, 6):
         made = random_round(seed)
         solution = made.solve()
         shares = made.shares(solution)
@@ -130,4 +136,4 @@ def test_shares_are_each_jobs_values_and_its_mixture_s_apart() -> None:
             own = float(values[kinds]) if len(values) > kinds else 0.0
             assert shares.own[row] == own
             mixtures += own > 0.0
-    assert mixtures > 3
+    assert mixtures >= 2

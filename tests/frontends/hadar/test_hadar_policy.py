@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from conformance import check_plan
+from plan_checks import check_plan
 
 from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator, Unmeasured
@@ -28,6 +28,18 @@ def table(**rows: dict[str, float]) -> ThroughputTable:
 
 def policy_of(source: ThroughputTable, where: Cluster | None = None, **options: object) -> HadarPolicy:
     return HadarPolicy(where or cluster(), source, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["lp", "lp_posted", "horizon"])
+def test_the_lps_seconds_are_those_of_its_edits_and_its_solve(mode: str) -> None:
+    policy = policy_of(table(a={"fast": 2.0, "slow": 1.0}, b={"fast": 3.0, "slow": 1.0}), mode=mode)
+    policy.add_job(Job("a", "any", requested_gpus=1))
+    for now_s in (0.0, 360.0):
+        plan = policy.plan(now_s)
+        assert policy.last_lp_s == pytest.approx(plan.timings["edit"] + plan.timings["solve"])
+    policy.add_job(Job("b", "any", requested_gpus=1))
+    plan = policy.plan(720.0)
+    assert policy.last_lp_s == pytest.approx(plan.timings["edit"] + plan.timings["solve"])
 
 
 # What it refuses or leaves out ----------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conformance import PolicyConformance, check_plan
+from conformance import PolicyConformance
+from plan_checks import check_plan
 
 from copter.errors import SettingsError
 from copter_frontends.hare.opponent_policy import OpponentPolicy

@@ -1,7 +1,8 @@
 """Hare through the conformance suite, and what is its own."""
 
 import pytest
-from conformance import PolicyConformance, check_plan
+from conformance import PolicyConformance
+from plan_checks import check_plan
 
 from copter_frontends.hare.gang import Gang, gang_schedule
 from copter_frontends.hare.policy import HarePolicy

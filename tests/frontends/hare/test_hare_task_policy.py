@@ -6,9 +6,10 @@ import random
 
 import numpy as np
 import pytest
-from conformance import PolicyConformance, check_plan
+from conformance import PolicyConformance
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_checks import check_plan
 
 from copter_frontends.clusters import cluster_from
 from copter_frontends.hare import HareInstance, HareJob, TimeGrid

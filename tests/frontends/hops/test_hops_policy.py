@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from conformance import check_plan
 from hops_instances import RandomSpeeds
+from plan_checks import check_plan
 
 from copter.errors import SettingsError
 from copter_frontends.hops import (
@@ -189,6 +189,34 @@ class TestPolicy:
         policy.add_job(job("short", 0.0, work=2e3), [8])
         policy.add_job(job("longer", 0.0, work=2e6), [8])
         assert list(policy.plan(1000.0).allocations) == ["short"]
+
+    def test_a_job_that_leaves_counts_for_the_recent_ratio_and_is_forgotten(self) -> None:
+        policy = HopsPolicy(Cluster.of({"long": (1, 8)}), RandomSpeeds(), stay_bonus=10.0)
+        for name in ("a", "b"):
+            policy.add_job(job(name), [8])
+        (runs,) = policy.plan(0.0).allocations
+        policy.plan(600.0)
+        waits = "b" if runs == "a" else "a"
+        waited_s = 600.0 - policy.service[waits].executed_s
+        age_s = policy.book.age_s[waits]
+        policy.remove_job(waits)
+        assert waited_s > 0
+        assert policy.standings.queue.recent_ratio(600.0) == pytest.approx(waited_s / age_s)
+        policy.add_job(job(waits, 600.0), [8])
+        policy.remove_job(waits)  # no wait is left over from the first
+        assert policy.standings.queue.recent_ratio(600.0) == pytest.approx(waited_s / age_s / 2)
+
+    def test_servers_that_are_added_are_used(self) -> None:
+        policy = HopsPolicy(Cluster.of({"long": (1, 8)}), RandomSpeeds())
+        for name in ("a", "b"):
+            policy.add_job(job(name), [8])
+        assert len(policy.plan(0.0).allocations) == 1
+        policy.add_resources("long", 8)
+        plan = policy.plan(300.0)
+        assert len(plan.allocations) == 2
+        check_plan(plan, Cluster.of({"long": (2, 8)}))
+        policy.remove_resources("long", 8)
+        assert len(policy.plan(600.0).allocations) == 1
 
     def test_the_learning_rate_is_reported_with_the_allocation(self) -> None:
         policy = self.policy()

@@ -1,7 +1,7 @@
 """A short fidelity check: two workloads of the public simulator, Sia and Gavel, within the distances of docs/sia.md.
 
-Gavel runs to the end, Sia for four hours: jobs that the public simulator had finished by then. The whole tables are
-`benchmarks/tables/sia_reference.py` and `gavel_reference.py`.
+Gavel runs to the end, Sia for its first hours (four of them by `make check-long`): jobs that the public simulator had
+finished by then. The whole tables are `benchmarks/tables/sia_reference.py` and `gavel_reference.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from copter_frontends.simulator import Simulation, SimulationResult
 from copter_frontends.vocabulary import configurations_of
 
 DATA = Path(os.environ.get("COPTER_DATA", "../shared/data"))
-HOURS = 4
+SIA = [
+    ("philly_2", 2, 0.025, 0.05),
+    ("saturn_2", 2, 0.025, 0.05),
+    pytest.param("philly_2", 4, 0.025, 0.05, marks=pytest.mark.long),
+    pytest.param("saturn_2", 4, 0.02, 0.05, marks=pytest.mark.long),
+]
 
 pytestmark = pytest.mark.skipif(
     not ((DATA / "reference_results").is_dir() and (DATA / "traces" / "sia").is_dir()),
@@ -61,17 +66,17 @@ def test_gavel_is_as_near_the_public_simulator_as_the_table_says(name: str, jct:
     assert float(ours["completion_s"].astype(float).max()) == pytest.approx(last_s, rel=makespan)
 
 
-@pytest.mark.parametrize(("name", "jct", "gpu_hours"), [("philly_2", 0.025, 0.05), ("saturn_2", 0.02, 0.05)])
-def test_sia_is_as_near_in_its_first_hours(name: str, jct: float, gpu_hours: float) -> None:
-    theirs, ours = published("sia", name), simulated("sia", name, HOURS).jobs
-    done = {job: row for job, row in theirs.items() if row["completion_time"] <= HOURS * 3600}
+@pytest.mark.parametrize(("name", "hours", "jct", "gpu_hours"), SIA)
+def test_sia_is_as_near_in_its_first_hours(name: str, hours: int, jct: float, gpu_hours: float) -> None:
+    theirs, ours = published("sia", name), simulated("sia", name, hours).jobs
+    done = {job: row for job, row in theirs.items() if row["completion_time"] <= hours * 3600}
     mine = {
         str(job): (float(jct_s), float(gpu_s))
         for job, jct_s, gpu_s in zip(ours["id"], ours["jct_s"], ours["gpu_seconds"], strict=True)
     }
     both = [job for job in done if np.isfinite(mine[job][0])]
-    assert len(both) >= 0.97 * len(done) > 30
-    finished = sum(bool(end_s <= HOURS * 3600) for end_s in ours["completion_s"].astype(float))
+    assert len(both) >= 0.97 * len(done) > 25
+    finished = sum(bool(end_s <= hours * 3600) for end_s in ours["completion_s"].astype(float))
     assert finished == pytest.approx(len(done), rel=0.03)
     jct_s = [float(np.mean([mine[job][0] for job in both])), float(np.mean([done[job]["jct"] for job in both]))]
     assert jct_s[0] == pytest.approx(jct_s[1], rel=jct)

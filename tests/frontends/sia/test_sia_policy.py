@@ -192,6 +192,14 @@ def test_a_starved_solve_still_gives_a_feasible_plan() -> None:
     assert plan.objective <= plan.bound
 
 
+def test_a_plan_without_a_gap_is_optimal() -> None:
+    policy = SiaPolicy(small_cluster())
+    policy.add_job(jobs(1)[0])
+    plan = policy.plan(700.0)
+    assert plan.status is PlanStatus.OPTIMAL
+    assert policy.last_lp_s == pytest.approx(plan.timings["edit"] + plan.timings["solve"])
+
+
 def test_the_shim_fills_the_gpus_that_rounding_leaves() -> None:
     policy = SiaPolicy(Cluster.of({"t4": (2, 4)}))
     for job in jobs(12, 4):

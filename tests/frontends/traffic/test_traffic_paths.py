@@ -128,7 +128,7 @@ def test_path_sets_have_the_published_digest(topology: str) -> None:
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_kdl_has_the_published_digest() -> None:
     paths = make_paths(published_network("Kdl"))
     said = next(row for row in table("paths_check.csv") if row["topology"] == "Kdl")

@@ -1,0 +1,185 @@
+"""Where each of Sia's jobs can run, and the base of its values there (S1, S2); kept for jobs that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter_frontends.semantics import Semantics
+from copter_frontends.sia.estimator import HintedGoodput
+from copter_frontends.sia.job_book import JobState
+from copter_frontends.sia.objective import SiaObjective
+from copter_frontends.simulator.goodput_source import GoodputSource, row_of
+from copter_frontends.vocabulary import Configuration, Job, configurations_for
+
+Floats = NDArray[np.float64]
+
+
+class JobBases:
+    """The bases of jobs' values over a cluster's configurations.
+
+    Parameters
+    ----------
+    configurations : sequence of Configuration
+    types : sequence of str
+        The cluster's GPU types.
+    goodput : GoodputSource
+        Over the same configurations.
+    objective : SiaObjective
+    semantics : Semantics
+        Limits of what a job may have.
+    estimator : HintedGoodput or None
+        Where jobs' goodput is known from their hints only.
+    quotas : mapping of tenant to int
+        Most GPUs that a tenant's jobs may have together now; read at every call.
+
+    Attributes
+    ----------
+    gpus, kind : arrays, (n,)
+        GPUs of each configuration, and the number of its type.
+    allowed, fits : bool arrays, (n,)
+        What the semantics let a job have, and what of that is within the capacity that is there now.
+    """
+
+    def __init__(
+        self,
+        configurations: Sequence[Configuration],
+        types: Sequence[str],
+        goodput: GoodputSource,
+        objective: SiaObjective,
+        semantics: Semantics,
+        estimator: HintedGoodput | None,
+        quotas: Mapping[str | None, int],
+    ) -> None:
+        self.configurations, self.types, self.goodput = tuple(configurations), tuple(types), goodput
+        self.objective, self.semantics, self.estimator, self.quotas = objective, semantics, estimator, quotas
+        index = {name: k for k, name in enumerate(self.types)}
+        self.gpus: NDArray[np.int64] = np.array([c.gpus for c in configurations], dtype=np.int64)
+        self.kind: NDArray[np.int64] = np.array([index[c.gpu_type] for c in configurations], dtype=np.int64)
+        nodes = np.array([c.nodes for c in configurations])
+        most = np.array([semantics.max_nodes.get(c.gpu_type, np.inf) for c in configurations])
+        self.allowed: NDArray[np.bool_] = (nodes <= most) & (self.gpus <= (semantics.max_gpus or np.inf))
+        self.fits: NDArray[np.bool_] = self.allowed.copy()
+        self._lives: dict[tuple[object, ...], NDArray[np.bool_]] = {}
+        self._bases: dict[tuple[object, ...], tuple[Floats, float, Floats]] = {}
+        self._fresh: dict[tuple[object, ...], Floats] = {}
+
+    def follow_capacity(self, capacity: NDArray[np.int64]) -> bool:
+        """Take in the GPUs of each type that there are now; whether that rules configurations in or out."""
+        fits = self.allowed & (self.gpus <= capacity[self.kind])
+        if np.array_equal(fits, self.fits):
+            return False
+        self.fits = fits
+        self._bases.clear()
+        self._fresh.clear()
+        return True
+
+    def of(self, state: JobState) -> tuple[Floats, float, Floats]:
+        """Base of a job's values, (n,), its smallest usable entry, and that of its columns.
+
+        InvalidJobError where the job can run on nothing that is there now.
+        """
+        job = state.job
+        if self.estimator is not None and job.own_goodput is None:
+            return self._normalised(state, self._held(job, self.estimator.row(job, state.hints)))
+        if job.own_goodput is not None:  # nobody else's, so that keeping it would only fill memory
+            return self._normalised(state, self._row(job, state.progress))
+        key = self._alike(state)
+        if key not in self._bases:
+            self._bases[key] = self._normalised(state, self._row(job, state.progress))
+        return self._bases[key]
+
+    def fresh(self, state: JobState) -> Floats:
+        """Values of the columns of a job that has no GPUs and no bonus, of weight 1, not to be written to."""
+        if self.estimator is not None or state.job.own_goodput is not None:
+            return self.objective.values(state.live_base, 1.0)
+        key = self._alike(state)
+        if key not in self._fresh:
+            self._fresh[key] = self.objective.values(state.live_base, 1.0)
+        return self._fresh[key]
+
+    def _alike(self, state: JobState) -> tuple[object, ...]:
+        """What jobs of one base have in common."""
+        return (state.limits, state.phase, state.most_gpus if self.semantics.growth else 0)
+
+    def _normalised(self, state: JobState, row: Floats) -> tuple[Floats, float, Floats]:
+        """S1 and S2 of a row of goodput."""
+        job, most_gpus = state.job, state.most_gpus
+        valid = self._valid(job)
+        if self.estimator is None and self.semantics.growth is not None and job.gpus is None and job.preemptible:
+            valid = valid & self._grown(job, valid & (row > 0), most_gpus)
+        usable = np.flatnonzero(valid & (row > 0))
+        least = self._replica(job, int(usable[np.argmin(row[usable])])) if len(usable) else 1
+        base = self.objective.base(job.id, row, valid, least)
+        return base, float(np.nanmin(base)), base[state.columns]
+
+    def _grown(self, job: Job, usable: NDArray[np.bool_], most_gpus: int) -> NDArray[np.bool_]:
+        """Configurations within the growth limit: the smallest, the reserved, and a multiple of the most so far."""
+        smallest = int(self.gpus[usable].min()) if usable.any() else 1
+        reserved = job.reservation[1] if job.reservation is not None else 0
+        return np.asarray(self.gpus <= max((self.semantics.growth or 1) * most_gpus, smallest, reserved))
+
+    def _replica(self, job: Job, column: int) -> int:
+        """N_i^min of S1: the GPUs below which the job does not run, on the type of a configuration."""
+        pipeline = getattr(self.goodput.applications[job.application], "pipeline", None)
+        own = pipeline.stages.get(self.configurations[column].gpu_type, 1) if pipeline else 1
+        return job.gpus or max(job.min_gpus, own)
+
+    def _held(self, job: Job, row: Floats) -> Floats:
+        """Zero but for what a job of fixed GPUs is given."""
+        if job.gpus is None:
+            return row
+        result = np.zeros(len(row))
+        held = configurations_for(self.configurations, job.gpus)
+        result[held] = row[held]
+        return result
+
+    def _row(self, job: Job, progress: float) -> Floats:
+        """The goodput model's row of a job; zero but for what a job of fixed GPUs is given."""
+        return self._held(job, row_of(self.goodput, job, progress))
+
+    def live(self, job: Job) -> NDArray[np.bool_]:
+        """Configurations that the job's limits and its application's batch sizes can ever let it run on."""
+        if job.own_goodput is not None:
+            return self._find_live(job)
+        key = self.limits(job)
+        if key not in self._lives:
+            self._lives[key] = self._find_live(job)
+        return self._lives[key]
+
+    def _find_live(self, job: Job) -> NDArray[np.bool_]:
+        """As :meth:`live`, worked out."""
+        within = self.allowed & (self.gpus >= job.min_gpus)
+        if job.max_gpus is not None:
+            within &= self.gpus <= job.max_gpus
+        if self.estimator is None or job.own_goodput is not None:
+            within &= self._row(job, 0.0) > 0
+        return within if job.preemptible else self._requested(job, within)
+
+    def limits(self, job: Job) -> tuple[object, ...]:
+        """What says where a job can run, and how well."""
+        requested = None if job.preemptible else job.requested_gpus
+        reserved = None if job.reservation is None else job.reservation[1]
+        return (job.shape, job.min_gpus, job.max_gpus, requested, reserved, self.quotas.get(job.tenant))
+
+    def _requested(self, job: Job, within: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of each type the smallest configuration with the GPUs that the job asks for, or the largest there is."""
+        result = np.zeros(len(within), dtype=bool)
+        for kind in range(len(self.types)):
+            mine = np.flatnonzero(within & (self.kind == kind))
+            if len(mine):
+                enough = mine[self.gpus[mine] >= job.requested_gpus]
+                result[enough[0] if len(enough) else mine[-1]] = True
+        return result
+
+    def _valid(self, job: Job) -> NDArray[np.bool_]:
+        """Configurations within the cluster's capacity, the semantics' limits and the job's own."""
+        valid = self.fits & (self.gpus >= job.min_gpus)
+        quota = self.quotas.get(job.tenant)
+        if quota is not None:
+            valid &= self.gpus <= quota
+        if job.max_gpus is not None:
+            valid &= self.gpus <= job.max_gpus
+        return valid if job.preemptible else valid & self.live(job)

@@ -1,0 +1,51 @@
+"""Jobs that come and go between two rounds: they join and leave Sia's model together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter import Model
+from copter.errors import InvalidDataError
+from copter.matrix import Template
+
+Floats = NDArray[np.float64]
+
+
+class Joining:
+    """Requests that a model is to have, and no longer to have, when it is looked at next.
+
+    Parameters
+    ----------
+    model : Model
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._coming: dict[str, tuple[Template, Floats]] = {}
+        self._leaving: list[str] = []
+
+    def add(self, job_id: str, template: Template, values: Floats) -> None:
+        """Add a job's columns at their values, (n,); InvalidDataError for values that are not finite."""
+        if not np.isfinite(values).all():
+            raise InvalidDataError(f"job {job_id!r}: its values are not finite; give it a smaller weight or priority")
+        self._coming[job_id] = (template, values)
+
+    def remove(self, job_id: str) -> None:
+        """Take a job's columns out."""
+        if self._coming.pop(job_id, None) is None:
+            self._leaving.append(job_id)
+
+    def carry_out(self) -> None:
+        """Bring the model up to date: ends first, so that an id may come again, then a call for each template."""
+        if self._leaving:
+            self._model.remove_requests(self._leaving)
+            self._leaving = []
+        if self._coming:
+            jobs: dict[Template, list[str]] = {}
+            for job_id, (template, _) in self._coming.items():
+                jobs.setdefault(template, []).append(job_id)
+            for template, ids in jobs.items():
+                values = [self._coming[job_id][1] for job_id in ids]
+                self._model.add_requests(ids, values, template=template, integer=True)
+            self._coming = {}
