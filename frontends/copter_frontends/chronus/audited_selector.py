@@ -40,7 +40,7 @@ class AuditedSelector(Selector):
     audit : list of Broken
     """
 
-    time_limit_s = 20.0  # of an integer program
+    time_limit_s = 600.0  # of an integer program: seconds of the clock, of which a busy machine gives a few per cent
 
     def __init__(self, *args: Any, **knobs: Any) -> None:
         super().__init__(*args, **knobs)
