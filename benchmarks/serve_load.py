@@ -5,8 +5,9 @@
 Starts a service on a free port, makes a cluster of seven GPU types, loads it with jobs, and then sends one delta after
 the other at the given rate, whether earlier ones are answered or not: a delta's latency counts from the moment at which
 it was due. A quarter adds a job, a quarter removes one, the rest brings measured throughputs and weights. Plans are
-fetched whole all the while. Service, scheduler and clients share the machine; the processor time of each is told,
-which other work on the machine does not change.
+fetched whole all the while. Requests are made before the clock starts. Service, scheduler and clients share the
+machine; told are the processor time of each, which other work on the machine does not change, how long the service
+and the scheduler waited for a processor, and what the host took away, which say what such work did to the latencies.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from typing import Any
 
 import numpy as np
 
+try:
+    from uvloop import run
+except ImportError:
+    from asyncio import run
 from copter_frontends.clusters import SCALED_GPUS_PER_NODE, SCALED_TYPES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,16 +51,24 @@ class Client:
 
     async def ask(self, method: str, path: str, document: Any = None) -> tuple[int, bytes]:
         """(status, body)."""
+        return await self.send(message(method, path, document))
+
+    async def send(self, request: bytes) -> tuple[int, bytes]:
+        """(status, body) of a request."""
         if self.streams is None:
             self.streams = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 22)
         reader, writer = self.streams
-        body = b"" if document is None else json.dumps(document).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        head += f"Content-Length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
+        writer.write(request)
         answer = await reader.readuntil(b"\r\n\r\n")
         length = int(re.search(rb"content-length: (\d+)", answer).group(1))  # type: ignore[union-attr]
         return int(answer[9:12]), await reader.readexactly(length)
+
+
+def message(method: str, path: str, document: Any = None) -> bytes:
+    """A request."""
+    body = b"" if document is None else json.dumps(document).encode()
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 class Load:
@@ -122,13 +135,16 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
     idle: asyncio.Queue[Client] = asyncio.Queue()
     for _ in range(CONNECTIONS):
         idle.put_nowait(Client(port))
-    before = processor_times(service)
+    requests = [
+        message("POST", "/v1/clusters/load/deltas", load.delta()) for _ in range(int(asked.rate * asked.seconds) + 1)
+    ]
+    before, waited, stolen = processor_times(service), waiting_times(service), stolen_time()
     own, begun = time.process_time(), time.perf_counter()
     refused: list[bytes] = []
 
-    async def one(due: float, document: Any) -> None:
+    async def one(due: float, request: bytes) -> None:
         client = await idle.get()
-        status, told = await client.ask("POST", "/v1/clusters/load/deltas", document)
+        status, told = await client.send(request)
         if status != 200:
             refused.append(told)
         latencies.append(time.perf_counter() - due)
@@ -155,7 +171,7 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
     while (now := time.perf_counter()) - begun < asked.seconds:
         while sent < (now - begun) * asked.rate:
             due = begun + sent / asked.rate
-            task = asyncio.create_task(one(due, load.delta()))
+            task = asyncio.create_task(one(due, requests[sent]))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
             sent += 1
@@ -164,7 +180,7 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
         await asyncio.wait(tasks)
     await asyncio.gather(*fetchers)
     wall = time.perf_counter() - begun
-    after = processor_times(service)
+    after, waited_after = processor_times(service), waiting_times(service)
     at, fetched = np.array(latencies), np.array(fetches)
     made = [rounds[version] for version in sorted(rounds)]
     return {
@@ -185,6 +201,12 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
             "scheduler": (after[1] - before[1]) / wall,
             "clients": (time.process_time() - own) / wall,
         },
+        "journal": journal_writes((await first.ask("GET", "/metrics"))[1].decode()),
+        "waited_for_a_processor_share": {
+            "service": (waited_after[0] - waited[0]) / wall,
+            "scheduler": (waited_after[1] - waited[1]) / wall,
+        },
+        "processors_taken_by_the_host": (stolen_time() - stolen) / wall,
         "load_average": os.getloadavg()[0],
     }
 
@@ -198,6 +220,35 @@ def processor_times(service: int) -> tuple[float, float]:
 
     children = Path(f"/proc/{service}/task/{service}/children").read_text().split()
     return seconds(service), sum(seconds(int(pid)) for pid in children)
+
+
+def waiting_times(service: int) -> tuple[float, float]:
+    """Seconds for which the service's event loop, and its children, were ready to run and another process ran."""
+
+    def seconds(pid: int) -> float:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+    children = Path(f"/proc/{service}/task/{service}/children").read_text().split()
+    return seconds(service), sum(seconds(int(pid)) for pid in children)
+
+
+def stolen_time() -> float:
+    """Processor seconds that the host of a virtual machine has given to others."""
+    return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8]) / TICKS
+
+
+def journal_writes(metrics: str) -> dict[str, float]:
+    """How many deltas a write of the journal took together, and how long it took, from the service's metrics."""
+
+    def value(name: str) -> float:
+        return float(re.search(rf"^copter_journal_{name} (\S+)$", metrics, re.M).group(1))  # type: ignore[union-attr]
+
+    writes = value("write_seconds_count")
+    return {
+        "records_a_write": value("records_total") / writes,
+        "mean_ms": 1e3 * value("write_seconds_sum") / writes,
+        "above_20_ms": 1.0 - value(r'write_seconds_bucket\{le="0\.02"\}') / writes,
+    }
 
 
 def quantiles(seconds: Any) -> dict[str, float]:
@@ -226,7 +277,7 @@ def main() -> None:
             found = re.search(r":(\d+)/", line)
             if found is None:
                 raise SystemExit(line + process.stderr.read().decode())
-            result = asyncio.run(measure(int(found.group(1)), asked, process.pid))
+            result = run(measure(int(found.group(1)), asked, process.pid))
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -22,6 +21,7 @@ from copter_frontends.serve.bodies import read_body
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_service import ClusterService
 from copter_frontends.serve.clusters import Clusters
+from copter_frontends.serve.direct import BOOT, Direct, GetPlan, PostDelta
 from copter_frontends.serve.fields import parse_json
 from copter_frontends.serve.guard import Guard, problem_message
 from copter_frontends.serve.metrics import Metrics
@@ -33,9 +33,6 @@ from copter_frontends.serve.volcano import Volcano
 LOG = logging.getLogger("copter.serve")
 EXPLAIN_S = 30.0
 MOST_LISTED = 1000
-BOOT = secrets.token_hex(4)
-"""In every ETag: editions of plans count from zero when the service starts."""
-
 PAGE_TYPES = {
     "page.html": "text/html; charset=utf-8", "page.js": "text/javascript", "page.css": "text/css",
     "icon.svg": "image/svg+xml",
@@ -54,6 +51,7 @@ class Routes:
 
     def __init__(self, clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> None:
         self.clusters, self.settings, self.metrics = clusters, settings, metrics
+        self.post_delta, self.get_plan = PostDelta(clusters, settings), GetPlan(clusters)
         self.volcano = Volcano()
         self._openapi = json.dumps(openapi_document()).encode()
         self._pages = {name: files("copter_frontends.serve").joinpath("page", name).read_bytes() for name in PAGE_TYPES}
@@ -63,7 +61,7 @@ class Routes:
         cluster = "/v1/clusters/{cluster}"
         return [
             Route(f"{cluster}/deltas", self.post_delta, methods=["POST"]),
-            Route(f"{cluster}/plan", self.get_plan),
+            Route(f"{cluster}/plan", self.get_plan, methods=["GET"]),
             Route(f"{cluster}/volcano/{{verb}}", self.post_volcano, methods=["POST"]),
             Route(f"{cluster}/plan/stream", self.stream_plans),
             Route(f"{cluster}/plan/jobs/{{job:path}}", self.get_allocation),
@@ -86,25 +84,6 @@ class Routes:
         return self.clusters.get(request.path_params["cluster"])
 
     # Deltas and plans ---------------------------------------------------------------------------------------------
-
-    async def post_delta(self, request: Request) -> Response:
-        """Take a delta; answer when it is journaled, with the plan in force if asked."""
-        service = self._cluster(request)
-        body = await read_body(request, self.settings.max_body, self.settings.body_s)
-        told = await service.submit(parse_json(body))
-        if request.query_params.get("plan") == "1":
-            answer = json.dumps(told).encode()[:-1] + b',"in_force":' + service.book.body() + b"}"
-            return Response(answer, media_type="application/json")
-        return Response(json.dumps(told), media_type="application/json")
-
-    async def get_plan(self, request: Request) -> Response:
-        """The plan in force, whole; 304 for one who has it already."""
-        book = self._cluster(request).book
-        etag = f'{book.etag[:-1]}-{BOOT}"'
-        headers = {"etag": etag}
-        if request.headers.get("if-none-match") == etag:
-            return Response(status_code=304, headers=headers)
-        return Response(book.body(), media_type="application/json", headers=headers)
 
     async def get_allocation(self, request: Request) -> Response:
         """What one job has in the plan in force."""
@@ -165,7 +144,7 @@ class Routes:
     async def post_volcano(self, request: Request) -> Response:
         """Volcano's extender protocol."""
         service = self._cluster(request)
-        body = await read_body(request, self.settings.max_session, self.settings.body_s)
+        body = await read_body(request.scope, request.receive, self.settings.max_session, self.settings.body_s)
         return JSONResponse(await self.volcano.answer(service, request.path_params["verb"], body))
 
     # Clusters -----------------------------------------------------------------------------------------------------
@@ -176,7 +155,7 @@ class Routes:
 
     async def put_cluster(self, request: Request) -> Response:
         """Make a cluster; done twice alike, the second does nothing."""
-        body = await read_body(request, self.settings.max_body, self.settings.body_s)
+        body = await read_body(request.scope, request.receive, self.settings.max_body, self.settings.body_s)
         record = ClusterRecord.read(parse_json(body))
         service, new = await self.clusters.make(request.path_params["cluster"], record)
         return JSONResponse(service.document(), 201 if new else 200)
@@ -258,7 +237,8 @@ def make_app(clusters: Clusters, settings: ServeSettings, metrics: Metrics) -> A
         exception_handlers={Problem: on_problem, HTTPException: on_http_error, Exception: on_error},
     )
     app.router.redirect_slashes = False
-    return Guard(app, settings, metrics)
+    direct = Direct(app, {("POST", "deltas"): routes.post_delta, ("GET", "plan"): routes.get_plan})
+    return Guard(direct, settings, metrics)
 
 
 def problem_response(problem: Problem) -> Response:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.requests import Request
+from starlette.types import Receive, Scope
 
 from copter_frontends.serve.problems import Problem
 
 
-async def read_body(request: Request, limit: int, wait_s: float) -> bytes:
+def header(scope: Scope, name: bytes) -> bytes:
+    """The first header of a name; empty if there is none."""
+    for given, value in scope["headers"]:
+        if given == name:
+            found: bytes = value
+            return found
+    return b""
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int, wait_s: float) -> bytes:
     """The body.
 
     Raises
@@ -18,10 +27,10 @@ async def read_body(request: Request, limit: int, wait_s: float) -> bytes:
         415 if it is not JSON by its type, 413 if it is too large, 408 if it does not arrive in time, 400 if it breaks
         off.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = header(scope, b"content-type").partition(b";")[0].decode("latin-1").strip().lower()
     if kind != "application/json":
         raise Problem(415, f"the content type is {kind or 'not given'}", "Content-Type", "send application/json")
-    declared = request.headers.get("content-length", "")
+    declared = header(scope, b"content-length")
     if declared.isdigit() and int(declared[:20]) > limit:
         raise _too_large(limit)
     late, task = False, asyncio.current_task()
@@ -34,7 +43,7 @@ async def read_body(request: Request, limit: int, wait_s: float) -> bytes:
 
     timer = asyncio.get_running_loop().call_later(wait_s, end)
     try:
-        return await _collect(request, limit)
+        return await _collect(receive, limit)
     except asyncio.CancelledError:
         if not late:
             raise
@@ -46,10 +55,10 @@ async def read_body(request: Request, limit: int, wait_s: float) -> bytes:
         timer.cancel()
 
 
-async def _collect(request: Request, limit: int) -> bytes:
+async def _collect(receive: Receive, limit: int) -> bytes:
     parts, size = [], 0
     while True:
-        message = await request.receive()
+        message = await receive()
         if message["type"] != "http.request":
             raise Problem(400, "the body breaks off", fix="send all that Content-Length says")
         part = message.get("body", b"")

@@ -17,6 +17,7 @@ from copter_frontends.serve.cluster_state import Undo
 
 MOST_TOGETHER = 512  # records in one write
 ROTATE_BYTES = 64 << 20
+RESERVE = 4 << 20  # bytes that a segment grows by at a time
 
 
 @dataclass(slots=True)
@@ -92,7 +93,7 @@ class DeltaLog:
         def turn() -> None:
             try:
                 place, sync = segment(self.folder, self.number + 1), journal_sync(self.sync)
-                journal = Journal.create(place, self.journal.history, None, sync)
+                journal = Journal.create(place, self.journal.history, None, sync, reserved(self.sync))
             except (OSError, CopterError) as error:
                 self._loop.call_soon_threadsafe(_fail, future, error)
                 return
@@ -182,6 +183,11 @@ def segment(folder: Path, number: int) -> Path:
 def journal_sync(sync: str) -> Sync:
     """The journal's own word: it is told of every group as a batch."""
     return "batch" if sync == "always" else "never"
+
+
+def reserved(sync: str) -> int:
+    """Bytes that a segment grows by at a time, where the disk is waited for."""
+    return RESERVE if sync == "always" else 0
 
 
 def _finish(future: asyncio.Future[History], result: History) -> None:

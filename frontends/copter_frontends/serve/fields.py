@@ -20,7 +20,7 @@ SHOWN = 60  # characters of a value in a message
 def parse_json(body: bytes) -> Any:
     """The document; Problem 400 for what is no JSON, NaN and infinities among it."""
     try:
-        return json.loads(body, parse_constant=_no_number)
+        return DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError:
         raise Problem(
             400, "the document is nested too deep", fix="send the document that /openapi.json describes"
@@ -39,6 +39,9 @@ def parse_json(body: bytes) -> Any:
 
 def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no JSON number")
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def shown(value: Any) -> str:

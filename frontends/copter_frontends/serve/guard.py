@@ -7,6 +7,7 @@ import hmac
 import json
 from time import perf_counter
 
+from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from copter_frontends.serve.metrics import Metrics
@@ -40,6 +41,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
         self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
+        self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._local_only = settings.token is None and not settings.insecure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,8 +59,9 @@ class Guard:
                 status = message["status"]
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
                 route = getattr(scope.get("endpoint"), "__name__", "none")
-                self.metrics.requests.labels(route, str(status)).inc()
-                self.metrics.seconds.labels(route).observe(perf_counter() - started)
+                requests, seconds = self._counted.get((route, status)) or self._counters(route, status)
+                requests.inc()
+                seconds.observe(perf_counter() - started)
                 await send(message)
                 return
             try:
@@ -75,6 +78,11 @@ class Guard:
             await sending({"type": "http.response.body", "body": body})
             return
         await self.app(scope, receive, sending)
+
+    def _counters(self, route: str, status: int) -> tuple[Counter, Histogram]:
+        found = self.metrics.requests.labels(route, str(status)), self.metrics.seconds.labels(route)
+        self._counted[route, status] = found
+        return found
 
     def _check(self, scope: Scope) -> None:
         """Problem 401 or 421 for a request that is not to be served."""

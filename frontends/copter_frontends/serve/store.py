@@ -18,7 +18,7 @@ from copter_frontends.serve.attained import Had
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.delta import read_pin
-from copter_frontends.serve.delta_log import journal_sync, segment
+from copter_frontends.serve.delta_log import journal_sync, reserved, segment
 from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.serve.plan_book import PlanBook
 from copter_frontends.serve.problems import Problem
@@ -124,7 +124,7 @@ def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> 
         raise SnapshotError(f"{folder} cannot be made: {error.strerror}") from error
     state, book, history = ClusterState(record), PlanBook(), History()
     write_snapshot(folder, Frozen.of(state, book, created_s), history)
-    journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync))
+    journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync), reserved(sync))
     sync_folder(folder.parent)
     return Stored(state, book, created_s, journal, 1)
 
@@ -142,9 +142,9 @@ def recover(folder: Path, sync: str) -> Stored:
     numbers = segments(folder)
     if not numbers:
         # Killed between the first snapshot and the first segment: there is nothing that was acknowledged.
-        journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync))
+        journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync), reserved(sync))
         return Stored(state, book, created_s, journal, 1)
-    journal, last = Journal.resume(segment(folder, numbers[-1]), journal_sync(sync))
+    journal, last = Journal.resume(segment(folder, numbers[-1]), journal_sync(sync), reserved(sync))
     try:
         place: History | None = None
         for number in numbers:

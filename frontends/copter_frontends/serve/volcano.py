@@ -159,15 +159,20 @@ def _given(told: Mapping[str, Any], name: str) -> Any:
 
 
 def _predicate(job: str, node: str, plan: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """A task goes where the plan has its job; tasks of jobs that the service does not know go anywhere."""
+    """A task goes where the plan has its job; tasks of jobs that the service does not know go anywhere.
+
+    Volcano reads the reason from ``status`` since 1.10 and from ``errorMessage`` up to 1.7. In between ``status`` was a
+    list, so it is left out where the task may go.
+    """
     if job not in known:
-        return {"status": "", "code": 0}
+        return {"code": 0, "errorMessage": ""}
     given = plan.get(job)
-    if given is None:
-        return {"status": f"copter's plan gives job {job} no GPUs this round", "code": UNSCHEDULABLE}
-    if node not in given["nodes"]:
-        return {"status": f"copter's plan has job {job} on other nodes", "code": UNSCHEDULABLE}
-    return {"status": "", "code": 0}
+    if given is not None and node in given["nodes"]:
+        return {"code": 0, "errorMessage": ""}
+    reason = f"copter's plan gives job {job} no GPUs this round"
+    if given is not None:
+        reason = f"copter's plan has job {job} on other nodes"
+    return {"status": reason, "code": UNSCHEDULABLE, "errorMessage": reason}
 
 
 def _prioritize(job: str, nodes: list[str], plan: Mapping[str, Any]) -> dict[str, Any]:

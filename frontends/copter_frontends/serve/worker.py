@@ -26,7 +26,7 @@ from copter_frontends.serve.frames import (
 from copter_frontends.serve.scheduler import Scheduler
 from copter_frontends.serve.store import read_snapshot
 
-NICENESS = 5  # acknowledgements go before plans
+NICENESS = 10  # acknowledgements go before plans
 
 Inbox = queue.SimpleQueue[tuple[bytes, bytes] | None]
 

@@ -16,6 +16,7 @@ from copter_frontends.serve.volcano_documents import guarded
 A100, T4 = "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
 TYPES = {A100: {"nodes": 1, "gpus_per_node": 8}, T4: {"nodes": 0, "gpus_per_node": 4}}
 GPU = "nvidia.com/gpu"
+FITS = {"code": 0, "errorMessage": ""}
 
 
 def resource(gpus: int) -> dict[str, Any]:
@@ -101,11 +102,12 @@ def test_a_session_of_volcano(service: Served) -> None:
     big = task("ml/big", 0, 4)
     scores = call(service, "volcano", "prioritize", {"task": big, "nodes": nodes})
     assert scores == {"nodeScore": {"gpu-1": 100.0, "gpu-2": 0, "cpu-1": 0, "odd": 0, "down": 0}, "errorMessage": ""}
-    assert call(service, "volcano", "predicate", {"task": big, "node": nodes[0]}) == {"status": "", "code": 0}
+    assert call(service, "volcano", "predicate", {"task": big, "node": nodes[0]}) == FITS
     refused = call(service, "volcano", "predicate", {"task": big, "node": nodes[1]})
     assert refused["code"] == volcano.UNSCHEDULABLE
     assert "other nodes" in refused["status"]
-    assert call(service, "volcano", "predicate", {"task": task("ml/x", 0, 1), "node": nodes[1]})["status"] == ""
+    assert refused["errorMessage"] == refused["status"]  # up to Volcano 1.7
+    assert call(service, "volcano", "predicate", {"task": task("ml/x", 0, 1), "node": nodes[1]}) == FITS
     assert call(service, "volcano", "queueOverused", {"queue": {"UID": "default"}}) == {"overused": False}
     assert call(service, "volcano", "jobReady", {"job": jobs[0]}) == {"status": True}
     assert call(service, "volcano", "onSessionClose", {}) == {}
@@ -155,7 +157,7 @@ def test_requests_as_the_plugin_sends_them(service: Served) -> None:
     assert answers.pop("onSessionOpen")["sequence"] == told["sequence"]
     assert answers == {
         "jobEnqueueable": {"status": volcano.PERMIT},
-        "predicate": {"status": "", "code": 0},
+        "predicate": FITS,
         "prioritize": {
             "nodeScore": {"gpu-a": 0, "gpu-b": 100.0, "gpu-down": 0, "cpu-a": 0},
             "errorMessage": "",
@@ -170,6 +172,31 @@ def test_requests_as_the_plugin_sends_them(service: Served) -> None:
         "onSessionClose": {},
     }
     assert set(volcano.VERBS) - {verb.partition(",")[0] for verb in sent} == {"reclaimable"}  # as preemptable
+
+
+def test_requests_recorded_from_volcano(service: Served) -> None:
+    """What Volcano's own scheduler sent, over two of its sessions, answered as it was answered then.
+
+    Recorded from volcano-sh/volcano, commit 7a5d24e (May 2023, between 1.7 and 1.8): its cache, session, plugins
+    extender, priority, gang and conformance, and actions enqueue, allocate, preempt and reclaim, on four made-up nodes
+    and jobs. In the first session it bound ml/bert to gpu-b; in the second it evicted it, as the plan gives gpu-b to
+    ml/rush, and kept the node for ml/rush.
+    """
+    calls = json.loads((Path(__file__).parent / "volcano_recorded.json").read_text())
+    assert {each["verb"] for each in calls} >= {"onSessionOpen", "predicate", "prioritize", "preemptable"}
+    service.make("volcano", types=TYPES)
+    for each in calls:
+        told = call(service, "volcano", each["verb"], each["request"])
+        assert told == each["response"], (each["session"], each["verb"])
+        if each["verb"] == "onSessionOpen":
+            service.plan("volcano", told["sequence"])
+    victims = next(each["response"]["victims"] for each in calls if each["verb"] == "preemptable")
+    assert [victim["Job"] for victim in victims] == ["ml/bert"]
+    plan = service.plan("volcano", told.get("sequence", 0))
+    assert {job_id: given["nodes"] for job_id, given in plan["allocations"].items()} == {
+        "ml/resnet": {"gpu-a": 8},
+        "ml/rush": {"gpu-b": 4},
+    }
 
 
 def test_a_job_that_waits_changes_its_size(service: Served) -> None:

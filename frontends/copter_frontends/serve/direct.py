@@ -1,0 +1,100 @@
+"""The two requests of which there are most, deltas and plans: ASGI applications that need no routes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from copter_frontends.serve.bodies import header, read_body
+from copter_frontends.serve.clusters import Clusters
+from copter_frontends.serve.fields import compact, parse_json
+from copter_frontends.serve.guard import problem_message
+from copter_frontends.serve.problems import Problem
+from copter_frontends.serve.settings import ServeSettings
+
+PREFIX = "/v1/clusters/"
+BOOT = secrets.token_hex(4)
+"""In every ETag: editions of plans count from zero when the service starts."""
+
+JSON = (b"content-type", b"application/json")
+
+
+class PostDelta:
+    """Takes a delta; answers when it is journaled, with the plan in force if asked."""
+
+    __name__ = "post_delta"
+
+    def __init__(self, clusters: Clusters, settings: ServeSettings) -> None:
+        self.clusters, self.settings = clusters, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        service = self.clusters.get(scope["path_params"]["cluster"])
+        body = await read_body(scope, receive, self.settings.max_body, self.settings.body_s)
+        answer = compact(await service.submit(parse_json(body))).encode()
+        if scope["query_string"] and parse_qs(scope["query_string"]).get(b"plan") == [b"1"]:
+            answer = answer[:-1] + b',"in_force":' + service.book.body() + b"}"
+        await respond(send, 200, answer, [JSON])
+
+
+class GetPlan:
+    """The plan in force, whole; 304 for one who has it already."""
+
+    __name__ = "get_plan"
+
+    def __init__(self, clusters: Clusters) -> None:
+        self.clusters = clusters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        book = self.clusters.get(scope["path_params"]["cluster"]).book
+        etag = f'{book.etag[:-1]}-{BOOT}"'.encode()
+        if header(scope, b"if-none-match") == etag:
+            await respond(send, 304, None, [(b"etag", etag)])
+        else:
+            await respond(send, 200, book.body(), [JSON, (b"etag", etag)])
+
+
+class Direct:
+    """ASGI middleware: calls some applications at ``/v1/clusters/NAME/...`` itself, and leaves the rest to another.
+
+    Starlette's routes, requests and responses take a third of the time of a small delta.
+
+    Parameters
+    ----------
+    app : ASGI application
+        For everything else; problems that it meets are its own.
+    called : mapping of (method, last part of the path) to ASGI application
+    """
+
+    def __init__(self, app: ASGIApp, called: Mapping[tuple[str, str], Any]) -> None:
+        self.app, self._called = app, called
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path.startswith(PREFIX):
+            name, _, last = path[len(PREFIX) :].partition("/")
+            app = self._called.get((scope["method"], last)) if name else None
+            if app is not None:
+                scope["path_params"], scope["endpoint"] = {"cluster": name}, app
+                try:
+                    await app(scope, receive, send)
+                except Problem as problem:
+                    body, headers = problem_message(problem)
+                    raw = [(key.encode(), value.encode()) for key, value in headers if key != "content-length"]
+                    await respond(send, problem.status, body, raw)
+                return
+        await self.app(scope, receive, send)
+
+
+async def respond(send: Send, status: int, body: bytes | None, headers: list[tuple[bytes, bytes]]) -> None:
+    """Send an answer; one without a body for None."""
+    if body is not None:
+        headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body or b""})
