@@ -36,9 +36,9 @@ def test_the_examples_run_in_order(service: Served) -> None:
         )
         assert done.returncode == 0, (block, done.stdout, done.stderr)
         outputs.append(done.stdout.decode())
-    assert '{"sequence": 1, "plan": {"version": ' in outputs[0]
+    assert '{"sequence":1,"plan":{"version":' in outputs[0]
     assert "event: plan" in outputs[1]
-    assert '"sequence": 3' in outputs[2]
+    assert '"sequence":3' in outputs[2]
     assert service.ask("GET", "/v1/clusters/main")[0] == 404
 
 
