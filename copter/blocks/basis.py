@@ -97,7 +97,7 @@ class WarmBasis:
     def __init__(self) -> None:
         self.kept: Kept | None = None
         self.answer: BlockAnswer | None = None  # to the kept program
-        self.seen: tuple[BlockProgram, Mark] | None = None  # the last program, and when it was made
+        self.seen: tuple[BlockProgram, Mark] | None = None  # the kept program, and when it was the model's
         self.failures = self.resting = 0  # in a row without an end, rounds to leave out: one, two, four, ...
 
     def solve(

@@ -68,11 +68,13 @@ def solved_by_basis(
     basis = iterate.basis
     if not isinstance(basis, WarmBasis) or (basis.answer is None and iterate.version == model.version):
         return None
+    mark = model.ledger.changes.mark
     program, slots, generation = program_now(model, basis)
     judge = Judge(program, settings, model.ledger.sign * model.offset)
     if basis.answer is None and not iterate.cold and judge(kept_point(iterate, model, program, slots, generation)):
         return None
     answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
+    basis.seen = (program, mark) if basis.kept is not None and basis.kept.program is program else None
     if answer is None and many_rows and not watch():
         answer = by_interior_points(matrix, program, slots, iterate, settings, watch, True, judge)
     if answer is None or not judge(answer):
@@ -84,18 +86,15 @@ def solved_by_basis(
 
 def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
     """The model's program with the slots and generations of its blocks: the last one, where only bounds are others."""
-    matrix, changes, kept = model.ledger.matrix, model.ledger.changes, basis.kept
-    mark = changes.mark
-    program = None
+    matrix, kept, program = model.ledger.matrix, basis.kept, None
     if kept is not None and basis.seen is not None and basis.seen[0] is kept.program:
-        changed = changes.since(basis.seen[1])
+        changed = model.ledger.changes.since(basis.seen[1])
         program = None if changed is None else patched(kept.program, matrix, kept.slots, changed)
     if kept is not None and program is not None:
         slots, generation = kept.slots, kept.generation
     else:
         slots = np.sort(np.fromiter(model.ledger.slot_of.values(), dtype=np.int32, count=len(model.ledger.slot_of)))
         program, generation = program_of(matrix, slots), matrix.generation[slots]
-    basis.seen = (program, mark)
     return program, slots, generation
 
 
