@@ -56,7 +56,7 @@ def require_true(lp: LinearProgram, solution: Solution) -> None:
             if max(told.primal, told.dual, told.gap) > OPEN:
                 return  # as for ("sizes_apart", 1846), where HiGHS ends 4% from copter's certified bound
             size = np.abs(solution.y).sum() + np.abs(solution.x).sum() + abs(best)
-            own = 2.0 * told.residuals.gap_absolute  # of HiGHS: ("sizes_apart", 698) is -18.71401 exactly, -18.712 there
+            own = 2.0 * told.gap_absolute  # of HiGHS: ("sizes_apart", 698) is -18.71401 exactly, -18.712 there
             assert abs(solution.objective - best) <= SLACK * (1.0 + size) + own
         return
     if solution.status in (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
