@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import sys
 
 import families
 import peers
@@ -100,6 +102,7 @@ def main() -> None:
     command = parser()
     arguments = command.parse_args()
     options = options_of(command, arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers' processes are ended too
     try:
         run = Run(options)
     except ValueError as error:

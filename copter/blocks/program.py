@@ -163,13 +163,14 @@ def program_of(matrix: BlockMatrix, slots: Ints) -> BlockProgram:
     n, m = int(column_start[-1]), matrix.n_rows
     column = (np.arange(n) - np.repeat(column_start[:-1], counts)).astype(np.int32)
     entries = matrix.gather_sizes(slots, column_start, column)
-    limit, start = np.empty(len(slots)), np.zeros(n + 1, dtype=np.int32)
-    cost, bounds = np.empty(n), np.empty((2, n))
-    row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
-    matrix.gather(slots, column_start, column, limit, cost, bounds[0], bounds[1], start, row, value)
     private_start, own_start, own_row, own_value, own_lower, own_upper = matrix.own_rows(slots, n)
-    lower = np.concatenate((bounds[0], matrix.row_lower[:m], own_lower))
-    upper = np.concatenate((bounds[1], matrix.row_upper[:m], own_upper))
+    limit, start, cost = np.empty(len(slots)), np.zeros(n + 1, dtype=np.int32), np.empty(n)
+    row, value = np.empty(entries, dtype=np.int32), np.empty(entries)
+    lower, upper = (
+        np.concatenate((np.empty(n), rows[:m], own))
+        for rows, own in ((matrix.row_lower, own_lower), (matrix.row_upper, own_upper))
+    )
+    matrix.gather(slots, column_start, column, limit, cost, lower[:n], upper[:n], start, row, value)
     places = np.arange(len(slots), dtype=np.int32)
     write_bounds(matrix, slots, column_start, private_start, places, n + m, lower, upper)
     return BlockProgram(

@@ -15,7 +15,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from copter.errors import (
     DuplicateHandleError,
-    InternalError,
     InvalidDataError,
     StaleSolutionError,
     UnknownHandleError,
@@ -125,24 +124,6 @@ class Ledger:
         """Raise StaleSolutionError if a request has been removed since a version."""
         if self.added_at.get(request, version + 1) > version:
             raise StaleSolutionError(f"request {request!r} has been removed since this solution was found")
-
-    def check_consistent(self) -> None:
-        """Raise InternalError unless ids, slots, rows and the matrix's counts fit each other; for tests."""
-        matrix, slots, rows = self.matrix, list(self.slot_of.values()), list(self.row_of.values())
-        ages = list(self.added_at.values())
-        holds = {
-            "every slot is in use or free": sorted([*slots, *matrix.free_slots]) == list(range(matrix.n_slots)),
-            "every row is in use or free": sorted([*rows, *matrix.free_rows]) == list(range(matrix.n_rows)),
-            "ages are of the requests, ascending": list(self.added_at) == list(self.slot_of) and ages == sorted(ages),
-            "slabs know their slots": all(matrix.slabs[slot].slot == slot for slot in slots),
-            "columns are counted": matrix.n_columns == sum(matrix.slabs[s].template.n_columns for s in slots),
-            "bounds are ordered": bool(np.all(matrix.row_lower[rows] <= matrix.row_upper[rows])),
-            "requests with rows of their own are counted": matrix.n_with_rows
-            == sum(matrix.slabs[s].template.n_private > 0 or matrix.least_of(s) > -np.inf for s in slots),
-        }
-        broken = [what for what, true in holds.items() if not true]
-        if broken:
-            raise InternalError(f"inconsistent model: it does not hold that {'; '.join(broken)}")
 
     # Batches ------------------------------------------------------------------------------------------------------
 

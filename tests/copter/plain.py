@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from copter import Model
 from copter.matrix import Template
+from tests.copter.consistent import require_consistent
 
 Floats = NDArray[np.float64]
 Usage = dict[Hashable, Floats]
@@ -342,7 +343,7 @@ def bits(model: Model) -> tuple[Any, ...]:
 
 def innards(model: Model) -> tuple[Any, ...]:
     """All that a model is, beyond the program: slots, generations, lists of free ones, templates, users."""
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     matrix = model.ledger.matrix
     rows = matrix.n_rows
     live = sorted(model.ledger.row_of.values())

@@ -23,6 +23,7 @@ from copter import (
 )
 from copter.matrix import Template
 from copter.testing import sia_like_model
+from tests.copter.consistent import require_consistent
 from tests.copter.highs import highs
 from tests.copter.kept import assert_kept_program_is_the_models
 from tests.copter.plain import EDITS, Floats, Player, bits, innards, small
@@ -75,7 +76,7 @@ class Edited(RuleBasedStateMachine):
         solution, other = self.session.solve(), Session(fresh).solve()
         self.session._iterate.check_consistent(model.ledger.matrix)
         assert_kept_program_is_the_models(self.session)
-        model.ledger.check_consistent()
+        require_consistent(model.ledger)
         program = model.to_linear_program()
         if 0 in program.shape:
             assert solution.status is other.status
@@ -295,12 +296,12 @@ def test_compacting_keeps_the_state() -> None:
     again = session.solve()
     assert (again.pricing_passes, again.iterations) == (1, 0)
     session._iterate.check_consistent(model.ledger.matrix)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     assert session._plan is not None
     assert [session._plan.column(r) for r in model.requests] == [first.column(r) for r in model.requests]
     assert other.solve().objective == pytest.approx(again.objective, rel=1e-6)
     other._iterate.check_consistent(model.ledger.matrix)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     model.add_request("late", model.cost("job-45"), template=model.templates[0])
     assert session.solve().status is Status.OPTIMAL
 

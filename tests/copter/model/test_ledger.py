@@ -9,6 +9,7 @@ import pytest
 
 from copter import Model, Session, UnknownHandleError
 from copter.errors import InternalError
+from tests.copter.consistent import require_consistent
 from tests.copter.plain import innards, small
 
 
@@ -79,7 +80,7 @@ def test_look_ups_name_what_is_unknown() -> None:
 )
 def test_an_inconsistent_model_is_found(spoil: object, word: str) -> None:
     model = small()
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     spoil(model.ledger)  # type: ignore[operator]
     with pytest.raises(InternalError, match=word):
-        model.ledger.check_consistent()
+        require_consistent(model.ledger)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from copter import Model, PrivateRows, Session
 from copter.errors import DimensionError, DuplicateHandleError, InvalidDataError, UnknownHandleError
+from tests.copter.consistent import require_consistent
 
 
 def columns(seed: int = 0) -> tuple[np.ndarray, np.ndarray, sp.csc_array, np.ndarray, np.ndarray]:
@@ -59,7 +60,7 @@ def test_they_are_what_single_edits_make(seed: int, dtype: type) -> None:
     single = one_by_one(dtype, seed)
     require_same(model, single)
     assert model.version == single.version
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     assert model.ledger.matrix.rounding_bound() == single.ledger.matrix.rounding_bound()
     np.testing.assert_array_equal(model.ledger.matrix.row_scale, single.ledger.matrix.row_scale)
 
@@ -73,7 +74,7 @@ def test_they_are_edited_and_removed_like_others() -> None:
         each.drop_resource("c")
         each.add_request("late", [1.0], {"a": [1.0]})
     require_same(model, single)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
 
 
 def test_a_failed_batch_takes_them_back() -> None:
@@ -90,7 +91,7 @@ def test_a_failed_batch_takes_them_back() -> None:
     assert model.version == version
     assert model.to_linear_program().shape == before.shape
     np.testing.assert_array_equal(model.ledger.matrix.row_scale[:5], 1.0)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     added(model)
     require_same(model, one_by_one())
 
@@ -155,7 +156,7 @@ def test_private_rows_of_many_requests_are_what_single_edits_make(seed: int) -> 
         each.remove_request(rows[0])
         each.drop_resource("b")
     require_same(model, single)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     assert Session(model).solve().objective == pytest.approx(Session(single).solve().objective, rel=1e-6)
 
 

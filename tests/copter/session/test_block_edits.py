@@ -16,6 +16,7 @@ from judge import assert_optimal, is_infeasibility_ray
 
 from copter import Model, Session, Status
 from tests.copter.block_player import BlockPlayer
+from tests.copter.consistent import require_consistent
 from tests.copter.highs import highs
 from tests.copter.plain import bits, innards, played
 from tests.copter.session.test_durability import killed
@@ -71,7 +72,7 @@ class Edited(RuleBasedStateMachine):
     def solve(self) -> None:
         fresh, model = self.player.plain.build(), self.player.model
         assert bits(model) == bits(fresh)
-        model.ledger.check_consistent()
+        require_consistent(model.ledger)
         solution, other = self.session.solve(), Session(fresh).solve()
         program = model.to_linear_program()
         assert solution.status is other.status

@@ -15,6 +15,7 @@ from judge import judge as check
 
 from copter import Model, Session, Settings, Solution, Status
 from copter.testing import sia_like_model, sia_like_value
+from tests.copter.consistent import require_consistent
 
 
 def values(solution: Solution) -> tuple[bytes, ...]:
@@ -122,7 +123,7 @@ def test_a_tiny_time_limit() -> None:
     assert solution.status is Status.TIME_LIMIT
     assert solution.gap > 1e-6
     session._iterate.check_consistent(model.ledger.matrix)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     require_true_residuals(model, solution)
     assert Session(model).solve(deadline_s=1e-9).status is Status.TIME_LIMIT
 
@@ -149,7 +150,7 @@ def test_one_pricing_pass_at_most() -> None:
     assert solution.pricing_passes == 1
     require_true_residuals(model, solution)
     session._iterate.check_consistent(model.ledger.matrix)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
 
 
 @pytest.mark.parametrize("stop_at", [1, 2, 3])
@@ -167,7 +168,7 @@ def test_an_interrupted_session_goes_on(stop_at: int) -> None:
     assert seen[-1][1] == pytest.approx(solution.gap)
     require_true_residuals(model, solution)
     session._iterate.check_consistent(model.ledger.matrix)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     assert session.solve().status is Status.OPTIMAL
 
 
@@ -181,7 +182,7 @@ def test_a_callback_that_fails_leaves_the_session_usable() -> None:
     with pytest.raises(KeyError, match="of the caller's own"):
         session.solve(callback=fail)
     session._iterate.check_consistent(model.ledger.matrix)
-    model.ledger.check_consistent()
+    require_consistent(model.ledger)
     assert session.solve().status is Status.OPTIMAL
 
 

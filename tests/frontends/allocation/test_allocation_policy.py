@@ -22,6 +22,7 @@ from copter_frontends.vocabulary import (
     SchedulingPolicy,
     configurations_of,
 )
+from tests.copter.consistent import require_consistent
 
 
 class GoodputAllocation(AllocationPolicy):
@@ -233,4 +234,4 @@ def test_edited_is_as_good_as_fresh(steps: list[tuple[int, int, int]]) -> None:
         np.testing.assert_allclose(policy.model.cost(name), fresh.model.cost(name))
     assert policy.last_solution is not None
     assert policy.last_solution.objective == pytest.approx(Session(fresh.model).solve().objective, rel=1e-6, abs=1e-9)
-    policy.model.ledger.check_consistent()
+    require_consistent(policy.model.ledger)
