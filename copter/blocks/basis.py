@@ -8,8 +8,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.answer import BlockAnswer
 from copter.blocks.program import BlockProgram
-from copter.blocks.solve import MOST_ROWS, BlockAnswer
+from copter.blocks.sift import has_parts
+from copter.blocks.solve import MOST_ROWS
 from copter.kernels.basis_carry import carried_basis, key_costs, moved_costs, same_blocks, true_prices
 from copter.kernels.block_dual import BlockDual
 from copter.kernels.working_inverse import WorkingInverse
@@ -25,6 +27,7 @@ COLD_ITERATIONS = 20  # of an interior-point method
 PASSES = 20.0  # multiplications with every entry, in one of them
 PRODUCTS = 1.5  # ... with every entry, for each of its block's that is in another row, to eliminate the block
 CALLS = 500_000.0  # what it takes besides, whatever the size
+PART = 1e6  # entries from which a part of the program will do (K19): the larger they are, the less of that work
 FEW_ROWS = 64  # up to which the proximal method would solve the program instead ...
 PROXIMAL_PASSES = 200.0  # ... in so many passes over its entries
 TILED = 0.1  # what a multiplication takes in the factorisation, in those of a pivot
@@ -261,8 +264,9 @@ def cold_work(program: BlockProgram) -> float:
         return COLD_ITERATIONS * CALLS + PROXIMAL_PASSES * len(program.row)
     entries = np.diff(program.start[program.column_start]).astype(np.float64)
     products = float((entries * np.minimum(entries, program.n_rows)).sum())
+    share = min(PART / max(len(program.row), 1), 1.0) ** 2 if has_parts(program) else 1.0
     once = CALLS + TILED * program.n_rows**3 / 3.0 + PASSES * len(program.row) + PRODUCTS * products
-    return COLD_ITERATIONS * once
+    return share * COLD_ITERATIONS * once
 
 
 # The two starts -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.answer import BlockAnswer
 from copter.blocks.program import BlockProgram, sums_before
+from copter.problem.values import ranges
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -34,16 +36,22 @@ class OpenProgram:
     private: Places
     closed: Places
 
+    def reduced(self, answer: BlockAnswer) -> BlockAnswer:
+        """An answer to the whole program as one of that without them."""
+        return replace(answer, x=answer.x[self.columns], private=np.zeros(0))
+
     def restored(self, x: Floats, y: Floats, private: Floats) -> tuple[Floats, Floats, Floats]:
         """A point and prices of the whole program; a closed row's price keeps its columns from being worth having."""
         whole, m = self.whole, self.whole.n_rows
         point, prices, own = np.zeros(whole.n_columns), y.copy(), np.zeros(len(whole.lower) - whole.n_columns - m)
         point[self.columns], own[self.private] = x, private
         prices[self.closed] = 0.0
-        reduced = whole.cost - usage(whole, prices, own)
-        column = np.repeat(np.arange(whole.n_columns), np.diff(whole.start))
-        entry = np.flatnonzero(np.isin(whole.row, self.closed))
-        np.minimum.at(prices, whole.row[entry], reduced[column[entry]] / whole.value[entry])
+        gone = np.flatnonzero(np.bincount(self.columns, minlength=whole.n_columns) == 0)
+        row, value, at = entries_of(whole, gone)
+        reduced = whole.cost[gone] - own_usage(whole, gone, own)
+        reduced -= np.bincount(at, weights=value * prices[row], minlength=len(gone))
+        closed = np.flatnonzero(np.isin(row, self.closed))
+        np.minimum.at(prices, row[closed], reduced[at[closed]] / value[closed])
         return point, prices, own
 
 
@@ -54,14 +62,16 @@ def opened(program: BlockProgram) -> OpenProgram | None:
     zero.
     """
     n, m = program.n_columns, program.n_rows
-    is_closed = program.upper[n : n + m] == 0.0
-    is_closed &= (program.lower[n : n + m] <= 0.0) & (np.bincount(program.row, minlength=m) > 0)
+    is_closed = (program.upper[n : n + m] == 0.0) & (program.lower[n : n + m] <= 0.0)
     if not is_closed.any():
         return None
-    column = np.repeat(np.arange(n), np.diff(program.start))
-    is_closed[program.row[(program.value <= 0.0) | (program.lower[column] != 0.0)]] = False
+    entry = np.flatnonzero(is_closed[program.row])
+    column = np.searchsorted(program.start, entry, side="right") - 1
+    is_used = np.bincount(program.row[entry], minlength=m) > 0
+    is_used[program.row[entry[(program.value[entry] <= 0.0) | (program.lower[column] != 0.0)]]] = False
+    is_closed &= is_used
     gone = np.zeros(n, dtype=bool)
-    gone[column[is_closed[program.row]]] = True
+    gone[column[is_closed[program.row[entry]]]] = True
     gone &= program.upper[:n] >= 0.0
     if not gone.any():
         return None
@@ -106,14 +116,20 @@ def without(
     )
 
 
-def usage(program: BlockProgram, y: Floats, private: Floats) -> Floats:
-    """A'y of all columns, the private rows' prices too."""
-    n, own_entries = program.n_columns, np.diff(program.own_start)
-    column = np.repeat(np.arange(n), np.diff(program.start))
-    found = np.zeros(n)
-    found += np.bincount(column, weights=program.value * y[program.row], minlength=n)
-    block = np.repeat(np.arange(len(program.column_start) - 1), np.diff(program.column_start))
-    own = np.repeat(np.arange(len(own_entries)), own_entries)
-    row = program.private_start[block[own]] + program.own_row
-    found += np.bincount(own, weights=program.own_value * private[row], minlength=n)
-    return found
+def entries_of(program: BlockProgram, columns: Places) -> tuple[Ints, Floats, Places]:
+    """(row, value, place of the column) of all entries of some columns in coupling rows."""
+    start = program.start.astype(np.int64)
+    entry = ranges(start[columns], start[columns + 1])
+    return program.row[entry], program.value[entry], np.repeat(np.arange(len(columns)), np.diff(program.start)[columns])
+
+
+def own_usage(program: BlockProgram, columns: Places, private: Floats) -> Floats:
+    """What the private rows' prices make of some columns' entries in them."""
+    start = program.own_start.astype(np.int64)
+    owned = np.flatnonzero(columns < len(start) - 1)
+    column = columns[owned]
+    entry = ranges(start[column], start[column + 1])
+    at = np.repeat(owned, np.diff(start)[column])
+    block = np.searchsorted(program.column_start, columns[at], side="right") - 1
+    row = program.private_start[block] + program.own_row[entry]
+    return np.bincount(at, weights=program.own_value[entry] * private[row], minlength=len(columns))

@@ -63,6 +63,13 @@ def exceeded(program: BlockProgram, x: Floats) -> Mask:
     return np.asarray((activity - high > ROUNDING * size) | (low - activity > ROUNDING * size))
 
 
+def standing(program: BlockProgram, x: Floats) -> tuple[Mask, Mask]:
+    """(:func:`exceeded`, :func:`near`) by one pass."""
+    low, high, activity, size = _rows(program, x)
+    over = (activity - high > ROUNDING * size) | (low - activity > ROUNDING * size)
+    return over, (high - activity <= NEAR * size) | (activity - low <= NEAR * size)
+
+
 def _rows(program: BlockProgram, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """(lower bound, upper bound, activity, size) of every coupling row; the size is that of its bounds and terms."""
     n, m = program.n_columns, program.n_rows

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.answer import Accept, BlockAnswer
 from copter.blocks.closed_rows import OpenProgram, opened
 from copter.blocks.face import Face, face_of, face_program, onto_face
 from copter.blocks.interior import BlockMethod, Figures
 from copter.blocks.path import PricePath, Recorder, started_from
 from copter.blocks.program import BlockProgram
 from copter.blocks.screen import exceeded, is_worth_it, likely_rows, near
+from copter.blocks.sift import Sifting, has_parts
 from copter.runtime.watch import Stopped, Watch
 from copter.settings import Settings
 
@@ -31,27 +33,6 @@ GUESSES = 3  # of the rows that bind, before all are taken
 SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is put on it
 
 
-@dataclass(frozen=True, slots=True)
-class BlockAnswer:
-    """One optimum, as minimised.
-
-    Attributes
-    ----------
-    x : ndarray (columns,)
-    y, private : ndarray (coupling rows,), (private rows,)
-        Prices.
-    iterations : int
-    vertex : bool
-    """
-
-    x: Floats
-    y: Floats
-    iterations: int
-    private: Floats
-    vertex: bool = False
-
-
-Accept = Callable[[BlockAnswer], bool]
 Stop = Callable[[int, Figures], bool]
 
 
@@ -62,6 +43,7 @@ def solve_blocks(
     vertex: bool,
     path: PricePath | None = None,
     accept: Accept | None = None,
+    last: BlockAnswer | None = None,
 ) -> BlockAnswer | None:
     """Solve to within the settings' tolerances; None where that does not succeed or the time is up.
 
@@ -77,6 +59,8 @@ def solve_blocks(
     accept : callable, optional
         Judges an answer that is within the tolerances as far as the method can tell. Without it the method goes on to
         a thousandth of them.
+    last : BlockAnswer, optional
+        Where the last solve ended, for a large program to begin with the part of it that prices nearby may change.
     """
     if program.n_columns == 0 or watch():
         return None
@@ -87,19 +71,19 @@ def solve_blocks(
             return None
     if path is not None:
         path.turn_to(() if open_program is None else tuple(open_program.closed.tolist()))
-    lean, kept = program.without_loose_rows()
-    if lean.n_rows > MOST_ROWS:
-        return None
     whole = open_program
 
     def accepts(answer: BlockAnswer) -> bool:
-        return accept is None or whole is None or accept(restored(whole, answer))
+        return accept is None or accept(answer if whole is None else restored(whole, answer))
 
-    judged = accept if accept is None or whole is None else accepts
-    ask = _Question(lean, kept, n_rows, settings, watch, vertex, path, judged)
+    ask = _Question(
+        program, np.arange(n_rows, dtype=np.int32), n_rows, settings, watch, vertex, path, accept and accepts
+    )
     try:
         with np.errstate(all="ignore"):
-            answer = ask.answer()
+            answer = None if last is None else ask.by_parts(last if whole is None else whole.reduced(last))
+            if answer is None and not watch():
+                answer = ask.without_loose_rows().answer()
     except Stopped:
         return None
     return answer if answer is None or whole is None else restored(whole, answer)
@@ -113,7 +97,7 @@ def restored(program: OpenProgram, answer: BlockAnswer) -> BlockAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A program without its loose rows, and how its answer shall be."""
+    """A program, rows of another that it has, and how its answer shall be."""
 
     program: BlockProgram
     kept: Ints
@@ -124,8 +108,35 @@ class _Question:
     path: PricePath | None
     accept: Accept | None
 
+    def without_loose_rows(self) -> _Question:
+        """The same of the rows that can bind (K14)."""
+        lean, kept = self.program.without_loose_rows()
+        return replace(self, program=lean, kept=self.kept[kept])
+
+    def by_parts(self, last: BlockAnswer) -> BlockAnswer | None:
+        """The answer by the part of the program that prices near the last ones may change (K19); None without one."""
+        if self.accept is None or self.path is None or not has_parts(self.program):
+            return None
+        sifting = Sifting(self.program, last, self.of_part, self.accept, self.vertex)
+        rows = np.ones(self.n_rows, dtype=np.bool_) if self.path.near is None else self.path.near
+        answer = sifting.run(rows)
+        if answer is not None:
+            self.path.hold_near(np.flatnonzero(sifting.near).astype(np.int32))
+        return answer
+
+    def of_part(self, part: BlockProgram, rows: Ints) -> BlockAnswer | None:
+        """The answer to a part of the program in some of its rows, as exact as the method is at first."""
+        ask = replace(self, program=part, kept=rows)
+        lean = ask.without_loose_rows()
+        ask = lean if lean.program.n_rows else ask
+        if self.watch() or ask.program.n_rows > MOST_ROWS:
+            return None
+        return ask.by(ask.program, ask.kept, lambda answer: True)
+
     def answer(self) -> BlockAnswer | None:
         """The answer by the rows that are likely to bind, or by all."""
+        if self.program.n_rows > MOST_ROWS:
+            return None
         screened = is_worth_it(self.program)
         answer = self.by_likely_rows() if screened else None
         if answer is None and not self.watch():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.answer import Accept, BlockAnswer
 from copter.blocks.basis import WarmBasis
 from copter.blocks.path import PricePath
 from copter.blocks.program import BlockProgram, program_of
-from copter.blocks.solve import Accept, BlockAnswer, solve_blocks
+from copter.blocks.solve import solve_blocks
 from copter.matrix import BlockMatrix
 from copter.proximal.iterate import Iterate
 from copter.runtime.watch import Watch
@@ -63,11 +64,15 @@ def by_interior_points(
     watch: Watch,
     warm: bool,
     accept: Accept | None,
+    last: BlockAnswer | None = None,
 ) -> BlockAnswer | None:
-    """The optimum by the interior-point method, from the path of the last solve if `warm`; keeps the path."""
+    """The optimum by the interior-point method, from the path of the last solve if `warm`; keeps the path.
+
+    A large program begins with the part that may have changed since the `last` answer.
+    """
     rows = matrix.row_generation[: matrix.n_rows]
     path = iterate.path.of_rows(rows) if warm and isinstance(iterate.path, PricePath) else PricePath(rows.copy())
     vertex = settings.purify and matrix.any_integer(slots)
-    answer = solve_blocks(program, settings, watch, vertex, path, accept)
+    answer = solve_blocks(program, settings, watch, vertex, path, accept, last)
     iterate.path = path
     return answer

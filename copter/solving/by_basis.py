@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from copter.blocks.basis import WarmBasis
 from copter.blocks.program import BlockProgram, patched, program_of
-from copter.blocks.solve import BlockAnswer
+from copter.blocks.answer import BlockAnswer
 from copter.kernels.block_proof import near_best, prove
 from copter.matrix import BlockMatrix
 from copter.model.model import Model
@@ -76,7 +76,8 @@ def solved_by_basis(
     answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
     basis.seen = (program, mark) if basis.kept is not None and basis.kept.program is program else None
     if answer is None and many_rows and not watch():
-        answer = by_interior_points(matrix, program, slots, iterate, settings, watch, True, judge)
+        last = None if iterate.cold else kept_point(iterate, model, program, slots, generation)
+        answer = by_interior_points(matrix, program, slots, iterate, settings, watch, True, judge, last)
     if answer is None or not judge(answer):
         return None
     moved_to(iterate, matrix, program, slots, generation, answer, settings.keep_slack)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.solve import BlockAnswer
+from copter.blocks.answer import BlockAnswer
 from copter.interior.solve import solve_interior
 from copter.model.assembly import named_by, slots_in_order
 from copter.model.model import Model

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.blocks.program import sums_before
-from copter.blocks.solve import BlockAnswer
+from copter.blocks.answer import BlockAnswer
 from copter.interior.solve import solve_interior
 from copter.model.assembly import first_columns, places
 from copter.model.model import Model
@@ -46,9 +46,7 @@ class InteriorStart:
     @property
     def comes_first(self) -> bool:
         """Whether there are so many coupling rows that Newton's method in their prices is the slower one."""
-        return (
-            self.settings.interior_rows < self.model.ledger.matrix.n_rows and self.model.n_columns <= self.most_columns
-        )
+        return self.most_columns > 0 and self.settings.interior_rows < self.model.ledger.matrix.n_rows
 
     @property
     def most_columns(self) -> int:
@@ -57,15 +55,15 @@ class InteriorStart:
 
     def __call__(self) -> FallbackResult:
         """Solve, and move the iterate to the optimum, or say with a verified ray why there is none."""
-        if self.model.n_columns > self.most_columns or self.watch():
+        if self.watch():
             return FallbackResult()
         if self.comes_first:
             answer = self.by_blocks()
             if answer is not None:
                 self.move_to(answer)
                 return FallbackResult(moved=True, vertex=answer.vertex)
-            if self.watch():
-                return FallbackResult()
+        if self.model.n_columns > self.most_columns or self.watch():
+            return FallbackResult()
         try:
             solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch, vertex=True)
         except MemoryError:  # the proximal method factorises nothing of this size

@@ -1,0 +1,34 @@
+"""What a method found for a block program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAnswer:
+    """One optimum, as minimised.
+
+    Attributes
+    ----------
+    x : ndarray (columns,)
+    y, private : ndarray (coupling rows,), (private rows,)
+        Prices.
+    iterations : int
+    vertex : bool
+    """
+
+    x: Floats
+    y: Floats
+    iterations: int
+    private: Floats
+    vertex: bool = False
+
+
+Accept = Callable[[BlockAnswer], bool]
