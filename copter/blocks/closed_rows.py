@@ -132,4 +132,4 @@ def own_usage(program: BlockProgram, columns: Places, private: Floats) -> Floats
     at = np.repeat(owned, np.diff(start)[column])
     block = np.searchsorted(program.column_start, columns[at], side="right") - 1
     row = program.private_start[block] + program.own_row[entry]
-    return np.bincount(at, weights=program.own_value[entry] * private[row], minlength=len(columns))
+    return np.bincount(at, weights=program.own_value[entry] * private[row], minlength=len(columns)).astype(np.float64)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.answer import BlockAnswer
 from copter.blocks.basis import MOST_FAILURES, Kept, WarmBasis, cold_work, dual_of
 from copter.blocks.program import BlockProgram
-from copter.blocks.answer import BlockAnswer
 from copter.kernels.working_inverse import WorkingInverse
 
 MOST_ROWS = 1000  # coupling rows up to which the inverse is worth its place

@@ -1,4 +1,4 @@
-"""A program by the columns that prices nearby make worth having, most blocks kept as they were (docs/blocks.md, K19)."""
+"""A program by the columns that prices nearby make worth having, other blocks as they were (docs/blocks.md, K19)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_TIED = (4, 0.01)  # such blocks in the first part: so many for each row wit
 ROOM = 1e-3  # of a row's bound: what blocks that stay leave of it at least
 MOST_COLUMNS = 0.5  # share of the columns from which on the whole program is solved instead
 PARTS = 8  # that are solved before the whole program is
-MORE = 0.01  # share of the blocks that come into the second part, of those that gain; twice as many into every other
+MORE = 0.02  # share of the blocks that come into the second part, of those that gain; twice as many into every other
 LEAST_MORE = 1000  # ... of which so many may
 
 
@@ -142,7 +142,7 @@ class Sifting:
         """Columns within the radius; of blocks that may have one as well as another, of the largest only."""
         close = self.reach <= RADIUS
         tied = self.counts(np.abs(self.reach) <= TIED * RADIUS) > 0
-        most = int(max(MOST_TIED[0] * np.count_nonzero(self.y), MOST_TIED[1] * len(tied)))
+        most = max(MOST_TIED[0] * int(np.count_nonzero(self.y)), int(MOST_TIED[1] * len(tied)))
         if np.count_nonzero(tied) > most:
             order = np.argsort(-np.where(tied, self.sums[1], -np.inf), kind="stable")
             tied[order[:most]] = False

@@ -25,6 +25,7 @@ Ints = NDArray[np.int32]
 GOAL = 1e-3  # of the tolerance, on the scaled program
 LEAST_GOAL = 1e-10
 ENOUGH = 1e-1  # of the tolerance, that the point on the face keeps to
+PART_TOLERANCE = 3.0  # times the tolerance: a part's objective is a share of the whole one, which is judged
 MOST_ROWS = 3000  # coupling rows of a reduced matrix that is held dense
 TRIAL = 10  # iterations of a warm run after which ...
 SLOW = 0.1  # ... no more than this share of the rows' first residual may be left
@@ -126,7 +127,12 @@ class _Question:
 
     def of_part(self, part: BlockProgram, rows: Ints) -> BlockAnswer | None:
         """The answer to a part of the program in some of its rows, as exact as the method is at first."""
-        ask = replace(self, program=part, kept=rows)
+        looser = replace(
+            self.settings,
+            tolerance=PART_TOLERANCE * self.settings.tolerance,
+            absolute_tolerance=PART_TOLERANCE * self.settings.absolute_tolerance,
+        )
+        ask = replace(self, program=part, kept=rows, settings=looser)
         lean = ask.without_loose_rows()
         ask = lean if lean.program.n_rows else ask
         if self.watch() or ask.program.n_rows > MOST_ROWS:

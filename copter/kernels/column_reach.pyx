@@ -129,7 +129,7 @@ cdef double size_of(int j, const int[::1] start, const int[::1] row, const doubl
 
 cdef double distance(int j, const int[::1] start, const int[::1] row, const double[::1] value,
                      const double[::1] weight, const double* spread, double size) noexcept nogil:
-    """Sum of |a - b| w over a column and the one that is spread out, whose own sum is `size`; 0 where they are alike."""
+    """Sum of |a - b| w over a column and the one that is spread out, whose own sum is `size`; 0 for like ones."""
     cdef int e
     cdef double total = size, b
     for e in range(start[j], start[j + 1]):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.blocks.answer import BlockAnswer
 from copter.blocks.basis import WarmBasis
 from copter.blocks.program import BlockProgram, patched, program_of
-from copter.blocks.answer import BlockAnswer
 from copter.kernels.block_proof import near_best, prove
 from copter.matrix import BlockMatrix
 from copter.model.model import Model

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.program import sums_before
 from copter.blocks.answer import BlockAnswer
+from copter.blocks.program import sums_before
 from copter.interior.solve import solve_interior
 from copter.model.assembly import first_columns, places
 from copter.model.model import Model
