@@ -76,7 +76,8 @@ class Settings:
     basis_columns : int
         Columns up to which a session pivots from its last basis, however few rows couple them.
     interior_columns : int
-        Models of more columns than this are never handed to the interior-point method.
+        Models of more columns than this are never handed to the interior-point method of any LP; that of blocks has no
+        such limit. 0: the proximal method alone.
     hand_over_s : float
         Time limit of HiGHS's branch and bound, which :func:`copter.solve_integer` runs in another process during its
         own search, where there is no deadline; with a deadline it may run until then. 0 for none.

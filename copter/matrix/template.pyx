@@ -52,15 +52,22 @@ def segments_of(const int[::1] column_start, const int[::1] row):
 
 
 def distinct(const int[::1] row):
-    """Distinct row slots, ascending; by marking them where they are dense."""
+    """Distinct row slots, ascending; by marking them where they are dense, else by sorting them."""
     cdef Py_ssize_t e, entries = row.shape[0]
     cdef int highest = -1, count = 0, at = 0, slot
     cdef char* mark
+    cdef int[::1] ordered
     for e in range(entries):
         if row[e] > highest:
             highest = row[e]
     if highest > 4 * entries + 1024:
-        return np.unique(row)
+        in_order = np.sort(row)
+        ordered = in_order
+        for e in range(entries):
+            if e == 0 or ordered[e] != ordered[count - 1]:
+                ordered[count] = ordered[e]
+                count += 1
+        return in_order if count == entries else in_order[:count].copy()
     mark = <char*>calloc(highest + 2, 1)
     if mark == NULL:
         raise MemoryError("no memory for a usage")

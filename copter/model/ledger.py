@@ -24,6 +24,7 @@ from copter.matrix.changes import Changes
 from copter.matrix.contents import Contents, Private
 from copter.model.checks import Bound, Costs, bounds_of_each, cost_type, finite, hashable
 from copter.model.private_rows import Split, split_rows
+from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 
 if TYPE_CHECKING:
@@ -340,11 +341,12 @@ class Ledger:
         template, first = self._template(which), self.version
         least = [-np.inf] * len(requests) if leasts is None else leasts
         table = None if bounds is None else bounds.copy()
-        for at, (request, cost, limit, scale, offset, integer, rounding) in enumerate(
-            zip(requests, costs, *each, strict=True)
-        ):
-            rest = (limit, lower, upper, scale, offset, integer, rounding, least[at], table, at)
-            self._hang(request, first + at, template, cost, *rest)
+        with uncollected():
+            for at, (request, cost, limit, scale, offset, integer, rounding) in enumerate(
+                zip(requests, costs, *each, strict=True)
+            ):
+                rest = (limit, lower, upper, scale, offset, integer, rounding, least[at], table, at)
+                self._hang(request, first + at, template, cost, *rest)
         self.version = first + max(len(requests) - 1, 0)
 
     def _op_add_own(
@@ -371,15 +373,16 @@ class Ledger:
         low, high = bounds_of_each(lower, first), bounds_of_each(upper, first)
         whole = [False] * len(requests) if integer is None else integer.tolist()
         numbers = zip(limits.tolist(), low, high, whole, rounding.tolist(), leasts.tolist(), strict=True)
-        for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
-            a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
-            template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
-            serial = matrix.next_serial
-            matrix.enlist(template)
-            self._undo.append((self._retract_template, (template, serial)))
-            limit, least_x, most_x, is_whole, rounded, least = number
-            rest = (limit, least_x, most_x, self.sign, 0.0, is_whole, rounded, least, bounds, 0)
-            self._hang(request, version + at, template, cost[a:b], *rest)
+        with uncollected():  # it would go through all that is made here again and again
+            for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
+                a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
+                template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
+                serial = matrix.next_serial
+                matrix.enlist(template)
+                self._undo.append((self._retract_template, (template, serial)))
+                limit, least_x, most_x, is_whole, rounded, least = number
+                rest = (limit, least_x, most_x, self.sign, 0.0, is_whole, rounded, least, bounds, 0)
+                self._hang(request, version + at, template, cost[a:b], *rest)
         self.version = version + max(len(requests) - 1, 0)
 
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:

@@ -27,7 +27,7 @@ PAGES = {
     "P": ("presolve.md", 17, "presolve/*.py"),
     "I": ("interior.md", 15, "interior/*.py*"),
     "M": ("integer.md", 16, "integer/*.py*"),
-    "K": ("blocks.md", 18, "blocks/*.py*"),
+    "K": ("blocks.md", 19, "blocks/*.py*"),
     "D": ("simplex.md", 10, "simplex/*.py*"),
     "R": ("distributed.md", 8, "distributed/*.py"),
 }

@@ -304,3 +304,16 @@ def test_sessions_with_parts_agree_with_highs(seed: int) -> None:
             model.set_count(int(rng.integers(rows)), float(rng.choice([0.0, 3.0, 9.0])))
             model.remove_request(100 + again)
             add(1000 + again)
+
+
+def test_blocks_are_solved_whatever_the_most_columns_of_the_generic_method() -> None:
+    rng, model = np.random.default_rng(5), Model(sense="max")
+    for row in range(70):
+        model.add_resources(row, 3.0)
+    for name in range(120):
+        used = {int(k): [1.0, 0.0] if at % 2 else [0.0, 1.0] for at, k in enumerate(rng.choice(70, 4, replace=False))}
+        model.add_request(name, rng.uniform(0.5, 1.5, 2), used, limit=2.0)
+    solution = Session(model, Settings(interior_columns=1, basis_columns=0)).solve()
+    assert solution.status is Status.OPTIMAL
+    assert solution.proximal_steps == 0
+    assert solution.objective == pytest.approx(highs(model.to_linear_program())[1], rel=3e-6)
