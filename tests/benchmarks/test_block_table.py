@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from block_table import ROWS, Row, chosen, line, main, markdown, met
+from block_table import ROWS, Row, chosen, line, main, markdown, met, outlasted
 from families import FAMILIES
 from rounds import options_of, parser
 
@@ -76,3 +76,21 @@ def test_one_command_prints_and_writes_the_table(
     monkeypatch.setattr("block_table.run", None)  # nothing is run again
     main()
     assert (tmp_path / "block_table.md").read_text() == capsys.readouterr().out.removesuffix("\n")
+
+
+def test_peers_that_do_not_end_leave_a_least_ratio() -> None:
+    row, found = Row("multicommodity", 100_000, "limits", 15, "full"), result(None)
+    found |= {"best_peer": None, "cold_lp_ratio_to_best_peer": None}
+    found["copter"]["cold_lp_s"] = 10.0
+    ways = {"one": (60.0, [61.0]), "other": (60.5, [50.0, 60.2]), "not tried": (60.1, [])}
+    found["peers"] = {
+        name: {"cold_s": cold, "trial_s": trials, "cold_ended": False} for name, (cold, trials) in ways.items()
+    }
+    assert outlasted(found) == pytest.approx(60.1 / 0.008)
+    assert outlasted(found, cold=True) == pytest.approx(6.0)
+    assert met(row, found)
+    assert "| > 7.51e+03 | - |" in line(row, found)
+    assert "| > 6 |" in line(row, found)
+    found["peers"]["one"]["cold_ended"] = True
+    assert outlasted(found) is None
+    assert "- (missed)" in line(row, found)
