@@ -71,12 +71,16 @@ def solved_by_basis(
     mark = model.ledger.changes.mark
     program, slots, generation = program_now(model, basis)
     judge = Judge(program, settings, model.ledger.sign * model.offset)
-    if basis.answer is None and not iterate.cold and judge(kept_point(iterate, model, program, slots, generation)):
-        return None
-    answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
-    basis.seen = (program, mark) if basis.kept is not None and basis.kept.program is program else None
+    answer = last = None
+    if basis.answer is None and not iterate.cold:  # another method, or nothing, has moved the iterate since
+        last = kept_point(iterate, model, program, slots, generation)
+        answer = last if judge(last) else None
+    if answer is None:
+        answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
+        basis.seen = (program, mark) if basis.kept is not None and basis.kept.program is program else None
     if answer is None and many_rows and not watch():
-        last = None if iterate.cold else kept_point(iterate, model, program, slots, generation)
+        if last is None and not iterate.cold:
+            last = kept_point(iterate, model, program, slots, generation)
         answer = by_interior_points(matrix, program, slots, iterate, settings, watch, True, judge, last)
     if answer is None or not judge(answer):
         return None
