@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.errors import (
-    DuplicateHandleError,
-    InvalidDataError,
-    StaleSolutionError,
-    UnknownHandleError,
-)
+from copter.errors import DuplicateHandleError, InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.matrix import BlockMatrix, SavedSlab, Template
 from copter.matrix.changes import Changes
 from copter.matrix.contents import Contents, Private
@@ -399,7 +394,7 @@ class Ledger:
         self.matrix.retract_slab(slot, reused)
 
     def _op_remove(self, requests: list[Hashable]) -> None:
-        matrix = self.matrix
+        matrix, own = self.matrix, list[Template]()
         for request in requests:
             slot = self.slot_of[request]
             template, saved = matrix.slabs[slot].template, matrix.save_slab(slot)
@@ -407,7 +402,12 @@ class Ledger:
             matrix.remove_slab(slot)
             del self.slot_of[request], self.added_at[request]
             if not template.shared:
-                self._op_drop_template(template)
+                own.append(template)
+        if own:
+            self._keep_scales(np.unique(np.concatenate([template.rows for template in own])))
+        for template in own:
+            matrix.drop_template(template)
+            self._note(self._rehang, template)
 
     def _put_back(self, request: Hashable, saved: SavedSlab, added_at: int) -> None:
         self.matrix.restore_slab(saved)
