@@ -55,7 +55,7 @@ def test_its_size_follows_the_arrivals_hour_by_hour() -> None:
     assert roomy.gpus == 120
     with pytest.raises(SettingsError, match="must be positive"):
         Profiler(profile_s=0.0)
-    with pytest.raises(SettingsError, match="headroom is 0.9"):
+    with pytest.raises(SettingsError, match=r"headroom is 0\.9"):
         Profiler(headroom=0.9)
 
 
