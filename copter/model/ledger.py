@@ -19,6 +19,7 @@ from copter.matrix.changes import Changes
 from copter.matrix.contents import Contents, Private
 from copter.model.checks import Bound, Costs, bounds_of_each, cost_type, finite, hashable
 from copter.model.private_rows import Split, split_rows
+from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 
 if TYPE_CHECKING:
@@ -237,8 +238,7 @@ class Ledger:
 
     def _op_drop_row(self, resource: Hashable) -> None:
         row = self.row_of[resource]
-        before, touched = self.matrix.drop_row(row)
-        self._note(self._put_row_back, resource, row, before, touched)
+        self._note(self._put_row_back, resource, row, *self.matrix.drop_row(row))
         del self.row_of[resource]
 
     def _put_row_back(self, resource: Hashable, row: int, before: Any, touched: Any) -> None:
@@ -254,12 +254,11 @@ class Ledger:
     def _hung(self, contents: Contents, shared: bool) -> Template:
         """A new template in the matrix; without private rows where the contents end before them."""
         matrix = self.matrix
-        serial = matrix.next_serial
         start, row, coefficient, private = (*contents, None)[:4]
         template = Template(start, row, coefficient, shared, private)
         self._keep_scales(template.rows)
         matrix.enlist(template)
-        self._note(self._retract_template, template, serial)
+        self._note(self._retract_template, template, template.serial)
         return template
 
     def _retract_template(self, template: Template, serial: int) -> None:
@@ -317,6 +316,7 @@ class Ledger:
         rest = (limit, lower, upper, scale, offset, integer, rounding, least)
         self._hang(request, self.version, template, cost, *rest, None if bounds is None else bounds.copy(), 0)
 
+    @uncollected()
     def _op_add_many(
         self,
         requests: list[Hashable],
@@ -342,6 +342,7 @@ class Ledger:
             self._hang(request, first + at, template, cost, *rest)
         self.version = first + max(len(requests) - 1, 0)
 
+    @uncollected()
     def _op_add_own(
         self,
         requests: list[Hashable],
@@ -369,9 +370,8 @@ class Ledger:
         for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
             a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
             template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
-            serial = matrix.next_serial
             matrix.enlist(template)
-            self._undo.append((self._retract_template, (template, serial)))
+            self._undo.append((self._retract_template, (template, template.serial)))
             limit, least_x, most_x, is_whole, rounded, least = number
             rest = (limit, least_x, most_x, self.sign, 0.0, is_whole, rounded, least, bounds, 0)
             self._hang(request, version + at, template, cost[a:b], *rest)
@@ -393,6 +393,7 @@ class Ledger:
         self.added_at.pop(request, None)
         self.matrix.retract_slab(slot, reused)
 
+    @uncollected()
     def _op_remove(self, requests: list[Hashable]) -> None:
         matrix, own = self.matrix, list[Template]()
         for request in requests:
