@@ -293,6 +293,7 @@ def copter_summary(figures: Figures) -> dict[str, Any]:
     return {
         **spread(figures.round_s),
         "processor_p50_s": median(figures.processor_s),
+        "processor_p99_s": float(np.percentile(figures.processor_s, 99)) if figures.processor_s else None,
         "cold_s": figures.cold_s,
         "cold_processor_s": figures.cold_processor_s,
         "cold_lp_s": figures.cold_lp_s,

@@ -23,8 +23,8 @@ USERS = 40
 BURST = 6.0  # jobs that a user sends at once, mean
 
 
-def with_short_jobs(work: Workload, seed: int) -> tuple[Workload, dict[str, str], set[str]]:
-    """The jobs with short ones among them, who sent each, and which are short."""
+def with_short_jobs(work: Workload, seed: int, burst: float = BURST) -> tuple[Workload, dict[str, str], set[str]]:
+    """The jobs with short ones among them, who sent each, and which are short; without bursts where these are 0."""
     rng = np.random.default_rng([seed, 6])
     jobs, users, short = list(work.jobs), {}, set()
     until_s = jobs[-1].submit_s
@@ -40,7 +40,8 @@ def with_short_jobs(work: Workload, seed: int) -> tuple[Workload, dict[str, str]
     jobs.sort(key=lambda job: job.submit_s)
     at = 0
     while at < len(jobs):
-        user, size = f"user-{int(rng.integers(USERS))}", 1 + int(rng.geometric(1.0 / BURST))
+        user = f"user-{int(rng.integers(USERS))}"
+        size = 1 + (int(rng.geometric(1.0 / burst)) if burst else 0)
         for k in range(at, min(at + size, len(jobs))):
             jobs[k] = replace(jobs[k], submit_s=jobs[at].submit_s)
             users[jobs[k].id] = user

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hare_runs import MIXED, TESTBED_MEDIAN_MIN, mixed, print_sweep, weighted_jct_h
 
-from copter_frontends.hare.workload import TESTBED, PaperWorkload
+from copter_frontends.hare.workload import REFERENCE_GBPS, TESTBED, PaperWorkload
 
 Rows = dict[str, dict[str, list[float]]]
 
@@ -27,15 +27,15 @@ PAPER = {
 }
 
 
-def sweep(vary: str, seeds: range, online: bool = False) -> Rows:
+def sweep(vary: str, seeds: range, online: bool = False, gbps: float = REFERENCE_GBPS) -> Rows:
     """Weighted JCT of every scheme for each value of what is varied."""
-    base, cluster = PaperWorkload(JOBS), mixed(GPUS)
+    base, cluster = PaperWorkload(JOBS, gbps=gbps), mixed(GPUS)
 
     def run(workload: PaperWorkload, gpus: dict[str, int]) -> dict[str, list[float]]:
         return weighted_jct_h(workload, gpus, seeds, online)
 
     if vary == "testbed":
-        return {"15 GPUs": run(PaperWorkload(40, median_min=TESTBED_MEDIAN_MIN), TESTBED)}
+        return {"15 GPUs": run(PaperWorkload(40, median_min=TESTBED_MEDIAN_MIN, gbps=gbps), TESTBED)}
     if vary == "jobs":
         return {f"{n} jobs": run(replace(base, jobs=n), cluster) for n in (100, 150, 200, 250, 300)}
     if vary == "gpus":
@@ -59,11 +59,12 @@ def main() -> None:
     command.add_argument("--vary", choices=list(PAPER), default="jobs")
     command.add_argument("--seeds", type=int, default=3, help="so many workloads (default 3)")
     command.add_argument("--online", action="store_true", help="Hare without knowledge of arrivals too")
+    command.add_argument("--gbps", type=float, default=REFERENCE_GBPS, help="network speed where it is not varied (25)")
     command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     arguments = command.parse_args()
     if arguments.seeds < 1:
         command.error("seeds must be >= 1")
-    rows = sweep(arguments.vary, range(arguments.seeds), arguments.online)
+    rows = sweep(arguments.vary, range(arguments.seeds), arguments.online, arguments.gbps)
     print_sweep(arguments.vary, rows, PAPER[arguments.vary])
     if arguments.json:
         print(json.dumps({"vary": arguments.vary, "weighted_jct_h": rows}))

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.errors import (
-    DuplicateHandleError,
-    InvalidDataError,
-    StaleSolutionError,
-    UnknownHandleError,
-)
+from copter.errors import DuplicateHandleError, InvalidDataError, StaleSolutionError, UnknownHandleError
 from copter.matrix import BlockMatrix, SavedSlab, Template
 from copter.matrix.changes import Changes
 from copter.matrix.contents import Contents, Private
@@ -243,8 +238,7 @@ class Ledger:
 
     def _op_drop_row(self, resource: Hashable) -> None:
         row = self.row_of[resource]
-        before, touched = self.matrix.drop_row(row)
-        self._note(self._put_row_back, resource, row, before, touched)
+        self._note(self._put_row_back, resource, row, *self.matrix.drop_row(row))
         del self.row_of[resource]
 
     def _put_row_back(self, resource: Hashable, row: int, before: Any, touched: Any) -> None:
@@ -260,12 +254,11 @@ class Ledger:
     def _hung(self, contents: Contents, shared: bool) -> Template:
         """A new template in the matrix; without private rows where the contents end before them."""
         matrix = self.matrix
-        serial = matrix.next_serial
         start, row, coefficient, private = (*contents, None)[:4]
         template = Template(start, row, coefficient, shared, private)
         self._keep_scales(template.rows)
         matrix.enlist(template)
-        self._note(self._retract_template, template, serial)
+        self._note(self._retract_template, template, template.serial)
         return template
 
     def _retract_template(self, template: Template, serial: int) -> None:
@@ -323,6 +316,7 @@ class Ledger:
         rest = (limit, lower, upper, scale, offset, integer, rounding, least)
         self._hang(request, self.version, template, cost, *rest, None if bounds is None else bounds.copy(), 0)
 
+    @uncollected()
     def _op_add_many(
         self,
         requests: list[Hashable],
@@ -341,14 +335,14 @@ class Ledger:
         template, first = self._template(which), self.version
         least = [-np.inf] * len(requests) if leasts is None else leasts
         table = None if bounds is None else bounds.copy()
-        with uncollected():
-            for at, (request, cost, limit, scale, offset, integer, rounding) in enumerate(
-                zip(requests, costs, *each, strict=True)
-            ):
-                rest = (limit, lower, upper, scale, offset, integer, rounding, least[at], table, at)
-                self._hang(request, first + at, template, cost, *rest)
+        for at, (request, cost, limit, scale, offset, integer, rounding) in enumerate(
+            zip(requests, costs, *each, strict=True)
+        ):
+            rest = (limit, lower, upper, scale, offset, integer, rounding, least[at], table, at)
+            self._hang(request, first + at, template, cost, *rest)
         self.version = first + max(len(requests) - 1, 0)
 
+    @uncollected()
     def _op_add_own(
         self,
         requests: list[Hashable],
@@ -373,16 +367,14 @@ class Ledger:
         low, high = bounds_of_each(lower, first), bounds_of_each(upper, first)
         whole = [False] * len(requests) if integer is None else integer.tolist()
         numbers = zip(limits.tolist(), low, high, whole, rounding.tolist(), leasts.tolist(), strict=True)
-        with uncollected():  # it would go through all that is made here again and again
-            for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
-                a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
-                template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
-                serial = matrix.next_serial
-                matrix.enlist(template)
-                self._undo.append((self._retract_template, (template, serial)))
-                limit, least_x, most_x, is_whole, rounded, least = number
-                rest = (limit, least_x, most_x, self.sign, 0.0, is_whole, rounded, least, bounds, 0)
-                self._hang(request, version + at, template, cost[a:b], *rest)
+        for at, (request, number, (rows, bounds)) in enumerate(zip(requests, numbers, own, strict=True)):
+            a, b, e, f = columns[at], columns[at + 1], entries[at], entries[at + 1]
+            template = Template(start[a : b + 1] - e, row[e:f], coefficient[e:f], False, rows)
+            matrix.enlist(template)
+            self._undo.append((self._retract_template, (template, template.serial)))
+            limit, least_x, most_x, is_whole, rounded, least = number
+            rest = (limit, least_x, most_x, self.sign, 0.0, is_whole, rounded, least, bounds, 0)
+            self._hang(request, version + at, template, cost[a:b], *rest)
         self.version = version + max(len(requests) - 1, 0)
 
     def _hang(self, request: Hashable, version: int, template: Template, cost: Costs, *rest: Any) -> None:
@@ -401,8 +393,9 @@ class Ledger:
         self.added_at.pop(request, None)
         self.matrix.retract_slab(slot, reused)
 
+    @uncollected()
     def _op_remove(self, requests: list[Hashable]) -> None:
-        matrix = self.matrix
+        matrix, own = self.matrix, list[Template]()
         for request in requests:
             slot = self.slot_of[request]
             template, saved = matrix.slabs[slot].template, matrix.save_slab(slot)
@@ -410,7 +403,12 @@ class Ledger:
             matrix.remove_slab(slot)
             del self.slot_of[request], self.added_at[request]
             if not template.shared:
-                self._op_drop_template(template)
+                own.append(template)
+        if own:
+            self._keep_scales(np.unique(np.concatenate([template.rows for template in own])))
+        for template in own:
+            matrix.drop_template(template)
+            self._note(self._rehang, template)
 
     def _put_back(self, request: Hashable, saved: SavedSlab, added_at: int) -> None:
         self.matrix.restore_slab(saved)

@@ -22,7 +22,7 @@ from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
 from copter_frontends.chronus.spot import SpotCluster
 from copter_frontends.chronus.spread_costs import SPREAD_COST
-from copter_frontends.deadlines import Rewards, StepReward, reward_for
+from copter_frontends.deadlines import NO_REWARDS, Rewards, StepReward, reward_for
 from copter_frontends.policy_kit import (
     Choice,
     EditLog,
@@ -54,7 +54,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     throughputs : Throughputs, optional
         Work and rates of jobs. By default those of the project's own representative jobs.
     rewards : mapping of job id to StepReward, or callable (Job), optional
-        Rewards of the SLO jobs; asked for when a job is added. :meth:`set_reward` gives more.
+        Rewards of the SLO jobs; asked for when a job is added, and read where they are. :meth:`set_reward` gives more.
     lease_s, round_s : float
         Length of an SLO lease and of a best-effort lease, seconds; the first is a whole multiple of the second.
     restart_s : float
@@ -75,6 +75,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     Attributes
     ----------
     selector : Selector
+    rewards : dict of job id to StepReward
+        Of the SLO jobs that are known, and those that :meth:`set_reward` gave ahead of their jobs.
     last_cycle : Cycle or None
         What the last round's plan of leases came to.
     last_admission : Admission or None
@@ -106,8 +108,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         RoundPolicy.__init__(self, cluster, round_s, RunsWith(self.throughputs))
         if first_lease not in ("adaptive", "now", "late"):
             raise SettingsError(f"first_lease is {first_lease!r}, must be 'adaptive', 'now' or 'late'")
-        self.rewards: dict[str, StepReward] = dict(rewards) if isinstance(rewards, Mapping) else {}
-        self._drawn = rewards if callable(rewards) else None
+        self.rewards: dict[str, StepReward] = {}
+        self._source: Rewards = NO_REWARDS if rewards is None else rewards
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
         self.profiler = profiler
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
@@ -160,14 +162,11 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         work = self.throughputs.work(job)
         if not 0 < work < float("inf"):
             raise InvalidJobError(f"job {job.id!r}: its work is {work} iterations, must be finite and > 0")
-        reward = self.rewards.get(job.id)
-        drawn = reward is None and self._drawn is not None
-        if drawn and self._drawn is not None:
-            reward = reward_for(self._drawn, job)
+        reward = self.rewards.get(job.id) or reward_for(self._source, job)
         if reward is not None:
             require_ahead(job, reward, self._now_s)
         super().add_job(job)
-        if drawn and reward is not None:
+        if reward is not None:
             self.rewards[job.id] = reward
         if self.profiler is not None:
             most = min(2, self.profiler.nodes or 2) * self.nodes.node_gpus(self.nodes.types[0])
@@ -194,8 +193,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
                 self.lease.progress_told(job_id)
 
     def remove_job(self, job_id: str) -> None:
-        """Forget a job, finished or cancelled, and free its leases; promises to others stand."""
+        """Forget a job, finished or cancelled, and its reward, and free its leases; promises to others stand."""
         super().remove_job(job_id)
+        self.rewards.pop(job_id, None)
         self.book.remove(job_id)
         self.modes.measured.pop(job_id, None)
         if self.profiler is not None:

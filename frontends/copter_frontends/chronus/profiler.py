@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 from copter.errors import SettingsError
 from copter_frontends.policy_kit import Wanted
@@ -37,6 +37,8 @@ class Profiler:
         A fixed size; by default it follows the arrivals of the last hour: C >= lambda T.
     users : mapping of job id to str, optional
         A job that is absent counts as a user by itself.
+    headroom : float
+        The size that follows the arrivals is so many times lambda T: at 1, the paper's least, the queue is just stable.
 
     Attributes
     ----------
@@ -56,7 +58,12 @@ class Profiler:
         most_user_gpus: int | None = 24,
         nodes: int | None = None,
         users: Mapping[str, str] | None = None,
+        headroom: float = 1.0,
     ) -> None:
+        if not 1.0 <= headroom < inf:
+            raise SettingsError(
+                f"headroom is {headroom}, must be finite and >= 1: the queue grows without end below it"
+            )
         if (
             not profile_s > 0
             or (most_user_gpus is not None and most_user_gpus < 1)
@@ -66,6 +73,7 @@ class Profiler:
                 f"profile_s is {profile_s}, most_user_gpus {most_user_gpus}, nodes {nodes}: all must be positive"
             )
         self.profile_s, self.most_user_gpus, self.nodes = profile_s, most_user_gpus, nodes
+        self.headroom = headroom
         self.users = dict(users or {})
         self.queue: dict[str, Probe] = {}
         self.running: dict[str, tuple[Probe, float]] = {}
@@ -147,5 +155,5 @@ class Profiler:
             self._sized_s = now_s
             self._arrived = [each for each in self._arrived if now_s - each[0] <= HOUR_S]
             rate = sum(gpus for _, gpus in self._arrived) / HOUR_S  # GPUs per second
-            size = max(ceil(rate * self.profile_s), first)
+            size = max(ceil(self.headroom * rate * self.profile_s), first)
         return -(-size // node_gpus) * node_gpus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,54 @@ def test_a_failed_batch_takes_them_back() -> None:
     require_consistent(model.ledger)
     added(model)
     require_same(model, one_by_one())
+
+
+@pytest.mark.parametrize("gone", [[1], [4, 0, "shared", 2], [0, 1, 2, 3, 4, 5, "shared"]])
+def test_a_failed_batch_puts_many_back_that_were_taken_out(gone: list[object]) -> None:
+    model, twin = new_model(), new_model()
+    for each in (model, twin):
+        added(each)
+        each.add_requests(["shared"], [[1.0]], template=each.add_template({"a": [7.0], "e": [0.1]}))
+    scales, version = model.ledger.matrix.row_scale.copy(), model.version
+
+    def edits() -> None:
+        with model.batch():
+            model.remove_requests(gone)
+            model.add_request("new", [1.0], {"b": [1e6]})
+            model.remove_request("unknown")
+
+    with pytest.raises(UnknownHandleError):
+        edits()
+    assert model.version == version
+    require_same(model, twin)
+    require_consistent(model.ledger)
+    np.testing.assert_array_equal(model.ledger.matrix.row_scale, scales)
+    serials = [template.serial for template in model.ledger.matrix.templates]
+    assert serials == [template.serial for template in twin.ledger.matrix.templates]
+    for each in (model, twin):
+        each.remove_requests(gone)
+    require_same(model, twin)
+
+
+def test_the_collector_waits_while_many_come_and_go() -> None:
+    seen: list[bool] = []
+
+    class Watching(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            seen.append(gc.isenabled())
+            return super().__hash__()
+
+    model, names = new_model(), [Watching(f"job-{k}") for k in range(6)]
+    sizes, costs, usage, _, _ = columns()
+    model.add_own_requests(names, sizes, costs, usage, resources=list("abcde"))
+    assert not all(seen)
+    assert gc.isenabled()
+    seen.clear()
+    model.remove_requests(names)
+    assert not all(seen)
+    assert gc.isenabled()
 
 
 def test_the_journal_has_them(tmp_path: Path) -> None:

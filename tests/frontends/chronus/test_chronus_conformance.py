@@ -25,9 +25,7 @@ class Mixed(dict[str, StepReward]):
 
 class TestChronus(PolicyConformance):
     def make(self, cluster: Cluster) -> SchedulingPolicy:
-        policy = ChronusPolicy(cluster, round_s=60.0)
-        policy.rewards = Mixed()
-        return policy
+        return ChronusPolicy(cluster, rewards=Mixed(), round_s=60.0)
 
 
 class TestChronusBestEffortOnly(PolicyConformance):
@@ -41,6 +39,4 @@ class TestChronusWithProfiler(PolicyConformance):
     examples = 6
 
     def make(self, cluster: Cluster) -> SchedulingPolicy:
-        policy = ChronusPolicy(cluster, round_s=60.0, profiler=Profiler(most_user_gpus=None))
-        policy.rewards = Mixed()
-        return policy
+        return ChronusPolicy(cluster, rewards=Mixed(), round_s=60.0, profiler=Profiler(most_user_gpus=None))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Standing, StepReward, weighted_miss_rate
+from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Profiler, Standing, StepReward, weighted_miss_rate
 from copter_frontends.chronus.packing import Parcel, pack
 from copter_frontends.chronus.reporting import ReportingSimulation
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
@@ -164,6 +164,28 @@ def test_a_cancelled_job_frees_its_leases_and_leaves_the_others_alone() -> None:
     plan = policy.plan(300.0)
     assert policy.book.records[other].promised == promised
     assert list(plan.allocations) == [other]
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_rewards_go_with_their_jobs(profiled: bool) -> None:
+    source = {f"mapped-{k}": StepReward.strict(8 * HOUR_S) for k in range(3)}
+    for rewards in (source, lambda job: source.get(job.id)):
+        policy = policy_of(4, rewards=rewards, profiler=Profiler() if profiled else None)
+        add(policy, job_of("told", 1.0), 8.0)
+        policy.add_job(job_of("best-effort", 1.0))
+        for name in source:
+            policy.add_job(job_of(name, 1.0))
+        policy.plan(0.0)
+        assert set(policy.rewards) == {"told", *source}
+        for name in ("told", "best-effort", *source):
+            policy.remove_job(name)
+        assert policy.rewards == {}
+        assert not policy.book.records
+        policy.add_job(job_of("mapped-0", 1.0))  # the source is asked again
+        policy.add_job(job_of("told", 1.0))  # what it was told was of the job that has gone
+        assert set(policy.rewards) == {"mapped-0"}
+        policy.remove_job("mapped-0")
+        policy.remove_job("told")
 
 
 def test_a_lost_node_demotes_only_what_cannot_be_kept() -> None:

@@ -48,8 +48,15 @@ def test_its_size_follows_the_arrivals_hour_by_hour() -> None:
     crowded.step(3600.0, 8, 16)  # no more is free of promises
     assert crowded.gpus == 16
     assert len(crowded.running) == 4
+    roomy = Profiler(headroom=1.5)
+    for number in range(240):
+        roomy.submit(f"job-{number}", 4, 15.0 * number)
+    roomy.step(3600.0, 8, 800)
+    assert roomy.gpus == 120
     with pytest.raises(SettingsError, match="must be positive"):
         Profiler(profile_s=0.0)
+    with pytest.raises(SettingsError, match=r"headroom is 0\.9"):
+        Profiler(headroom=0.9)
 
 
 def test_two_nodes_tell_of_more() -> None:
