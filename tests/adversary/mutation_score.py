@@ -54,7 +54,7 @@ ROOMS = [
     *_of(
         *HADAR,
         "formulation shim round_values placing",
-        "test_hadar_rounding test_hadar_shim test_hadar_policy test_hadar_lp test_hadar_guarantee",
+        "test_hadar_rounding test_hadar_program test_hadar_shim test_hadar_policy test_hadar_lp test_hadar_guarantee",
     ),
     *_of(
         *HADAR,
@@ -107,11 +107,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "state = true.loading.cached if rng.random() < true.loading.cached_share else true.loading.slow",
         "rng.random() < true.loading.cached_share -> rng.random() <= true.loading.cached_share",
     ): "a draw that is exactly the share",
-    (
-        "copter_frontends.sia.shim",
-        "if had and not result.take_all(*(list(each) for each in zip(*had, strict=True))):",
-        "True -> False",
-    ): "strict: the lists are of one length",
     (
         "copter_frontends.hadar.shim",
         "split = np.flatnonzero(among & self.idle & (total > SUPPORT))",
