@@ -54,24 +54,26 @@ ROOMS = [
     *_of(
         *HADAR,
         "formulation shim round_values placing",
-        "test_hadar_rounding test_hadar_program test_hadar_shim test_hadar_policy test_hadar_lp test_hadar_guarantee",
+        "test_hadar_program test_hadar_rounding test_hadar_shim test_hadar_policy test_hadar_lp",
     ),
     *_of(
         *HADAR,
         "policy",
-        "test_hadar_rounds test_hadar_policy test_hadar_online test_hadar_horizon test_hadar_conformance",
+        "test_hadar_rounds test_hadar_policy test_hadar_online test_hadar_conformance",
     ),
     *_of(*HADAR, "online find_alloc posted_prices", "test_hadar_online test_hadar_guarantee"),
     *_of(*HADAR, "horizon", "test_hadar_horizon"),
-    *_of(*HOPS, "formulation offers shim draft", "test_hops_program test_hops_policy test_hops_learning"),
+    *_of(
+        *HOPS, "formulation offers shim draft", "test_hops_steps test_hops_program test_hops_policy test_hops_learning"
+    ),
     *_of(*HOPS, "policy", "test_hops_rounds test_hops_policy test_hops_learning test_hops_conformance"),
     *_of(*HOPS, "records estimator profiling job_book", "test_hops_learning test_hops_estimator test_hops_policy"),
     *_of(
         "copter_frontends.sia",
         "tests/frontends/sia",
         "formulation job_bases joining shim objective policy",
-        "test_sia_rounds test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective test_sia_values "
-        "test_sia_policy test_sia_clusters test_sia_jobs",
+        "test_sia_rounds test_sia_limits test_sia_shim test_sia_job_bases test_sia_joining test_sia_objective "
+        "test_sia_values test_sia_policy test_sia_clusters test_sia_jobs",
     ),
     *_of(
         "copter_frontends.chronus",
