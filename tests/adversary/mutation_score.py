@@ -115,6 +115,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "total > SUPPORT -> total >= SUPPORT",
     ): "a share that is exactly the tolerance",
     (
+        "copter_frontends.hops.formulation",
+        "for r in range(1, gpus + 1):",
+        "1 -> 2",
+    ): "no other size has as many slots as that of one GPU, which is not among the result",
+    (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
         "1.0 -> 2.0",

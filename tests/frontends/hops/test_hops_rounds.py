@@ -144,3 +144,28 @@ def test_settings_beyond_their_ends_are_refused(name: str, value: float) -> None
 def test_settings_near_their_ends_are_taken() -> None:
     policy = policy_of(round_s=0.5, full_round_s=0.25, speed_bin=0.125)
     assert (policy.round_s, policy.full_round_s) == (0.5, 0.25)
+
+
+class Drifting(RandomSpeeds):
+    """One server, whose speed is seen anew by and by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.speed = 1.0
+
+    def server_speed(self, gpu_type: str, server: str) -> float:
+        return self.speed
+
+
+def test_groups_that_have_emptied_stay_until_they_are_four_times_as_many(planned: list[str]) -> None:
+    speeds = Drifting()
+    policy = HopsPolicy(Cluster.of({"long": (1, 8)}), speeds)
+    policy.add_job(Job("a", "any", work_samples=1e4), [8])
+    sizes = []
+    for step in range(6):
+        speeds.speed, speeds.version = 1.5**step, step
+        before = policy.formulation
+        assert policy.plan(60.0 * step).allocations["a"].gpus == 8
+        sizes.append((len(policy.groups), policy.formulation is before))
+    assert sizes == [(1, True), (2, True), (3, True), (4, True), (1, False), (2, True)]
+    assert planned == ["whole", "idle", "idle", "idle", "whole", "idle"]
