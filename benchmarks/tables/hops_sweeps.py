@@ -29,7 +29,7 @@ def fairness(asked: Any) -> list[Any]:
     jobs, sets = hops_jobs(asked.jobs, asked.jobs_per_hour, asked.seed, asked.scale)
     rows = []
     for power in LAMBDAS:
-        rows += show(f"lambda = {power}", [run("hops", cluster, source, jobs, sets, fairness=power)])
+        rows += show(f"lambda = {power}", [[run("hops", cluster, source, jobs, sets, fairness=power)]])
     return rows
 
 
@@ -40,7 +40,7 @@ def arrivals(asked: Any) -> list[Any]:
     rows = []
     for rate in RATES:
         jobs, sets = hops_jobs(asked.jobs, rate, asked.seed, asked.scale)
-        outcomes = [run(name, cluster, source, jobs, sets) for name in ("hops", "sia", "gavel")]
+        outcomes = [[run(name, cluster, source, jobs, sets)] for name in ("hops", "sia", "gavel")]
         rows += [{"jobs_per_hour": rate, **row} for row in show(f"{rate:.0f} jobs an hour", outcomes)]
     return rows
 
@@ -53,7 +53,7 @@ def priorities(asked: Any) -> list[Any]:
     rows = []
     for queue in QUEUES:
         found = run("hops", cluster, source, jobs, sets, priority=queue)
-        rows += [{"queue": queue, **row} for row in show(f"queue: {queue}", [found])]
+        rows += [{"queue": queue, **row} for row in show(f"queue: {queue}", [[found]])]
         at = np.percentile(found.latency, (50, 90, 99, 100))
         print("  latency ratio p50, p90, p99, max: " + ", ".join(f"{value:.2f}" for value in at))
     return rows

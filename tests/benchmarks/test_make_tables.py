@@ -54,7 +54,7 @@ def test_a_table_is_made_once_and_again_when_it_changed(
     header = header_of(path)
     assert header["command"] == "python benchmarks/tables/figure.py"
     assert header["seed"] == "7"
-    assert set(header) == {"command", "commit", "seed", "machine", "date", "seconds", "fingerprint"}
+    assert set(header) == {"command", "commit", "seed", "machine", "date", "processor seconds", "fingerprint"}
     assert make_tables.main([]) == 0
     assert "small: as it is" in capsys.readouterr().out
     (tmp_path / "helper.py").write_text("SAID = 'a table of 43'\n")
