@@ -216,24 +216,33 @@ def show(
     title: str, outcomes: Sequence[Sequence[Outcome]], paper: Mapping[str, Sequence[float]] | None = None
 ) -> list[Any]:
     """Print all figures of every scheduler, an outcome a seed: their mean, least and most, and the paper's below."""
-    print(f"\n{title}\n  {'':<12}" + "".join(f"{name:<26}" for name in FIGURES))
+
+    def each(value: float) -> str:
+        return "-" if np.isnan(value) else f"{value:.2f}"
+
+    print(f"\n{title}\n  {'':<12}" + "".join(f"{name:<26}" for name in FIGURES).rstrip())
     rows = []
     for runs in outcomes:
         name = runs[0].name
-        values = {figure: [float(getattr(each, figure)) for each in runs] for figure in FIGURES}
-        print(f"  {name:<12}" + "".join(f"{spread(each):<26}" for each in values.values()).rstrip())
+        values = {figure: [float(getattr(run, figure)) for run in runs] for figure in FIGURES}
+        print(f"  {name:<12}" + "".join(f"{spread(found):<26}" for found in values.values()).rstrip())
         said = (paper or {}).get(name)
         if said is not None:
-            print(f"  {'(paper)':<12}" + "".join(f"{value:<26.2f}" for value in said).rstrip())
-        rows.append({"scheduler": name, **values, "round_p99_s": [each.round_p99_s for each in runs], "paper": said})
+            print(f"  {'(paper)':<12}" + "".join(f"{each(value):<26}" for value in said).rstrip())
+        rows.append({"scheduler": name, **values, "round_p99_s": [run.round_p99_s for run in runs], "paper": said})
     return rows
 
 
 def over_seeds(asked: argparse.Namespace, cluster: Cluster, source: TableSource) -> list[list[Outcome]]:
     """Every scheduler's outcomes on the jobs of every seed."""
-    seeds = range(asked.seed, asked.seed + asked.seeds)
-    drawn = [hops_jobs(asked.jobs, asked.jobs_per_hour, seed, asked.scale) for seed in seeds]
+    drawn = seeded(asked)
     return [[run(name, cluster, source, jobs, sets) for jobs, sets in drawn] for name in asked.schedulers.split(",")]
+
+
+def seeded(asked: argparse.Namespace) -> list[tuple[list[Job], dict[str, RequirementSet]]]:
+    """The jobs of every seed, with their requirement sets."""
+    seeds = range(asked.seed, asked.seed + asked.seeds)
+    return [hops_jobs(asked.jobs, asked.jobs_per_hour, seed, asked.scale) for seed in seeds]
 
 
 def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.ArgumentParser:
@@ -242,6 +251,7 @@ def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.Argu
     parser.add_argument("--jobs", type=int, default=jobs)
     parser.add_argument("--jobs-per-hour", type=float, default=jobs_per_hour)
     parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
+    parser.add_argument("--seeds", type=whole, default=1, help="how many, each with jobs of its own (default 1)")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return parser
@@ -250,7 +260,6 @@ def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.Argu
 def compared(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.ArgumentParser:
     """The command line of a table that compares schedulers over seeds."""
     parser = options(about, jobs, jobs_per_hour)
-    parser.add_argument("--seeds", type=whole, default=1, help="how many, each with jobs of its own (default 1)")
     parser.add_argument("--schedulers", default=SCHEDULERS)
     return parser
 
