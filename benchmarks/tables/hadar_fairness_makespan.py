@@ -5,7 +5,7 @@ python benchmarks/tables/hadar_fairness_makespan.py
 
 from __future__ import annotations
 
-from hadar_runs import compare, finish, options, run, say
+from hadar_runs import compare, finish, options, over_seeds, run
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hadar.workload import hadar_jobs, table_source
@@ -19,13 +19,14 @@ def main() -> None:
     asked = options(__doc__, "hadar,gavel,tiresias").parse_args()
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, spread_cost=asked.spread_cost)
-    jobs = hadar_jobs(asked.jobs, "static", seed=asked.seed, scale=asked.scale)
-    outcomes = {}
-    for objective in ("ftf", "makespan"):
-        outcomes[objective] = []
-        for name in asked.schedulers.split(","):
-            say(f"{name}, {objective} ...")
-            outcomes[objective].append(run(name, objective, cluster, source, jobs))
+    outcomes = {
+        objective: over_seeds(
+            asked,
+            lambda seed: hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale),
+            lambda name, jobs, objective=objective: run(name, objective, cluster, source, jobs),  # type: ignore[misc]
+        )
+        for objective in ("ftf", "makespan")
+    }
     title = "average finish-time fairness, JCT over that on 1/n of the cluster"
     tables = {
         "ftf": compare(title, outcomes["ftf"], lambda o: float(o.ftf.mean()), FAIRNESS, unit="ratio"),

@@ -7,7 +7,7 @@ python benchmarks/tables/hadar_jct.py --arrivals continuous --jobs-per-hour 1.5
 from __future__ import annotations
 
 import numpy as np
-from hadar_runs import compare, finish, options, run, say
+from hadar_runs import compare, finish, options, over_seeds, run
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hadar.workload import hadar_jobs, table_source
@@ -30,11 +30,11 @@ def main() -> None:
     asked = command.parse_args()
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, spread_cost=asked.spread_cost)
-    jobs = hadar_jobs(asked.jobs, asked.arrivals, asked.jobs_per_hour, asked.seed, asked.scale)
-    outcomes = []
-    for name in asked.schedulers.split(","):
-        say(f"{name} ...")
-        outcomes.append(run(name, "jct", cluster, source, jobs, power=asked.power))
+    outcomes = over_seeds(
+        asked,
+        lambda seed: hadar_jobs(asked.jobs, asked.arrivals, asked.jobs_per_hour, seed, asked.scale),
+        lambda name, jobs: run(name, "jct", cluster, source, jobs, power=asked.power),
+    )
     paper = PAPER[asked.arrivals]
     tables = {
         "average": compare(

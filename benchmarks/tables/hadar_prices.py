@@ -5,7 +5,10 @@ python benchmarks/tables/hadar_prices.py --jobs 120
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
+from figure_command import spread
 from hadar_runs import finish, make_policy, options
 
 from copter_frontends.clusters import named_cluster
@@ -24,11 +27,8 @@ def both_prices(policy: HadarPolicy, now_s: float) -> dict[str, PriceFunction]:
     }
 
 
-def main() -> None:
-    """Simulate, and print prices and worths of both, every some rounds and on average."""
-    command = options(__doc__, "hadar")
-    command.add_argument("--every", type=int, default=50, help="rounds between two lines (default 50)")
-    asked = command.parse_args()
+def rounds_of(asked: argparse.Namespace, seed: int) -> list[dict[str, float]]:
+    """Simulate one seed's jobs, print prices and worths of both every some rounds, and have those of all rounds."""
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, spread_cost=asked.spread_cost)
     policy = make_policy("hadar", "jct", cluster, source)
@@ -59,14 +59,33 @@ def main() -> None:
             print(f"round {record.index:>5}: (6)-(8) ours/as printed: U_max {bounds}  {least}  {alphas}")
             print(f"round {record.index:>5}: LP/posted prices {prices}  {worth}")
 
-    jobs = hadar_jobs(asked.jobs, "static", seed=asked.seed, scale=asked.scale)
+    jobs = hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale)
     Simulation(cluster, jobs, policy, source, policy.round_s).run(on_round=note)
-    share = {name: float(np.mean([r[name] / r["lp_bound"] for r in rows])) for name in ("lp_worth", "online_worth")}
-    print(f"worth over the certified bound, average of {len(rows)} rounds: LP {share['lp_worth']:.4f}, ", end="")
-    alphas = {name: float(np.mean([r[f"{name}_alpha"] for r in rows])) for name in ("ours", "printed")}
-    print(f"online {share['online_worth']:.4f}; alpha {alphas['ours']:.1f}, with (6) to (8) as printed ", end="")
-    print(f"{alphas['printed']:.1f}")
-    finish(asked, {"share_of_bound": share, "rows": rows})
+    return rows
+
+
+def main() -> None:
+    """Simulate, and print worths and alphas of both, the averages over a seed's rounds."""
+    command = options(__doc__, "hadar")
+    command.add_argument("--every", type=int, default=50, help="rounds between two lines (default 50)")
+    asked = command.parse_args()
+    found = {}
+    for seed in range(asked.seed, asked.seed + asked.seeds):
+        print(f"seed {seed}")
+        found[seed] = rounds_of(asked, seed)
+    share = {
+        name: [float(np.mean([r[name] / r["lp_bound"] for r in rows])) for rows in found.values()]
+        for name in ("lp_worth", "online_worth")
+    }
+    alphas = {
+        name: [float(np.mean([r[f"{name}_alpha"] for r in rows])) for rows in found.values()]
+        for name in ("ours", "printed")
+    }
+    print(f"worth over the certified bound, averages over the rounds of {asked.seeds} seeds, of {asked.jobs} jobs")
+    for name, values in (("LP", share["lp_worth"]), ("online", share["online_worth"])):
+        print(f"  {name:<24}{', '.join(f'{value:.4f}' for value in values)}")
+    print(f"  {'alpha':<24}{spread(alphas['ours'])}\n  {'alpha, as printed':<24}{spread(alphas['printed'])}")
+    finish(asked, {"share_of_bound": share, "rows": found})
 
 
 if __name__ == "__main__":

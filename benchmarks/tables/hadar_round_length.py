@@ -5,6 +5,7 @@ python benchmarks/tables/hadar_round_length.py
 
 from __future__ import annotations
 
+from figure_command import spread
 from hadar_runs import finish, options, run, say
 
 from copter_frontends.clusters import named_cluster
@@ -20,17 +21,20 @@ def main() -> None:
     asked = command.parse_args()
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, spread_cost=asked.spread_cost)
-    rows: list[dict[str, float]] = []
+    rows: list[dict[str, object]] = []
+    found: dict[tuple[float, int], list[float]] = {}
     for rate in (float(each) for each in asked.rates.split(",")):
-        jobs = hadar_jobs(asked.jobs, "continuous", rate, asked.seed, asked.scale)
+        drawn = [
+            hadar_jobs(asked.jobs, "continuous", rate, asked.seed + each, asked.scale) for each in range(asked.seeds)
+        ]
         for minutes in MINUTES:
             say(f"{rate:g} jobs an hour, rounds of {minutes} min ...")
-            found = run("hadar", "jct", cluster, source, jobs, 60.0 * minutes)
-            rows.append({"jobs_per_hour": rate, "round_min": minutes, "avg_jct_h": float(found.jct_h.mean())})
-    print(f"{'jobs/h':>8}" + "".join(f"{m:>8} min" for m in MINUTES) + "   average JCT, h")
-    for rate in sorted({row["jobs_per_hour"] for row in rows}):
-        mine = [row["avg_jct_h"] for row in rows if row["jobs_per_hour"] == rate]
-        print(f"{rate:>8g}" + "".join(f"{value:>12.2f}" for value in mine))
+            runs = [run("hadar", "jct", cluster, source, jobs, 60.0 * minutes) for jobs in drawn]
+            found[rate, minutes] = [float(each.jct_h.mean()) for each in runs]
+            rows.append({"jobs_per_hour": rate, "round_min": minutes, "avg_jct_h": found[rate, minutes]})
+    print(f"{'jobs/h':>8}  " + "".join(f"{f'{m} min':<26}" for m in MINUTES) + "average JCT, h")
+    for rate in sorted({rate for rate, _ in found}):
+        print(f"{rate:>8g}  " + "".join(f"{spread(found[rate, minutes]):<26}" for minutes in MINUTES))
     finish(asked, {"rows": rows})
 
 

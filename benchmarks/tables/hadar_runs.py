@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from figure_command import spread, whole
 
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.gavel import GavelPolicy
@@ -119,29 +120,47 @@ def isolated_s(job: Job, cluster: Cluster, source: TableSource, jobs: int) -> fl
 
 def compare(
     title: str,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[Sequence[Outcome]],
     figure: Callable[[Outcome], float],
     paper: Mapping[str, float],
     unit: str = "h",
 ) -> list[dict[str, object]]:
-    """Print one figure of every scheduler, as a multiple of the first one's, next to the paper's multiple."""
-    base = figure(outcomes[0])
+    """Print one figure of every scheduler, as a multiple of the first one's, next to the paper's multiple.
+
+    A scheduler has an outcome a seed; figures and multiples of the same seed's first scheduler are means over them,
+    with the least and the most.
+    """
+    base = [figure(each) for each in outcomes[0]]
     rows: list[dict[str, object]] = []
     print(f"\n{title}")
-    print(f"  {'scheduler':<14}{unit:>10}{'measured x':>12}{'paper x':>10}")
-    for each in outcomes:
-        value = figure(each)
-        said = paper.get(each.name)
-        print(f"  {each.name:<14}{value:>10.3f}{value / base:>12.2f}{'-' if said is None else f'{said:.2f}':>10}")
-        rows.append({"scheduler": each.name, "value": value, "measured": value / base, "paper": said})
+    print(f"  {'scheduler':<16}{unit:<28}{'measured x':<28}paper x")
+    for runs in outcomes:
+        name, values = runs[0].name, [figure(each) for each in runs]
+        over = [value / first for value, first in zip(values, base, strict=True)]
+        said = paper.get(name)
+        print(f"  {name:<16}{spread(values):<28}{spread(over):<28}{'-' if said is None else f'{said:.2f}'}")
+        rows.append({"scheduler": name, "values": values, "measured": over, "paper": said})
     return rows
+
+
+def over_seeds(
+    asked: argparse.Namespace, draw: Callable[[int], Sequence[Job]], run_of: Callable[[str, Sequence[Job]], Outcome]
+) -> list[list[Outcome]]:
+    """Every scheduler's outcomes on the jobs of every seed."""
+    drawn = [draw(asked.seed + each) for each in range(asked.seeds)]
+    found = []
+    for name in asked.schedulers.split(","):
+        say(f"{name} ...")
+        found.append([run_of(name, jobs) for jobs in drawn])
+    return found
 
 
 def options(about: str | None, schedulers: str) -> argparse.ArgumentParser:
     """The command line that the tables share."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=480)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
+    parser.add_argument("--seeds", type=whole, default=1, help="how many, each with jobs of its own (default 1)")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
     parser.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
     parser.add_argument("--schedulers", default=schedulers)

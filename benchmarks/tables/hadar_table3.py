@@ -8,8 +8,7 @@ the T4 and the K520 are not in Gavel's table; they are taken as 0.45 of a V100's
 
 from __future__ import annotations
 
-import numpy as np
-from hadar_runs import Outcome, compare, finish, options, run, say
+from hadar_runs import compare, finish, options, over_seeds, run
 
 from copter_frontends.hadar.workload import STEPS_PER_S, hadar_jobs
 from copter_frontends.simulator.table_source import TableApplication, TableSource
@@ -38,42 +37,24 @@ def ten_jobs(seed: int, scale: float) -> list[Job]:
     ]
 
 
-def pooled(name: str, runs: list[Outcome]) -> Outcome:
-    """The average of several seeds' outcomes."""
-    return Outcome(
-        name,
-        np.concatenate([r.jct_h for r in runs]),
-        np.concatenate([r.ftf for r in runs]),
-        float(np.mean([r.makespan_h for r in runs])),
-        float(np.mean([r.utilisation for r in runs])),
-        float(np.mean([r.changed_share for r in runs])),
-        max(r.round_p99_s for r in runs),
-        sum(r.skipped for r in runs),
-    )
-
-
 def main() -> None:
     """Run the schedulers over some seeds and print measured next to the paper's figures."""
     command = options(__doc__, "hadar,gavel,tiresias")
-    command.add_argument("--draws", type=int, default=10, help="sets of ten jobs (default 10)")
-    command.set_defaults(scale=0.1)
+    command.set_defaults(scale=0.1, seeds=10)
     asked = command.parse_args()
     cluster = Cluster.of({kind: (count, 1) for kind, count in COUNTS.items()})
     source = source_of(cluster, asked.spread_cost)
-    outcomes: dict[str, list[list[Outcome]]] = {"jct": [], "makespan": []}
-    for objective in outcomes:
-        for name in asked.schedulers.split(","):
-            say(f"{name}, {objective} ...")
-            seeds = range(asked.seed, asked.seed + asked.draws)
-            outcomes[objective].append(
-                [run(name, objective, cluster, source, ten_jobs(seed, asked.scale)) for seed in seeds]
-            )
-    names = asked.schedulers.split(",")
-    jct = [pooled(name, runs) for name, runs in zip(names, outcomes["jct"], strict=True)]
-    makespan = [pooled(name, runs) for name, runs in zip(names, outcomes["makespan"], strict=True)]
+    outcomes = {
+        objective: over_seeds(
+            asked,
+            lambda seed: ten_jobs(seed, asked.scale),
+            lambda name, jobs, objective=objective: run(name, objective, cluster, source, jobs),  # type: ignore[misc]
+        )
+        for objective in ("jct", "makespan")
+    }
     tables = {
-        "jct": compare("average JCT", jct, lambda o: float(o.jct_h.mean()), relative(JCT_H)),
-        "makespan": compare("makespan", makespan, lambda o: o.makespan_h, relative(MAKESPAN_H)),
+        "jct": compare("average JCT", outcomes["jct"], lambda o: float(o.jct_h.mean()), relative(JCT_H)),
+        "makespan": compare("makespan", outcomes["makespan"], lambda o: o.makespan_h, relative(MAKESPAN_H)),
     }
     finish(asked, tables)
 

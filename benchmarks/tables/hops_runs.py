@@ -7,10 +7,10 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import numpy as np
+from figure_command import spread, whole
 
 from copter import Model, Session, Settings
 from copter.shims import IDLE, RoundingShim
@@ -18,6 +18,7 @@ from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs, RequirementSet, ThroughputEstimator
 from copter_frontends.hops.latency_ratio import Priority
 from copter_frontends.hops.profiling import profile_by_gpu
+from copter_frontends.hops.workload import hops_jobs
 from copter_frontends.policy_kit import Choice, GoodputThroughputs, RoundPolicy, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
@@ -211,25 +212,37 @@ def run(
     )
 
 
-def show(title: str, outcomes: Sequence[Outcome], paper: Mapping[str, Sequence[float]] | None = None) -> list[Any]:
-    """Print all figures of every scheduler, the paper's below each."""
-    print(f"\n{title}\n  {'':<16}" + "".join(f"{name:>13}" for name in FIGURES))
+def show(
+    title: str, outcomes: Sequence[Sequence[Outcome]], paper: Mapping[str, Sequence[float]] | None = None
+) -> list[Any]:
+    """Print all figures of every scheduler, an outcome a seed: their mean, least and most, and the paper's below."""
+
+    def each(value: float) -> str:
+        return "-" if np.isnan(value) else f"{value:.2f}"
+
+    print(f"\n{title}\n  {'':<12}" + "".join(f"{name:<26}" for name in FIGURES).rstrip())
     rows = []
-    for each in outcomes:
-        values = {name: float(getattr(each, name)) for name in FIGURES}
-        print(f"  {each.name:<16}" + "".join(f"{value:>13.2f}" for value in values.values()))
-        said = (paper or {}).get(each.name)
+    for runs in outcomes:
+        name = runs[0].name
+        values = {figure: [float(getattr(run, figure)) for run in runs] for figure in FIGURES}
+        print(f"  {name:<12}" + "".join(f"{spread(found):<26}" for found in values.values()).rstrip())
+        said = (paper or {}).get(name)
         if said is not None:
-            print(f"  {'(paper)':<16}" + "".join(f"{value:>13.2f}" for value in said))
-        rows.append({"scheduler": each.name, **values, "round_p99_s": each.round_p99_s, "paper": said})
+            print(f"  {'(paper)':<12}" + "".join(f"{each(value):<26}" for value in said).rstrip())
+        rows.append({"scheduler": name, **values, "round_p99_s": [run.round_p99_s for run in runs], "paper": said})
     return rows
 
 
-def averaged(outcomes: Sequence[Outcome]) -> Outcome:
-    """Means over several seeds, the median of the largest ratios."""
-    mean = {name: float(np.mean([getattr(o, name) for o in outcomes])) for name in (*FIGURES, "round_p99_s")}
-    mean["max_lr"] = median(o.max_lr for o in outcomes)
-    return Outcome(outcomes[0].name, **mean, latency=np.concatenate([o.latency for o in outcomes]))
+def over_seeds(asked: argparse.Namespace, cluster: Cluster, source: TableSource) -> list[list[Outcome]]:
+    """Every scheduler's outcomes on the jobs of every seed."""
+    drawn = seeded(asked)
+    return [[run(name, cluster, source, jobs, sets) for jobs, sets in drawn] for name in asked.schedulers.split(",")]
+
+
+def seeded(asked: argparse.Namespace) -> list[tuple[list[Job], dict[str, RequirementSet]]]:
+    """The jobs of every seed, with their requirement sets."""
+    seeds = range(asked.seed, asked.seed + asked.seeds)
+    return [hops_jobs(asked.jobs, asked.jobs_per_hour, seed, asked.scale) for seed in seeds]
 
 
 def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.ArgumentParser:
@@ -237,9 +250,17 @@ def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.Argu
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=jobs)
     parser.add_argument("--jobs-per-hour", type=float, default=jobs_per_hour)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
+    parser.add_argument("--seeds", type=whole, default=1, help="how many, each with jobs of its own (default 1)")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
+    return parser
+
+
+def compared(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.ArgumentParser:
+    """The command line of a table that compares schedulers over seeds."""
+    parser = options(about, jobs, jobs_per_hour)
+    parser.add_argument("--schedulers", default=SCHEDULERS)
     return parser
 
 

@@ -3,6 +3,8 @@
 python benchmarks/tables/hops_sweeps.py --sweep fairness
 python benchmarks/tables/hops_sweeps.py --sweep arrivals
 python benchmarks/tables/hops_sweeps.py --sweep priorities
+
+``--seeds`` averages over so many traces, with the least and the most.
 """
 
 from __future__ import annotations
@@ -11,50 +13,49 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hops_runs import finish, options, run, show
+from hops_runs import Outcome, finish, options, run, seeded, show
 
 from copter_frontends.clusters import named_cluster
 from copter_frontends.hops.latency_ratio import Priority
-from copter_frontends.hops.workload import hops_jobs, iteration_source
+from copter_frontends.hops.workload import iteration_source
 
 LAMBDAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 RATES = (30.0, 60.0, 120.0, 300.0, 600.0, 1200.0)
 QUEUES: tuple[Priority, ...] = ("lr", "las", "sjf", "srtf", "ftf")
 
 
-def fairness(asked: Any) -> list[Any]:
-    """lambda from throughput alone to almost the queue's order."""
+def runs(asked: Any, name: str, **how: Any) -> list[Outcome]:
+    """One scheduler on every seed's jobs."""
     cluster = named_cluster(asked.cluster)
     source = iteration_source(cluster)
-    jobs, sets = hops_jobs(asked.jobs, asked.jobs_per_hour, asked.seed, asked.scale)
+    return [run(name, cluster, source, jobs, sets, **how) for jobs, sets in seeded(asked)]
+
+
+def fairness(asked: Any) -> list[Any]:
+    """lambda from throughput alone to almost the queue's order."""
     rows = []
     for power in LAMBDAS:
-        rows += show(f"lambda = {power}", [run("hops", cluster, source, jobs, sets, fairness=power)])
+        rows += show(f"lambda = {power}", [runs(asked, "hops", fairness=power)])
     return rows
 
 
 def arrivals(asked: Any) -> list[Any]:
     """All three schedulers as arrivals become denser: the paper finds that Hops' lead in JCT grows."""
-    cluster = named_cluster(asked.cluster)
-    source = iteration_source(cluster)
     rows = []
     for rate in RATES:
-        jobs, sets = hops_jobs(asked.jobs, rate, asked.seed, asked.scale)
-        outcomes = [run(name, cluster, source, jobs, sets) for name in ("hops", "sia", "gavel")]
+        asked.jobs_per_hour = rate
+        outcomes = [runs(asked, name) for name in ("hops", "sia", "gavel")]
         rows += [{"jobs_per_hour": rate, **row} for row in show(f"{rate:.0f} jobs an hour", outcomes)]
     return rows
 
 
 def priorities(asked: Any) -> list[Any]:
     """The same scheduler behind other queues: the paper has latency ratios above 80 for LAS, SJF and SRTF, 3 for LR."""
-    cluster = named_cluster(asked.cluster)
-    source = iteration_source(cluster)
-    jobs, sets = hops_jobs(asked.jobs, asked.jobs_per_hour, asked.seed, asked.scale)
     rows = []
     for queue in QUEUES:
-        found = run("hops", cluster, source, jobs, sets, priority=queue)
+        found = runs(asked, "hops", priority=queue)
         rows += [{"queue": queue, **row} for row in show(f"queue: {queue}", [found])]
-        at = np.percentile(found.latency, (50, 90, 99, 100))
+        at = np.percentile(np.concatenate([each.latency for each in found]), (50, 90, 99, 100))
         print("  latency ratio p50, p90, p99, max: " + ", ".join(f"{value:.2f}" for value in at))
     return rows
 

@@ -1,16 +1,16 @@
 """Table 3 of the Hops paper: 25 jobs on 64 GPUs, Hops compared with Sia and Gavel.
 
-    python benchmarks/tables/hops_table3.py --draws 3
+    python benchmarks/tables/hops_table3.py --seeds 3
 
 25 tasks of Table 2 arrive within 2.5 hours. The paper's trace is not public: jobs are drawn, several times.
 """
 
 from __future__ import annotations
 
-from hops_runs import SCHEDULERS, averaged, finish, options, run, show
+from hops_runs import compared, finish, over_seeds, show
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hops.workload import hops_jobs, iteration_source
+from copter_frontends.hops.workload import iteration_source
 
 NAN = float("nan")
 PAPER = {
@@ -22,17 +22,10 @@ PAPER = {
 
 def main() -> None:
     """Run the schedulers over some seeds."""
-    command = options(__doc__, 25, 10.0)
-    command.add_argument("--draws", type=int, default=3)
-    command.add_argument("--schedulers", default=SCHEDULERS)
-    asked = command.parse_args()
+    asked = compared(__doc__, 25, 10.0).parse_args()
     cluster = named_cluster("hops-64")
-    source = iteration_source(cluster)
-    outcomes = []
-    for name in asked.schedulers.split(","):
-        drawn = [hops_jobs(asked.jobs, asked.jobs_per_hour, asked.seed + i, asked.scale) for i in range(asked.draws)]
-        outcomes.append(averaged([run(name, cluster, source, jobs, sets) for jobs, sets in drawn]))
-    finish(asked, {"table3": show("25 jobs on 64 GPUs", outcomes, PAPER)})
+    outcomes = over_seeds(asked, cluster, iteration_source(cluster))
+    finish(asked, {"table3": show(f"{asked.jobs} jobs on 64 GPUs", outcomes, PAPER)})
 
 
 if __name__ == "__main__":

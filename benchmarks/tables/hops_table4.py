@@ -6,10 +6,10 @@ python benchmarks/tables/hops_table4.py --scale 0.1 --jobs 200 --jobs-per-hour 4
 
 from __future__ import annotations
 
-from hops_runs import SCHEDULERS, finish, options, run, show
+from hops_runs import compared, finish, over_seeds, show
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hops.workload import hops_jobs, iteration_source
+from copter_frontends.hops.workload import iteration_source
 
 PAPER = {
     "hops": (10.48, 2.24, 0.87, 3.22, 0.45, 2.15),
@@ -19,14 +19,10 @@ PAPER = {
 
 
 def main() -> None:
-    """Run the schedulers on one trace."""
-    command = options(__doc__, 500, 100.0)
-    command.add_argument("--schedulers", default=SCHEDULERS)
-    asked = command.parse_args()
+    """Run the schedulers over some seeds."""
+    asked = compared(__doc__, 500, 100.0).parse_args()
     cluster = named_cluster("hops-512")
-    source = iteration_source(cluster)
-    jobs, sets = hops_jobs(asked.jobs, asked.jobs_per_hour, asked.seed, asked.scale)
-    outcomes = [run(name, cluster, source, jobs, sets) for name in asked.schedulers.split(",")]
+    outcomes = over_seeds(asked, cluster, iteration_source(cluster))
     finish(asked, {"table4": show(f"{asked.jobs} jobs on 512 GPUs", outcomes, PAPER)})
 
 

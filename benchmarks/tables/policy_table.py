@@ -93,9 +93,11 @@ def report(paper: PaperTable, found: list[dict[str, Any]], how: str) -> None:
     for row in found:
         trace, policy = row["trace"], row["policy"]
         printed = paper.values.get((trace, policy), (NAN,) * len(paper.figures))
-        rows.append(
-            [trace, policy, *(f"{number(v)} / {number(row[f])}" for f, v in zip(paper.figures, printed, strict=True))]
-        )
+        cells = [
+            f"{number(v)} / {number(row[f])}{of_each(row['each'][f])}"
+            for f, v in zip(paper.figures, printed, strict=True)
+        ]
+        rows.append([trace, policy, *cells])
         base = first.setdefault(trace, policy)
         if policy == base:
             continue
@@ -113,6 +115,11 @@ def report(paper: PaperTable, found: list[dict[str, Any]], how: str) -> None:
         show("Ratios: paper / here (how far off)", ["trace", "policies", *heads], ratios)
 
 
+def of_each(values: list[float]) -> str:
+    """The least and the most of several workloads."""
+    return f" ({number(min(values), 3)} to {number(max(values), 3)})" if len(values) > 1 else ""
+
+
 def number(value: float, digits: int = 4) -> str:
     """A figure as text; a dash where there is none."""
     return "–" if math.isnan(value) else f"{value:.{digits}g}"
@@ -120,8 +127,8 @@ def number(value: float, digits: int = 4) -> str:
 
 def average(
     paper: PaperTable, policy: str, paths: list[Path], asked: argparse.Namespace, store: RunStore
-) -> dict[str, float]:
-    """Mean of the figures over workloads; of a worst one, the worst."""
+) -> dict[str, Any]:
+    """Mean of the figures over workloads; of a worst one, the worst; ``each`` has every workload's."""
     rows = []
     tuner = tuner_of(paper, paths) if getattr(asked, "tuned", False) and POLICIES[policy].rigid else None
     what = "" if tuner is None else f"tuned to {paper.tuned_gpus} GPUs"
@@ -132,7 +139,10 @@ def average(
         figures = store.figures(run_name(setting, what), lambda setting=setting: figures_of(setting))  # type: ignore[misc]
         rows.append({figure: at_path(figures, figure) for figure in paper.figures})
     worst = [name for name in paper.figures if name.endswith(".worst")]
-    return {name: max(row[name] for row in rows) if name in worst else mean(rows, name) for name in paper.figures}
+    found: dict[str, Any] = {
+        name: max(row[name] for row in rows) if name in worst else mean(rows, name) for name in paper.figures
+    }
+    return {**found, "each": {name: [row[name] for row in rows] for name in paper.figures}}
 
 
 def tuner_of(paper: PaperTable, paths: list[Path]) -> JobTuner:

@@ -104,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--restart-s", type=float, help="seconds that every start takes")
     made.add_argument("--window-s", default="180,300", help="tau, seconds (default 180,300)")
     made.add_argument("--weight", type=float, help="of a whole window without service (S10; default: copter's)")
+    made.add_argument("--penalty", choices=["ours", "published"], default="ours", help="S10, or as the thesis has it")
     made.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     made.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return made
@@ -120,12 +121,14 @@ def main() -> int:
     store, rows = RunStore(asked.keep), {}
     paths = sorted((data_directory() / "traces" / "sia" / "newtrace").glob("workload-*.csv"))[: asked.workloads]
     for row in ("none", *asked.window_s.split(",")):
-        given = {} if asked.weight is None else {"weight": asked.weight}
+        given: dict[str, Any] = {} if asked.weight is None else {"weight": asked.weight}
+        if asked.penalty == "published":
+            given["published"] = True
         sharing = None if row == "none" else TimeSharing(float(row), **given)
         found = []
         for path in paths:
             start = "" if asked.restart_s is None else f", starts of {asked.restart_s:g} s"
-            weight = "" if sharing is None else f", weight {sharing.weight:g}"
+            weight = "" if sharing is None else f", weight {sharing.weight:g}" + ", published" * sharing.published
             name = run_name(Setting("sia", CLUSTER, path), f"spike {spike.jobs}, tau {row}{weight}{start}")
             found.append(store.figures(name, lambda p=path, s=sharing: figures(p, spike, s, asked.restart_s)))  # type: ignore[misc]
         rows[row] = {name: mean(found, name) for name in found[0]}

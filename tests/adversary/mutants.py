@@ -39,7 +39,10 @@ class Mutant:
 
 
 class _Places(ast.NodeVisitor):
-    """Nodes that may be changed: none in docstrings, annotations, error messages or imports."""
+    """Nodes that may be changed: none in docstrings, annotations, error messages, imports or decorators.
+
+    Nor a ``strict=True``, which is there for what cannot occur.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[ast.AST] = []
@@ -50,6 +53,12 @@ class _Places(ast.NodeVisitor):
         if isinstance(node, ast.AnnAssign):
             if node.value is not None:
                 self.visit(node.value)
+            return
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            return
+        if isinstance(node, ast.ClassDef):
+            for each in node.body:
+                self.visit(each)
             return
         if isinstance(node, ast.FunctionDef):
             for each in [*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None], *node.body]:

@@ -20,6 +20,12 @@ def larger(a: int, b: int = 2) -> int:
         raise ValueError("at least " + str(b + 1))
     print(a)
     return max(a, b) - 1
+
+@dataclass(frozen=True)
+class Pairs:
+    """Neither the decorator nor what cannot occur."""
+    def of(self, a):
+        return zip(a, a, strict=True)
 '''
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "tables"))
@@ -14,6 +15,8 @@ import copter_figures
 import copter_table_4_1
 import figure_command
 import sia_figures
+from hadar_runs import Outcome, compare
+from policy_table import of_each
 
 from copter_frontends.vocabulary import Job
 
@@ -86,3 +89,21 @@ def test_a_figures_command_takes_known_names_and_counts_from_one_on(capsys: pyte
 def test_spread_has_the_least_and_the_most_where_there_are_several() -> None:
     assert figure_command.spread([2.0, 1.0, 6.0], " h") == "3 h (1 to 6)"
     assert figure_command.spread([0.12345]) == "0.123"
+
+
+def outcome(name: str, jct_h: float) -> Outcome:
+    return Outcome(name, np.array([jct_h]), np.array([1.0]), 2.0 * jct_h, 0.5, 0.1, 0.01, 0)
+
+
+def test_multiples_are_of_the_same_seeds_first_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [[outcome("hadar", 1.0), outcome("hadar", 2.0)], [outcome("gavel", 3.0), outcome("gavel", 2.0)]]
+    rows = compare("average", runs, lambda each: float(each.jct_h.mean()), {"gavel": 1.8})
+    assert [row["measured"] for row in rows] == [[1.0, 1.0], [3.0, 1.0]]
+    assert [row["paper"] for row in rows] == [None, 1.8]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split() == ["gavel", "2.5", "(2", "to", "3)", "2", "(1", "to", "3)", "1.80"]
+
+
+def test_a_table_of_workloads_has_the_least_and_the_most() -> None:
+    assert of_each([0.25, 2.0, 1.0]) == " (0.25 to 2)"
+    assert of_each([1.0]) == ""

@@ -54,7 +54,7 @@ def test_a_table_is_made_once_and_again_when_it_changed(
     header = header_of(path)
     assert header["command"] == "python benchmarks/tables/figure.py"
     assert header["seed"] == "7"
-    assert set(header) == {"command", "commit", "seed", "machine", "date", "seconds", "fingerprint"}
+    assert set(header) == {"command", "commit", "seed", "machine", "date", "processor seconds", "fingerprint"}
     assert make_tables.main([]) == 0
     assert "small: as it is" in capsys.readouterr().out
     (tmp_path / "helper.py").write_text("SAID = 'a table of 43'\n")
@@ -73,3 +73,10 @@ def test_a_table_that_fails_stays_as_it_was(small: Table, tmp_path: Path, capsys
     assert (tmp_path / "results" / "small.txt").read_text() == before
     with pytest.raises(SystemExit):
         make_tables.main(["--only", "nothing"])
+
+
+def test_what_a_solver_prints_of_itself_is_no_part_of_a_table(small: Table, tmp_path: Path) -> None:
+    (tmp_path / "figure.py").write_text("print('HighsMipSolverData::newSolution run();')\nprint('a figure  ')\n")
+    assert make_tables.main([]) == 0
+    lines = (tmp_path / "results" / "small.txt").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("# ")] == ["a figure"]

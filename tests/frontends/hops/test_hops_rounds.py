@@ -1,0 +1,171 @@
+"""When Hops plans all GPUs and when the idle ones, and what its policy is told (docs/hops.md, HP15 to HP18)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hops_instances import RandomSpeeds
+
+from copter import Settings
+from copter.errors import SettingsError
+from copter_frontends.hops import HopsPolicy, LearningRates, RequirementSet
+from copter_frontends.hops.offers import OfferRules
+from copter_frontends.hops.round_planner import RoundPlanner
+from copter_frontends.hops.shim import HopsShim
+from copter_frontends.hops.throughputs import ModelledThroughputs
+from copter_frontends.vocabulary import Allocation, Cluster, DuplicateJobError, Job
+
+
+def policy_of(sizes: dict[str, list[int]] | None = None, **options: Any) -> HopsPolicy:
+    policy = HopsPolicy(Cluster.of({"k": (2, 4), "long": (1, 8)}), RandomSpeeds(), **options)
+    for name, each in (sizes or {}).items():
+        policy.add_job(Job(name, "any", work_samples=1e4), each)
+    return policy
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which kind of plan was made, by round."""
+    made: list[str] = []
+    for kind in ("whole", "idle"):
+        monkeypatch.setattr(RoundPlanner, kind, noting(made, kind, getattr(RoundPlanner, kind)))
+    return made
+
+
+def noting(made: list[str], kind: str, plan: Any) -> Any:
+    def noted(self: RoundPlanner, *arguments: Any) -> Any:
+        made.append(kind)
+        return plan(self, *arguments)
+
+    return noted
+
+
+def test_all_gpus_are_planned_every_full_round_and_where_the_clock_went_back(planned: list[str]) -> None:
+    policy = policy_of({"a": [2]}, full_round_s=300.0)
+    for now_s in (60.0, 60.0, 61.0, 359.0, 360.0 - 1e-7, 420.0, 300.0, 599.0, 600.0):
+        policy.plan(now_s)
+    assert planned == ["whole", "idle", "idle", "idle", "whole", "idle", "whole", "idle", "whole"]
+
+
+def test_all_gpus_are_planned_when_servers_come_or_go(planned: list[str]) -> None:
+    policy = policy_of({"a": [2]})
+    policy.plan(0.0)
+    policy.add_resources("k", 4)
+    policy.plan(60.0)
+    policy.plan(120.0)
+    policy.remove_resources("k", 4)
+    policy.plan(180.0)
+    policy.plan(240.0)
+    assert planned == ["whole", "whole", "idle", "whole", "idle"]
+
+
+def test_prices_are_those_of_the_last_whole_plan() -> None:
+    policy = policy_of({f"j{i}": [8] for i in range(4)})
+    assert set(policy_of().plan(0.0).prices.values()) == {0.0}
+    whole = policy.plan(0.0).prices
+    assert max(whole.values()) > 0.0
+    assert policy.plan(60.0).prices == whole
+
+
+def test_pinned_jobs_keep_theirs_and_the_rest_is_planned_around_them() -> None:
+    policy = policy_of({"a": [4], "b": [4], "c": [8]})
+    pinned = Allocation("k", 4, (("k-1", 4),))
+    policy.pin("b", pinned)
+    for now_s in (0.0, 60.0, 300.0):
+        plan = policy.plan(now_s)
+        assert plan.allocations["b"] == pinned
+        assert plan.allocations["c"].nodes == (("long-0", 8),)
+        assert plan.allocations["a"].nodes == (("k-0", 4),)
+
+
+def test_a_job_that_ends_and_comes_again_starts_anew() -> None:
+    policy = policy_of({"a": [4]})
+    policy.update_job("a", learning_rates=LearningRates({4: 0.1}), progress=0.5)
+    policy.plan(0.0)
+    assert policy.learning_rate("a") == 0.1
+    policy.remove_job("a")
+    assert (policy.jobs, policy.held, policy._chosen) == ({}, {}, {})
+    assert not policy.book.requirements
+    policy.add_job(Job("a", "any", work_samples=1e4), [2])
+    assert policy.learning_rate("a") is None
+    assert [each.gpus for each in policy.plan(60.0).allocations.values()] == [2]
+    assert policy.learning_rate("a") is None
+
+
+def test_a_job_that_is_there_is_not_added_again_whatever_it_asks_for() -> None:
+    policy = policy_of({"a": [4]})
+    with pytest.raises(DuplicateJobError):
+        policy.add_job(Job("a", "any", work_samples=1e4), [2])
+    assert policy.book.requirements["a"].sizes == (4,)
+    assert policy.sizes(policy.jobs["a"]) == (4,)
+    policy.update_job("a", requirements=[2, 3])
+    assert policy.sizes(policy.jobs["a"]) == (2, 3)
+    assert policy.sizes(Job("new", "any", gpus=5)) == (5,)
+    assert policy.plan(0.0).allocations["a"].gpus in (2, 3)
+
+
+def test_sizes_that_are_told_after_servers_changed_are_offers_on_the_new_ones() -> None:
+    policy = policy_of({"a": [1]})
+    policy.plan(0.0)
+    policy.add_resources("long", 8)
+    policy.update_job("a", requirements=[16])
+    assert policy.plan(300.0).allocations["a"].gpus == 16
+    policy.add_resources("long", 8)
+    policy.add_job(Job("b", "any", work_samples=1e4), RequirementSet.of([24]))
+    assert len(policy.groups.groups) == len(policy.programs.groups.groups)
+
+
+def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
+    settings, rules, shim = Settings(threads=1), OfferRules(scale_by_smallest=True), HopsShim()
+    given = policy_of(settings=settings, rules=rules, shim=shim, fairness=0.0, stay_bonus=0.0)
+    assert given.formulation.session.settings == given.programs.idle.session.settings == settings
+    assert given.book.rules is rules
+    assert given.shim is shim
+    assert (given.fairness, given.programs.stay_bonus) == (0.0, 0.0)
+    plain = HopsPolicy(Cluster.of({"t4": (1, 4)}))
+    assert isinstance(plain.book.throughputs, ModelledThroughputs)
+    assert plain.formulation.session.settings == Settings()
+    assert (plain.fairness, plain.round_s, plain.full_round_s) == (1.0, 60.0, 300.0)
+    assert (plain.programs.stay_bonus, plain.programs.speed_bin) == (0.1, 0.05)
+    assert not plain.learns
+
+
+@pytest.mark.parametrize("name", ["round_s", "full_round_s", "speed_bin", "fairness", "stay_bonus"])
+@pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, 0.0])
+def test_settings_beyond_their_ends_are_refused(name: str, value: float) -> None:
+    if value == 0.0 and name in ("fairness", "stay_bonus"):
+        return
+    with pytest.raises(SettingsError, match=name):
+        policy_of(**{name: value})
+
+
+def test_settings_near_their_ends_are_taken() -> None:
+    policy = policy_of(round_s=0.5, full_round_s=0.25, speed_bin=0.125)
+    assert (policy.round_s, policy.full_round_s) == (0.5, 0.25)
+
+
+class Drifting(RandomSpeeds):
+    """One server, whose speed is seen anew by and by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.speed = 1.0
+
+    def server_speed(self, gpu_type: str, server: str) -> float:
+        return self.speed
+
+
+def test_groups_that_have_emptied_stay_until_they_are_four_times_as_many(planned: list[str]) -> None:
+    speeds = Drifting()
+    policy = HopsPolicy(Cluster.of({"long": (1, 8)}), speeds)
+    policy.add_job(Job("a", "any", work_samples=1e4), [8])
+    sizes = []
+    for step in range(6):
+        speeds.speed, speeds.version = 1.5**step, step
+        before = policy.formulation
+        assert policy.plan(60.0 * step).allocations["a"].gpus == 8
+        sizes.append((len(policy.groups), policy.formulation is before))
+    assert sizes == [(1, True), (2, True), (3, True), (4, True), (1, False), (2, True)]
+    assert planned == ["whole", "idle", "idle", "idle", "whole", "idle"]
