@@ -23,6 +23,7 @@ from copter_frontends.serve.frames import (
     frame,
     read_frame,
 )
+from copter_frontends.serve.plan_book import plan_document
 from copter_frontends.serve.scheduler import Scheduler
 from copter_frontends.serve.store import read_snapshot
 
@@ -106,7 +107,7 @@ class Worker:
         """Plan, and send what changes."""
         self._changed_at, self._planned_at = None, time.monotonic()
         plan = self.scheduler.plan(max(time.time() - self.created_s, 0.0))
-        self.send(PLAN, json.dumps(_finite(plan), separators=(",", ":"), allow_nan=False).encode())
+        self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
 
     def _due(self) -> float:
         """When the next plan is due: a while after a change, or a round after the last plan."""
