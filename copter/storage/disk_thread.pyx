@@ -140,7 +140,9 @@ cdef class DiskThread:
         _os.write(self.orders_in, (<char*>&order)[:sizeof(Order)])
 
     def outcome(self):
-        """(errno of the order or 0, whether there is room as asked, whether the file system can make any); waits for it.
+        """(errno of the order or 0, whether there is room as asked, whether the file system can make any).
+
+        Waits until the order is done.
         """
         cdef Outcome outcome
         cdef bytes told

@@ -218,7 +218,8 @@ class Journal:
         self.history = after
 
     def record(self, operations: list[Buffers]) -> Record:
-        """What :meth:`append` would write, for one who writes it himself and then calls :meth:`wrote` or :meth:`take_back`.
+        """What :meth:`append` would write, for one who does it himself, and then calls :meth:`wrote` or
+        :meth:`take_back`.
 
         Raises
         ------
@@ -229,7 +230,7 @@ class Journal:
         return Record(b"".join(parts), after)
 
     def growth(self, count: int) -> tuple[int, int]:
-        """(from, by) which the file must grow for so many bytes more, with what is reserved; (0, 0) if there is room."""
+        """(from, by) which the file must grow for so many more bytes and the reserve; (0, 0) if there is room."""
         if not self.reserve or self._length + count <= self._room:
             return 0, 0
         return self._room, self._length + count + self.reserve - self._room

@@ -245,4 +245,3 @@ def journal_sync(sync: str) -> Sync:
 def reserved(sync: str) -> int:
     """Bytes that a segment grows by at a time, where the disk is waited for."""
     return RESERVE if sync == "always" else 0
-

@@ -145,7 +145,7 @@ def fragment(job_id: str, given: Mapping[str, Any]) -> bytes:
 
 
 def plan_document(plan: Mapping[str, Any]) -> bytes:
-    """A plan as the scheduler sends it: JSON, each member of ``set`` on a line of its own, as :func:`fragment` has it."""
+    """A plan as the scheduler sends it: JSON, each member of ``set`` on a line of its own."""
     head = compact({"header": plan["header"], "stop": plan["stop"]}).encode()
     pieces = [fragment(job_id, given) for job_id, given in plan["set"].items()]
     return head[:-1] + b',"set":{\n' + b",\n".join(pieces) + b"\n}}"

@@ -26,8 +26,7 @@ from copter_frontends.serve.frames import (
 from copter_frontends.serve.plan_book import plan_document
 from copter_frontends.serve.scheduler import Scheduler
 from copter_frontends.serve.store import read_snapshot
-
-NICENESS = 10  # acknowledgements go before plans
+from copter_frontends.serve.turns import behind_others
 
 Inbox = queue.SimpleQueue[tuple[bytes, bytes] | None]
 
@@ -133,8 +132,7 @@ def _finite(value: object) -> object:
 
 def main() -> int:
     """Run; exit code 0 when the service is gone, 1 after an error, which goes to stderr whole."""
-    with suppress(OSError):
-        os.nice(NICENESS)
+    behind_others()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get between messages
     inbox: Inbox = queue.SimpleQueue()
