@@ -131,7 +131,7 @@ cdef class DiskThread:
         """
         cdef Order order
         if self.waiting or self.orders_in < 0:
-            raise RuntimeError("an order is being carried out" if self.waiting else "the thread has ended")
+            raise RuntimeError("the thread has ended" if self.orders_in < 0 else "an order is being carried out")
         self.data = data  # kept until the order is done
         order.file, order.sync = file, sync
         order.data, order.length = PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data)
