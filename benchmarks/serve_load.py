@@ -6,9 +6,10 @@ Starts a service on a free port, makes a cluster of seven GPU types, loads it wi
 the other at the given rate, whether earlier ones are answered or not: a delta's latency counts from the moment at which
 it was due. A quarter adds a job, a quarter removes one, the rest brings measured throughputs and weights. Plans are
 fetched whole all the while. Requests are made before the clock starts. Service, scheduler and clients share the
-machine, and the clients ask for short turns as the service does: elsewhere they would have processors of their own; told are the processor time of each, which other work on the machine does not change, how long the service
-and the scheduler waited for a processor, what other processes used and what the host took away, which say what such
-work did to the latencies; and how late the clients were to send.
+machine, and the clients ask for short turns as the service does: elsewhere they would have processors of their own.
+Told are the processor time of each, which other work on the machine does not change, how long the service and the
+scheduler waited for a processor, what other processes used and what the host took away, which say what such work did
+to the latencies; and how late the clients were to send.
 """
 
 from __future__ import annotations
@@ -135,11 +136,16 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
     versions, sizes, fetches, latencies = [header["version"]], [0], [], []
     rounds: dict[int, float] = {}
     idle: asyncio.Queue[Client] = asyncio.Queue()
-    for _ in range(CONNECTIONS):
-        idle.put_nowait(Client(port))
+    connected = [Client(port) for _ in range(CONNECTIONS)]
+    for each in connected:
+        idle.put_nowait(each)
     requests = [
         message("POST", "/v1/clusters/load/deltas", load.delta()) for _ in range(int(asked.rate * asked.seconds) + 1)
     ]
+    await asyncio.gather(*(client.ask("GET", "/healthz") for client in connected))
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a pause of the client's is none of the service's
     before, waited, stolen, used = processor_times(service), waiting_times(service), stolen_time(), used_times()
     own, begun = time.process_time(), time.perf_counter()
     refused: list[bytes] = []
@@ -167,9 +173,6 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
                 rounds[version] = float(re.search(rb'"round_s":([\d.e-]+)', body).group(1))  # type: ignore[union-attr]
             await asyncio.sleep(FETCH_EVERY_S)
 
-    gc.collect()
-    gc.freeze()
-    gc.disable()  # a pause of the client's is none of the service's
     fetchers = [asyncio.create_task(fetch(Client(port))) for _ in range(FETCHERS)]
     tasks, sent = set(), 0
     while (now := time.perf_counter()) - begun < asked.seconds:
