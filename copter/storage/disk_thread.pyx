@@ -7,7 +7,6 @@ it up, and then waits for it in turn: on busy processors that is milliseconds ea
 import os as _os
 from threading import Thread as _Thread
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.errno cimport EINTR, EINVAL, EIO, EOPNOTSUPP, errno
 from libc.string cimport memcpy
 
@@ -134,7 +133,7 @@ cdef class DiskThread:
             raise RuntimeError("the thread has ended" if self.orders_in < 0 else "an order is being carried out")
         self.data = data  # kept until the order is done
         order.file, order.sync = file, sync
-        order.data, order.length = PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data)
+        order.data, order.length = data, <size_t>len(data)
         order.room_from, order.room_by = room_from, room_by
         self.waiting = True
         _os.write(self.orders_in, (<char*>&order)[:sizeof(Order)])
@@ -151,7 +150,7 @@ cdef class DiskThread:
         told = _os.read(self.outcomes_out, sizeof(Outcome))
         if len(told) != sizeof(Outcome):
             raise RuntimeError("the thread has ended")
-        memcpy(&outcome, PyBytes_AS_STRING(told), sizeof(Outcome))
+        memcpy(&outcome, <const char*>told, sizeof(Outcome))
         self.waiting = False
         self.data = None
         return outcome.error, outcome.room == 0, outcome.room not in (EOPNOTSUPP, EINVAL)
