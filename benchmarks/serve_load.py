@@ -6,8 +6,10 @@ Starts a service on a free port, makes a cluster of seven GPU types, loads it wi
 the other at the given rate, whether earlier ones are answered or not: a delta's latency counts from the moment at which
 it was due. A quarter adds a job, a quarter removes one, the rest brings measured throughputs and weights. Plans are
 fetched whole all the while. Requests are made before the clock starts. Service, scheduler and clients share the
-machine; told are the processor time of each, which other work on the machine does not change, how long the service
-and the scheduler waited for a processor, and what the host took away, which say what such work did to the latencies.
+machine, and the clients ask for short turns as the service does: elsewhere they would have processors of their own.
+Told are the processor time of each, which other work on the machine does not change, how long the service and the
+scheduler waited for a processor, what other processes used and what the host took away, which say what such work did
+to the latencies; and how late the clients were to send.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ try:
 except ImportError:
     from asyncio import run
 from copter_frontends.clusters import SCALED_GPUS_PER_NODE, SCALED_TYPES
+from copter_frontends.serve.turns import short_turns
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (1, 2, 4, 8, 16, 32)
@@ -133,16 +136,23 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
     versions, sizes, fetches, latencies = [header["version"]], [0], [], []
     rounds: dict[int, float] = {}
     idle: asyncio.Queue[Client] = asyncio.Queue()
-    for _ in range(CONNECTIONS):
-        idle.put_nowait(Client(port))
+    connected = [Client(port) for _ in range(CONNECTIONS)]
+    for each in connected:
+        idle.put_nowait(each)
     requests = [
         message("POST", "/v1/clusters/load/deltas", load.delta()) for _ in range(int(asked.rate * asked.seconds) + 1)
     ]
-    before, waited, stolen = processor_times(service), waiting_times(service), stolen_time()
+    await asyncio.gather(*(client.ask("GET", "/healthz") for client in connected))
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a pause of the client's is none of the service's
+    before, waited, stolen, used = processor_times(service), waiting_times(service), stolen_time(), used_times()
     own, begun = time.process_time(), time.perf_counter()
     refused: list[bytes] = []
+    late: list[float] = []
 
     async def one(due: float, request: bytes) -> None:
+        late.append(time.perf_counter() - due)
         client = await idle.get()
         status, told = await client.send(request)
         if status != 200:
@@ -163,9 +173,6 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
                 rounds[version] = float(re.search(rb'"round_s":([\d.e-]+)', body).group(1))  # type: ignore[union-attr]
             await asyncio.sleep(FETCH_EVERY_S)
 
-    gc.collect()
-    gc.freeze()
-    gc.disable()  # a pause of the client's is none of the service's
     fetchers = [asyncio.create_task(fetch(Client(port))) for _ in range(FETCHERS)]
     tasks, sent = set(), 0
     while (now := time.perf_counter()) - begun < asked.seconds:
@@ -180,7 +187,8 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
         await asyncio.wait(tasks)
     await asyncio.gather(*fetchers)
     wall = time.perf_counter() - begun
-    after, waited_after = processor_times(service), waiting_times(service)
+    own = time.process_time() - own
+    after, waited_after, used_after = processor_times(service), waiting_times(service), used_times()
     at, fetched = np.array(latencies), np.array(fetches)
     made = [rounds[version] for version in sorted(rounds)]
     return {
@@ -190,6 +198,7 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
         "acknowledged_per_s": (len(at) - len(refused)) / wall,
         "refused": len(refused),
         "delta_ms": quantiles(at),
+        "sent_late_ms": quantiles(np.array(late)),
         "fetch_ms": quantiles(fetched),
         "fetches_per_s": len(fetched) / wall,
         "plan_kib": max(sizes) / 1024,
@@ -199,7 +208,9 @@ async def measure(port: int, asked: argparse.Namespace, service: int) -> dict[st
         "processor_share": {
             "service": (after[0] - before[0]) / wall,
             "scheduler": (after[1] - before[1]) / wall,
-            "clients": (time.process_time() - own) / wall,
+            "clients": own / wall,
+            "others": (used_after[0] - used[0] - (after[0] - before[0]) - own) / wall,
+            "others_of_low_priority": (used_after[1] - used[1] - (after[1] - before[1])) / wall,
         },
         "journal": journal_writes((await first.ask("GET", "/metrics"))[1].decode()),
         "waited_for_a_processor_share": {
@@ -230,6 +241,12 @@ def waiting_times(service: int) -> tuple[float, float]:
 
     children = Path(f"/proc/{service}/task/{service}/children").read_text().split()
     return seconds(service), sum(seconds(int(pid)) for pid in children)
+
+
+def used_times() -> tuple[float, float]:
+    """Seconds of all processors that were used at an ordinary priority, or in the system; and at a lower one."""
+    told = [int(each) / TICKS for each in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return told[0] + told[2], told[1]
 
 
 def stolen_time() -> float:
@@ -277,6 +294,7 @@ def main() -> None:
             found = re.search(r":(\d+)/", line)
             if found is None:
                 raise SystemExit(line + process.stderr.read().decode())
+            short_turns()
             result = run(measure(int(found.group(1)), asked, process.pid))
         finally:
             process.send_signal(signal.SIGTERM)

@@ -77,6 +77,14 @@ def checked_sync(sync: str) -> Sync:
     raise SettingsError(f"sync is {sync!r}, must be one of {', '.join(get_args(Sync))}")
 
 
+@dataclass(frozen=True)
+class Record:
+    """A record as it goes to the file, and the place after it."""
+
+    data: bytes
+    after: History
+
+
 class Journal:
     """A journal that is open for appending; one process at a time has it.
 
@@ -131,6 +139,11 @@ class Journal:
             journal.close()
             raise
         return journal, contents
+
+    @property
+    def file(self) -> int:
+        """Descriptor, at the end of the last record."""
+        return self._file
 
     @property
     def length(self) -> int:
@@ -190,24 +203,58 @@ class Journal:
         SnapshotError
             If it cannot be written: the journal is as it was before.
         """
+        parts, after = self._framed(operations)
+        try:
+            written = self._write(parts)
+            if self.sync == "always" or (self.sync == "batch" and batch):
+                (sync_data if self.reserve else os.fsync)(self._file)
+        except OSError as error:
+            self.take_back()
+            raise SnapshotError(f"the journal {self.path} cannot be written: {error.strerror}") from error
+        except BaseException:
+            self.take_back()
+            raise
+        self._length += written
+        self.history = after
+
+    def record(self, operations: list[Buffers]) -> Record:
+        """What :meth:`append` would write, for one who does it himself, and then calls :meth:`wrote` or
+        :meth:`take_back`.
+
+        Raises
+        ------
+        EditNotAllowedError
+            If the journal takes no edits.
+        """
+        parts, after = self._framed(operations)
+        return Record(b"".join(parts), after)
+
+    def growth(self, count: int) -> tuple[int, int]:
+        """(from, by) which the file must grow for so many more bytes and the reserve; (0, 0) if there is room."""
+        if not self.reserve or self._length + count <= self._room:
+            return 0, 0
+        return self._room, self._length + count + self.reserve - self._room
+
+    def grown(self, by: int, ever: bool) -> None:
+        """The file has grown; `ever`: whether the file system can do that at all."""
+        self._room += by
+        if not ever:
+            self.reserve = 0
+
+    def wrote(self, record: Record) -> None:
+        """The file has a record, at its end."""
+        self._length += len(record.data)
+        self.history = record.after
+
+    def _framed(self, operations: list[Buffers]) -> tuple[Buffers, History]:
+        """A record in pieces, and the place after it."""
         if self._broken is not None:
             raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._broken}")
         payload: Buffers = [b"[" + COUNT.pack(len(operations)), *(part for each in operations for part in each)]
         front = RECORD.pack(MARK, self.history.edits, sum(len(part) for part in payload))
         front += zlib.crc32(self.history.chain + front).to_bytes(CRC, "little")
         chain = digest(self.history.chain, front, *payload)
-        try:
-            written = self._write([front, *payload, chain])
-            if self.sync == "always" or (self.sync == "batch" and batch):
-                (sync_data if self.reserve else os.fsync)(self._file)
-        except OSError as error:
-            self._take_back()
-            raise SnapshotError(f"the journal {self.path} cannot be written: {error.strerror}") from error
-        except BaseException:
-            self._take_back()
-            raise
-        self._length += written
-        self.history = History(self.history.lineage, self.history.edits + 1, chain)
+        return [front, *payload, chain], History(self.history.lineage, self.history.edits + 1, chain)
 
     def _write(self, parts: Buffers) -> int:
         """Append parts; return how many bytes they are."""
@@ -222,16 +269,15 @@ class Journal:
 
     def _make_room(self, total: int) -> None:
         """Let the file grow ahead of a record of so many bytes; where it cannot, the record itself may still fit."""
-        size = self._length + total + self.reserve
+        room, by = self.growth(total)
         try:
-            os.posix_fallocate(self._file, self._room, size - self._room)
-            self._room = size
+            os.posix_fallocate(self._file, room, by)
+            self.grown(by, True)
         except OSError as error:
-            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL):  # the file system never can
-                self.reserve = 0
+            self.grown(0, error.errno not in (errno.EOPNOTSUPP, errno.EINVAL))
 
-    def _take_back(self) -> None:
-        """Cut off what a failed append has left."""
+    def take_back(self) -> None:
+        """Cut off what a failed write has left."""
         try:
             os.ftruncate(self._file, self._length)
             self._room = self._length

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +17,7 @@ from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.delta_log import ROTATE_BYTES, DeltaLog
 from copter_frontends.serve.fields import compact
 from copter_frontends.serve.metrics import Metrics
+from copter_frontends.serve.plan_book import read_plan
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_snapshot
 from copter_frontends.serve.worker_link import WorkerLink
@@ -53,7 +53,6 @@ class ClusterService:
         self._saving: asyncio.Task[None] | None = None
         self._closed = False
         self._streaming = True
-        self._last: asyncio.Future[None] | None = None
         self._last_plan: asyncio.Future[None] | None = None
 
     @property
@@ -94,7 +93,7 @@ class ClusterService:
             raise Problem(503, "the service is stopping", fix="send it again after the restart")
         if delta.id is not None and delta.id in self.state.accepted:
             sequence = self.state.accepted[delta.id]
-            await self._settled()
+            await self.log.settled()
             if self.state.accepted.get(delta.id) == sequence:
                 return self._acknowledgement(sequence, repeated=True)
         if self._waiting >= MOST_WAITING:
@@ -104,18 +103,17 @@ class ClusterService:
         change = self.state.resolve(delta, self.now_s)
         payload = compact(change).encode()
         self._waiting += 1
-        self._last = done = self.log.append("delta", payload, self.state.apply(change, delta))
-        done.add_done_callback(lambda future: self._on_delta(future, change, payload))
+        undo = self.state.apply(change, delta)
         try:
-            await asyncio.shield(done)
+            await self.log.append("delta", payload, undo, lambda error: self._on_delta(error, change, payload))
         except (OSError, CopterError) as error:
             raise Problem(503, f"the delta could not be journaled, and nothing has changed: {error}") from None
         return self._acknowledgement(change["sequence"], repeated=False)
 
-    def _on_delta(self, done: asyncio.Future[None], change: Change, payload: bytes) -> None:
+    def _on_delta(self, error: Exception | None, change: Change, payload: bytes) -> None:
         """A delta is safe, whether its sender is still there or not; or has been taken back."""
         self._waiting -= 1
-        if done.exception() is not None:
+        if error is not None:
             self.link.restart()  # it may have begun with what has been taken back
             return
         self.metrics.deltas.labels(self.name).inc()
@@ -125,11 +123,6 @@ class ClusterService:
         if self.book.edition != edition:
             self._notify()
         self._rotate_if_long()
-
-    async def _settled(self) -> None:
-        """Wait until all that was put into the journal is written, or taken back."""
-        if self._last is not None and not self._last.done():
-            await asyncio.wait([self._last])
 
     def _acknowledgement(self, sequence: int, repeated: bool) -> dict[str, Any]:
         """What a delta's sender is told."""
@@ -199,16 +192,14 @@ class ClusterService:
         """A plan has come: journal it, then publish it."""
         if self._closed:
             return
-        self._last_plan = done = self.log.append("plan", content)
-        plan = json.loads(content)
-        done.add_done_callback(lambda future: self._publish(future, plan))
+        plan, pieces = read_plan(content)
+        self._last_plan = self.log.append("plan", content, then=lambda error: self._publish(error, plan, pieces))
 
-    def _publish(self, done: asyncio.Future[None], plan: dict[str, Any]) -> None:
+    def _publish(self, error: Exception | None, plan: dict[str, Any], pieces: list[bytes]) -> None:
         """Publish a plan; one that could not be journaled, too: the GPUs should not wait for the disk."""
-        error = done.exception()
         if error is not None:
             LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
-        self.book.take(plan, self.state)
+        self.book.take(plan, self.state, pieces)
         self.metrics.planned(self.name, self.book.header)
         self._notify()
         self._rotate_if_long()
@@ -225,7 +216,7 @@ class ClusterService:
 
     async def save(self) -> None:
         """Write a snapshot, and begin a new segment of the journal; an error is logged, and loses nothing."""
-        if self._last_plan is not None and not self._last_plan.done():
+        while self._last_plan is not None and not self._last_plan.done():
             await asyncio.wait([self._last_plan])
         epoch, frozen = self.log.epoch, Frozen.of(self.state, self.book, self.created_s)
         try:
@@ -243,7 +234,7 @@ class ClusterService:
         self._closed = True
         self.end_streams()
         await self.link.close()
-        await self._settled()
+        await self.log.settled()
         if self._saving is not None:
             await asyncio.wait([self._saving])
         if keep:

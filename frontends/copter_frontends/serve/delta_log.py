@@ -1,20 +1,22 @@
-"""The journal of a cluster, written by a thread of its own: what waits is written, and waited for, together."""
+"""The journal of a cluster: what waits is written, and waited for, together, by a thread without Python's lock."""
 
 from __future__ import annotations
 
 import asyncio
-import queue
-import threading
+import logging
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from copter.errors import CopterError
-from copter.storage.journal import History, Journal, Sync
+from copter.errors import CopterError, SnapshotError
+from copter.storage.disk_thread import DiskThread
+from copter.storage.journal import History, Journal, Record, Sync
 from copter_frontends.serve.cluster_state import Undo
 
+LOG = logging.getLogger("copter.serve")
 MOST_TOGETHER = 512  # records in one write
 ROTATE_BYTES = 64 << 20
 RESERVE = 4 << 20  # bytes that a segment grows by at a time
@@ -26,13 +28,40 @@ class Waiting:
 
     kind: str
     payload: bytes
-    epoch: int
-    done: asyncio.Future[None]
+    told: asyncio.Future[None]
+    then: Callable[[Exception | None], None] | None
     undo: Undo = field(default_factory=list)
+
+    def end(self, error: Exception | None) -> None:
+        """It is safe, or has been taken back: do what comes then, and tell who waits."""
+        if self.then is not None:
+            try:
+                self.then(error)
+            except Exception:  # the other records of the group must not wait for ever
+                LOG.exception("after a record of kind %s", self.kind)
+        if self.told.done():
+            return  # nobody waits any more
+        if error is None:
+            self.told.set_result(None)
+        else:
+            self.told.set_exception(error)
+            self.told.exception()  # the sender may be gone: nobody has to look
+
+
+@dataclass(slots=True)
+class Group:
+    """Records that are written together."""
+
+    records: list[Waiting]
+    record: Record
+    grows_by: int
+    started: float
 
 
 class DeltaLog:
     """Appends records in order; a record's future is done once it is as safe as `sync` says.
+
+    The event loop encodes, a :class:`.DiskThread` writes and waits. What comes meanwhile is the next group.
 
     Parameters
     ----------
@@ -46,12 +75,10 @@ class DeltaLog:
         Whether to wait for the disk. Either way the operating system has every acknowledged record, so that killing the
         process loses none.
     on_write : callable, optional
-        Called by the thread with (records, seconds) after every write.
+        Called with (records, seconds) after every write.
 
     Attributes
     ----------
-    written : int
-        Bytes of the segment.
     epoch : int
         Number of writes that failed so far.
     """
@@ -65,114 +92,144 @@ class DeltaLog:
         on_write: Callable[[int, float], None] | None = None,
     ) -> None:
         self.folder, self.journal, self.number, self.sync = folder, journal, number, sync
-        self.written = journal.length
+        self.epoch = 0
         self._on_write = on_write
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[Waiting | Callable[[], None] | None] = queue.SimpleQueue()
-        self._pending: deque[Waiting] = deque()
-        self._epoch = 0
-        self._thread = threading.Thread(target=self._run, name=f"journal {folder.name}", daemon=True)
-        self._thread.start()
-
-    def append(self, kind: str, payload: bytes, undo: Undo | None = None) -> asyncio.Future[None]:
-        """Add a record; its future has an OSError or CopterError if it could not be written, and then is undone."""
-        waiting = Waiting(kind, payload, self._epoch, self._loop.create_future(), undo or [])
-        self._pending.append(waiting)
-        self._queue.put(waiting)
-        return waiting.done
+        self._queue: deque[Waiting | Callable[[], None]] = deque()
+        self._group: Group | None = None
+        self._turning = False  # a new segment is being made
+        self._called = False  # :meth:`_next` is about to run
+        self._disk = DiskThread()
+        self._loop.add_reader(self._disk.fileno(), self._done)
 
     @property
-    def epoch(self) -> int:
-        """How often a write has failed."""
-        return self._epoch
+    def written(self) -> int:
+        """Bytes of the segment."""
+        return self.journal.length
+
+    def append(
+        self,
+        kind: str,
+        payload: bytes,
+        undo: Undo | None = None,
+        then: Callable[[Exception | None], None] | None = None,
+    ) -> asyncio.Future[None]:
+        """Add a record; its future has an OSError or CopterError if it could not be written, and then is undone.
+
+        `then` is called before the future is done, with that error or None; whether anybody waits for it or not.
+        """
+        waiting = Waiting(kind, payload, self._loop.create_future(), then, undo or [])
+        self._put(waiting)
+        return waiting.told
 
     def rotate(self) -> asyncio.Future[History]:
         """Begin a new segment after all that waits; the place at which it begins."""
         future: asyncio.Future[History] = self._loop.create_future()
 
         def turn() -> None:
-            try:
-                place, sync = segment(self.folder, self.number + 1), journal_sync(self.sync)
-                journal = Journal.create(place, self.journal.history, None, sync, reserved(self.sync))
-            except (OSError, CopterError) as error:
-                self._loop.call_soon_threadsafe(_fail, future, error)
-                return
-            self.journal.close()
-            self.journal, self.number, self.written = journal, self.number + 1, journal.length
-            self._loop.call_soon_threadsafe(_finish, future, journal.history)
+            self._turning = True
+            made = self._loop.run_in_executor(None, self._new_segment)
+            made.add_done_callback(turned)
 
-        self._queue.put(turn)
+        def turned(made: asyncio.Future[Journal]) -> None:
+            self._turning = False
+            error = made.exception()
+            if error is None:
+                self.journal.close()
+                self.journal, self.number = made.result(), self.number + 1
+                if not future.done():
+                    future.set_result(self.journal.history)
+            elif not future.done():
+                future.set_exception(error)
+            self._next()
+
+        self._put(turn)
         return future
+
+    async def settled(self) -> None:
+        """Wait until all that has been put in is written, or taken back."""
+        if self._group is None and not self._turning and not self._queue:
+            return
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._put(lambda: None if future.done() else future.set_result(None))
+        await future
 
     async def close(self) -> None:
         """Write what waits, and close the file."""
-        self._queue.put(None)
-        await asyncio.to_thread(self._thread.join)
-        await asyncio.sleep(0)  # lets the last acknowledgements through
+        await self.settled()
+        self._loop.remove_reader(self._disk.fileno())
+        self._disk.close()
         self.journal.close()
 
-    # The thread ---------------------------------------------------------------------------------------------------
+    # Inside -------------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        refused = -1  # epoch of a failed write: what was put in before its end was known is not written
-        while True:
-            group: list[Waiting] = []
-            other: Callable[[], None] | None = None
-            item = self._queue.get()
-            while isinstance(item, Waiting):
-                if item.epoch != refused:
-                    group.append(item)
-                if len(group) >= MOST_TOGETHER:
-                    break
-                try:
-                    item = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-            if group:
-                error = self._write(group)
-                if error is not None:
-                    refused = group[0].epoch
-                    self._loop.call_soon_threadsafe(self._take_back, refused, error)
-                else:
-                    self._loop.call_soon_threadsafe(self._acknowledge, group)
-            if item is None:
-                return
-            if not isinstance(item, Waiting):
-                other = item
-                other()
+    def _put(self, item: Waiting | Callable[[], None]) -> None:
+        self._queue.append(item)
+        if self._group is None and not self._turning and not self._called:
+            self._called = True  # what else this turn of the loop brings goes with it
+            self._loop.call_soon(self._next)
 
-    def _write(self, group: list[Waiting]) -> Exception | None:
-        started = perf_counter()
+    def _next(self) -> None:
+        """Begin with what waits, unless the disk has something to do."""
+        self._called = False
+        while self._queue and self._group is None and not self._turning:
+            item = self._queue[0]
+            if isinstance(item, Waiting):
+                self._write()
+            else:
+                self._queue.popleft()
+                item()
+
+    def _write(self) -> None:
+        """Give the first records of the queue to the thread."""
+        records: list[Waiting] = []
+        while self._queue and isinstance(item := self._queue[0], Waiting) and len(records) < MOST_TOGETHER:
+            records.append(item)
+            self._queue.popleft()
         try:
-            operations = [Journal.encode(each.kind, (each.payload,)) for each in group]
-            self.journal.append(operations, batch=True)
-        except (OSError, CopterError) as error:
-            return error
-        self.written = self.journal.length
-        if self._on_write is not None:
-            self._on_write(len(group), perf_counter() - started)
-        return None
+            record = self.journal.record([Journal.encode(each.kind, (each.payload,)) for each in records])
+        except CopterError as error:
+            self._take_back(records, error)
+            return
+        room, by = self.journal.growth(len(record.data))
+        self._group = Group(records, record, by, perf_counter())
+        self._disk.put(self.journal.file, record.data, self.sync == "always", room, by)
 
-    # The loop -----------------------------------------------------------------------------------------------------
+    def _done(self) -> None:
+        """The thread has done what it was given."""
+        code, grew, ever = self._disk.outcome()
+        group, self._group = self._group, None
+        if group is None:
+            raise RuntimeError("the disk has done what nobody asked for")
+        if group.grows_by:
+            self.journal.grown(group.grows_by if grew else 0, ever)
+        if code:
+            self.journal.take_back()
+            error = SnapshotError(f"the journal {self.journal.path} cannot be written: {os.strerror(code)}")
+            self._take_back(group.records, error)
+        else:
+            self.journal.wrote(group.record)
+        self._next()  # the disk goes on while senders are told
+        if not code:
+            if self._on_write is not None:
+                self._on_write(len(group.records), perf_counter() - group.started)
+            for each in group.records:
+                each.end(None)
 
-    def _acknowledge(self, group: list[Waiting]) -> None:
-        for each in group:
-            self._pending.popleft()
-            if not each.done.done():
-                each.done.set_result(None)
-
-    def _take_back(self, epoch: int, error: Exception) -> None:
+    def _take_back(self, records: list[Waiting], error: Exception) -> None:
         """Undo all that was not written, last first."""
-        self._epoch = max(self._epoch, epoch + 1)
-        lost = [each for each in self._pending if each.epoch == epoch]
-        self._pending = deque(each for each in self._pending if each.epoch != epoch)
+        self.epoch += 1
+        lost = records + [each for each in self._queue if isinstance(each, Waiting)]
+        self._queue = deque(each for each in self._queue if not isinstance(each, Waiting))
         for each in reversed(lost):
             for step in each.undo:
                 step()
         for each in lost:
-            if not each.done.done():
-                each.done.set_exception(error)
-                each.done.exception()  # the sender may be gone: nobody has to look
+            each.end(error)
+
+    def _new_segment(self) -> Journal:
+        place, sync = segment(self.folder, self.number + 1), journal_sync(self.sync)
+        return Journal.create(place, self.journal.history, None, sync, reserved(self.sync))
 
 
 def segment(folder: Path, number: int) -> Path:
@@ -188,13 +245,3 @@ def journal_sync(sync: str) -> Sync:
 def reserved(sync: str) -> int:
     """Bytes that a segment grows by at a time, where the disk is waited for."""
     return RESERVE if sync == "always" else 0
-
-
-def _finish(future: asyncio.Future[History], result: History) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail(future: asyncio.Future[History], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)

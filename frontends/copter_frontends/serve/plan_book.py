@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from copter_frontends.serve.attained import AttainedBook
@@ -57,30 +58,45 @@ class PlanBook:
         self._fragments = {name: fragment(name, each) for name, each in allocations.items()}
         self._touch()
 
-    def take(self, plan: Mapping[str, Any], state: ClusterState) -> None:
+    def take(self, plan: Mapping[str, Any], state: ClusterState, pieces: Sequence[bytes] | None = None) -> None:
         """Take a new plan: its header and what changes, as the scheduler sends it.
 
         What concerns jobs and nodes that have gone meanwhile is left out.
+
+        Parameters
+        ----------
+        plan : mapping
+            ``header``, ``set`` {job id: allocation}, ``stop`` [job id].
+        state : ClusterState
+        pieces : sequence of bytes, optional
+            :func:`fragment` of every member of ``set``, in its order.
         """
         before, now_s = self.edition, float(plan["header"].get("computed_s") or 0.0)
-        told: dict[str, Any] = {"set": {}, "stop": []}
+        told: list[bytes] = []
+        stopped: list[str] = []
+        jobs, nodes = state.jobs, state.type_of_node
         for job_id in plan["stop"]:
-            if self.allocations.pop(job_id, None) is not None:
-                self.attained.end(job_id, now_s)
-                del self._fragments[job_id]
-                told["stop"].append(job_id)
-        for job_id, given in plan["set"].items():
-            if job_id in state.jobs and all(node in state.type_of_node for node in given["nodes"]):
-                self.allocations[job_id] = told["set"][job_id] = given
-                self._fragments[job_id] = fragment(job_id, given)
+            self._stop(job_id, now_s, stopped)
+        if pieces is None:
+            pieces = [fragment(job_id, given) for job_id, given in plan["set"].items()]
+        for (job_id, given), piece in zip(plan["set"].items(), pieces, strict=True):
+            if job_id in jobs and given["nodes"].keys() <= nodes.keys():
+                self.allocations[job_id] = given
+                self._fragments[job_id] = piece
+                told.append(piece)
                 self.attained.give(job_id, given, now_s)
-            elif self.allocations.pop(job_id, None) is not None:
-                self.attained.end(job_id, now_s)
-                del self._fragments[job_id]
-                told["stop"].append(job_id)
+            else:
+                self._stop(job_id, now_s, stopped)
         self.header = dict(plan["header"])
         self._touch()
-        self._note(before, told, self.header)
+        self._note(before, told, stopped, self.header)
+
+    def _stop(self, job_id: str, now_s: float, stopped: list[str]) -> None:
+        """Leave a job out, if it is there."""
+        if self.allocations.pop(job_id, None) is not None:
+            self.attained.end(job_id, now_s)
+            del self._fragments[job_id]
+            stopped.append(job_id)
 
     def follow(self, change: Mapping[str, Any], state: ClusterState) -> None:
         """Leave out the jobs that a delta has removed, and those on nodes that it has; the state has it already."""
@@ -97,7 +113,7 @@ class PlanBook:
                 del self.allocations[job_id], self._fragments[job_id]
                 self.attained.end(job_id, change.get("time_s", 0.0))
             self._touch()
-            self._note(before, {"set": {}, "stop": lost}, {})
+            self._note(before, [], lost, {})
         self.attained.forget(change.get("remove_jobs", ()))
 
     def body(self) -> bytes:
@@ -118,11 +134,28 @@ class PlanBook:
         self.edition += 1
         self._body = None
 
-    def _note(self, before: int, told: Mapping[str, Any], header: Mapping[str, Any]) -> None:
-        body = {"version": self.version, **header, "edition": self.edition, **told}
-        self._changes.append((before, self.edition, compact(body).encode()))
+    def _note(self, before: int, told: list[bytes], stopped: list[str], header: Mapping[str, Any]) -> None:
+        head = compact({"version": self.version, **header, "edition": self.edition, "stop": stopped}).encode()
+        self._changes.append((before, self.edition, head[:-1] + b',"set":{' + b",".join(told) + b"}}"))
 
 
 def fragment(job_id: str, given: Mapping[str, Any]) -> bytes:
     """One job's member of the plan's object."""
     return f"{compact(job_id)}:{compact(given)}".encode()
+
+
+def plan_document(plan: Mapping[str, Any]) -> bytes:
+    """A plan as the scheduler sends it: JSON, each member of ``set`` on a line of its own."""
+    head = compact({"header": plan["header"], "stop": plan["stop"]}).encode()
+    pieces = [fragment(job_id, given) for job_id, given in plan["set"].items()]
+    return head[:-1] + b',"set":{\n' + b",\n".join(pieces) + b"\n}}"
+
+
+def read_plan(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    """The plan of a :func:`plan_document`, and the pieces for :meth:`PlanBook.take`.
+
+    JSON has no line's end inside of strings, so that pieces need not be made again, which takes most of the time.
+    """
+    plan: dict[str, Any] = json.loads(content)
+    inner = content[content.index(b"\n") + 1 : content.rindex(b"\n")]
+    return plan, inner.split(b",\n") if plan["set"] else []

@@ -13,6 +13,47 @@ from copter_frontends.serve.problems import MEDIA_TYPE
 MOST_HEAD = 64 << 10  # bytes of a request's line and headers
 
 
+class Joining:
+    """A transport that sends the first piece of an answer, its head, together with the second.
+
+    Parameters
+    ----------
+    transport : asyncio.Transport
+    loop : asyncio.AbstractEventLoop
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: bytes | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send what was held and this; hold it, if nothing was, until the loop's next turn at most."""
+        if self._held is None:
+            self._held = data
+            self._loop.call_soon(self.flush)
+        else:
+            held, self._held = self._held, None
+            self._transport.writelines((held, data))
+
+    def flush(self) -> None:
+        """Send what is held."""
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._transport.write(held)
+
+    def is_closing(self) -> bool:
+        """Whether the connection is about to end."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """End the connection when all is sent."""
+        self.flush()
+        self._transport.close()
+
+
 class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with an end to its patience: the head of a request comes in time, and is not too long."""
 
@@ -26,6 +67,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there; its first request is awaited."""
         super().connection_made(transport)
+        self.transport = Joining(transport, self.loop)  # type: ignore[assignment]
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -23,10 +23,10 @@ from copter_frontends.serve.frames import (
     frame,
     read_frame,
 )
+from copter_frontends.serve.plan_book import plan_document
 from copter_frontends.serve.scheduler import Scheduler
 from copter_frontends.serve.store import read_snapshot
-
-NICENESS = 10  # acknowledgements go before plans
+from copter_frontends.serve.turns import behind_others
 
 Inbox = queue.SimpleQueue[tuple[bytes, bytes] | None]
 
@@ -106,7 +106,7 @@ class Worker:
         """Plan, and send what changes."""
         self._changed_at, self._planned_at = None, time.monotonic()
         plan = self.scheduler.plan(max(time.time() - self.created_s, 0.0))
-        self.send(PLAN, json.dumps(_finite(plan), separators=(",", ":"), allow_nan=False).encode())
+        self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
 
     def _due(self) -> float:
         """When the next plan is due: a while after a change, or a round after the last plan."""
@@ -132,8 +132,7 @@ def _finite(value: object) -> object:
 
 def main() -> int:
     """Run; exit code 0 when the service is gone, 1 after an error, which goes to stderr whole."""
-    with suppress(OSError):
-        os.nice(NICENESS)
+    behind_others()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get between messages
     inbox: Inbox = queue.SimpleQueue()

@@ -30,6 +30,7 @@ COMMAND = (sys.executable, "-m", "copter_frontends.serve.worker")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 HEALTHY_S = 60.0  # a process that lived so long is started again at once
 MOST_QUESTIONS = 1000  # that wait for an answer
+HOLD_S = 0.005  # deltas go to the process together: each time it is woken, its solver stands still
 
 
 class WorkerLink:
@@ -64,6 +65,7 @@ class WorkerLink:
         self._process: asyncio.subprocess.Process | None = None
         self._feeding = False
         self._held: list[bytes] | None = None  # messages that wait until the start message is made
+        self._batch: list[bytes] = []  # deltas that are about to be sent
         self._closing = False
         self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
@@ -72,7 +74,9 @@ class WorkerLink:
     def send(self, change: bytes) -> None:
         """Tell the process of a delta, if there is one; a new one begins with the whole state."""
         if self._feeding:
-            self._write(frame(DELTA, change))
+            if not self._batch:
+                asyncio.get_running_loop().call_later(HOLD_S, self._send_batch)
+            self._batch.append(frame(DELTA, change))
 
     async def ask(self, job_id: str, wait_s: float) -> dict[str, Any]:
         """An explanation, after the plan that is being made; Problem 404 or 503."""
@@ -84,6 +88,7 @@ class WorkerLink:
         number = self._number
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._questions[number] = future
+        self._send_batch()  # it is about what has been acknowledged
         self._write(frame(QUESTION, json.dumps({"number": number, "job": job_id}).encode()))
         try:
             reply = await asyncio.wait_for(future, wait_s)
@@ -99,6 +104,7 @@ class WorkerLink:
     def restart(self) -> None:
         """End the process; another begins with the present state."""
         self._feeding = self.ready = False
+        self._batch = []
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -112,6 +118,11 @@ class WorkerLink:
             await self._task
 
     # Inside -------------------------------------------------------------------------------------------------------
+
+    def _send_batch(self) -> None:
+        if self._batch:
+            message, self._batch = b"".join(self._batch), []
+            self._write(message)
 
     def _write(self, message: bytes) -> None:
         if self._held is not None:
@@ -151,7 +162,7 @@ class WorkerLink:
             start_new_session=True,  # Ctrl-C is for the service, which then ends the process itself
         )
         try:
-            made = self._start()
+            made, self._batch = self._start(), []
             self._feeding = True  # what comes from here on is not in the snapshot; it comes behind it
             held: list[bytes] = []
             self._held = held

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import ClusterState
 from copter_frontends.serve.delta import Delta
-from copter_frontends.serve.plan_book import PlanBook
+from copter_frontends.serve.plan_book import PlanBook, fragment, plan_document, read_plan
 
 JOBS = ["a", "b", "c"]
 
@@ -90,3 +90,25 @@ def test_changes_add_up_to_the_plan(plans: list[tuple[dict[str, str], list[str]]
             del copy[job]
     assert copy == book.allocations == json.loads(book.body())["allocations"]
     assert book.changes_since(-5) is None
+
+
+def test_a_plan_crosses_with_its_pieces() -> None:
+    """Ids may hold all that separates pieces; a plan that sets nothing has none."""
+    names = ["a", 'b",\n"c', "ü\u2028}}", "{"]
+    sent = plan(3, {name: given_on("t4-1") for name in names}, ["x"])
+    told, pieces = read_plan(plan_document(sent))
+    assert told == sent == json.loads(plan_document(sent))
+    assert pieces == [fragment(name, given_on("t4-1")) for name in names]
+    empty = plan(4, {}, [])
+    assert read_plan(plan_document(empty)) == (empty, [])
+
+
+def test_pieces_are_taken_as_if_they_were_made_here() -> None:
+    sent = plan(1, {"a": given_on("t4-0"), "b": given_on("t4-9"), "c": given_on("t4-2")}, [])
+    state, one, other = fresh(), PlanBook(), PlanBook()
+    one.take(sent, state)
+    told, pieces = read_plan(plan_document(sent))
+    other.take(told, state, pieces)
+    assert json.loads(one.body()) == json.loads(other.body())
+    assert set(one.allocations) == {"a", "c"}  # there is no node t4-9
+    assert one.changes_since(0) == other.changes_since(0)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -162,30 +165,65 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     stored.journal.close()
 
 
-def test_a_failed_write_takes_back_all_that_waits(tmp_path: Path) -> None:
+@contextmanager
+def full_disk(used: int) -> Iterator[None]:
+    """No file of this process can grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (used, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("sync", ["always", "never"])
+def test_a_failed_write_takes_back_all_that_waits(tmp_path: Path, sync: str) -> None:
     """A full disk: everything that was not acknowledged is undone, later deltas go through."""
+    told: list[Exception | None] = []
 
     async def run() -> None:
         stored = made(tmp_path / "c")
-        log = DeltaLog(tmp_path / "c", stored.journal, stored.number, "always")
+        log = DeltaLog(tmp_path / "c", stored.journal, stored.number, sync)
         await submit(stored.state, log, {"add_jobs": [{"id": "before"}]})
-        append, stored.journal.append = stored.journal.append, full_disk  # type: ignore[method-assign]
-        waiting = [submit(stored.state, log, {"add_jobs": [{"id": f"lost{k}"}]}) for k in range(20)]
-        results = await asyncio.gather(*waiting, return_exceptions=True)
-        assert all(isinstance(each, SnapshotError) for each in results)
-        assert list(stored.state.jobs) == ["before"]
-        assert stored.state.sequence == 1
-        stored.journal.append = append  # type: ignore[method-assign]
+        with full_disk(log.written + 600):  # some of the record gets there
+            first = [submit(stored.state, log, {"add_jobs": [{"id": f"lost{k}"}]}) for k in range(20)]
+            await asyncio.sleep(0)  # these are with the disk's thread, the others wait behind them
+            waiting = first + [submit(stored.state, log, {"add_jobs": [{"id": f"lost{k}"}]}) for k in range(20, 40)]
+            waiting.append(log.append("plan", plan(1, "lost1"), then=told.append))
+            waiting[3].cancel()  # its sender has gone
+            results = await asyncio.gather(*waiting, return_exceptions=True)
+            errors = [each for k, each in enumerate(results) if k != 3]
+            assert all(isinstance(each, SnapshotError) and "File too large" in str(each) for each in errors)
+            assert list(stored.state.jobs) == ["before"]
+            assert stored.state.sequence == log.epoch == 1
+            assert told == [errors[0]]
         await submit(stored.state, log, {"add_jobs": [{"id": "after"}]})
         await log.close()
-
-    def full_disk(operations: object, batch: bool = False) -> None:
-        raise SnapshotError("the journal cannot be written: No space left on device")
 
     asyncio.run(run())
     back = recover(tmp_path / "c", "never")
     back.journal.close()
     assert sorted(back.state.jobs) == ["after", "before"]
+    assert back.state.sequence == 2
+
+
+def test_a_segment_that_cannot_be_made_leaves_the_old_one(tmp_path: Path) -> None:
+    async def run() -> None:
+        stored = made(tmp_path / "c")
+        log = DeltaLog(tmp_path / "c", stored.journal, stored.number, "always")
+        done = submit(stored.state, log, {"add_jobs": [{"id": "a"}]})
+        (tmp_path / "c" / "journal-00000002").mkdir()
+        turned = log.rotate()
+        behind = submit(stored.state, log, {"add_jobs": [{"id": "b"}]})
+        with pytest.raises(SnapshotError, match="no ordinary file"):
+            await turned
+        await asyncio.gather(done, behind, log.settled())
+        await log.close()
+        assert log.number == 1
+
+    asyncio.run(run())
+    (tmp_path / "c" / "journal-00000002").rmdir()
+    assert list(recovered(tmp_path / "c").jobs) == ["a", "b"]
 
 
 def test_what_waits_is_written_together(tmp_path: Path) -> None:
