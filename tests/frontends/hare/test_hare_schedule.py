@@ -115,7 +115,7 @@ def test_tasks_that_are_placed_at_once_are_where_they_would_be_one_by_one(instan
 @settings(max_examples=40, deadline=None)
 @given(instances())
 def test_no_schedule_ends_after_the_sum_of_what_it_can_take(instance):
-    """The relaxation's completion times stay within twice its horizon, which is of training, and the synchronisations."""
+    """The relaxation's completion times stay within twice its horizon of training and the synchronisations."""
     found = HareScheduler().schedule(instance)
     assert faults(found.schedule) == []
     assert found.relaxation.bound <= found.schedule.objective * (1 + 1e-9)
