@@ -76,7 +76,7 @@ wheel-test:
 	cp -r frontends/examples frontends/deploy build/outside/frontends
 	$(PYTHON) -m venv build/outside/.venv
 	build/outside/.venv/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[test]"
-	cd build/outside && .venv/bin/python -m pytest -n auto --dist worksteal
+	cd build/outside && COPTER_DATA="$${COPTER_DATA:-$(abspath ../shared/data)}" .venv/bin/python -m pytest -n auto --dist worksteal
 
 # The documentation site: every example runs, a warning or a link that leads nowhere ends the build.
 docs: $(VENV)/.docs
