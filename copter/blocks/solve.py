@@ -26,6 +26,7 @@ GOAL = 1e-3  # of the tolerance, on the scaled program
 LEAST_GOAL = 1e-10
 ENOUGH = 1e-1  # of the tolerance, that the point on the face keeps to
 PART_TOLERANCE = 3.0  # times the tolerance: a part's objective is a share of the whole one, which is judged
+ALONE = (500_000, 1000)  # entries and rows of a part up to which threads wait for each other for longer than they work
 MOST_ROWS = 3000  # coupling rows of a reduced matrix that is held dense
 TRIAL = 10  # iterations of a warm run after which ...
 SLOW = 0.1  # ... no more than this share of the rows' first residual may be left
@@ -131,6 +132,7 @@ class _Question:
             self.settings,
             tolerance=PART_TOLERANCE * self.settings.tolerance,
             absolute_tolerance=PART_TOLERANCE * self.settings.absolute_tolerance,
+            threads=1 if len(part.row) <= ALONE[0] and part.n_rows <= ALONE[1] else self.settings.threads,
         )
         ask = replace(self, program=part, kept=rows, settings=looser)
         lean = ask.without_loose_rows()
