@@ -61,7 +61,7 @@ def test_the_example_learns() -> None:
 
 def test_the_tables_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "tables"))
-    monkeypatch.setattr(sys, "argv", ["hops_table3.py", "--jobs", "8", "--scale", "0.02", "--draws", "1"])
+    monkeypatch.setattr(sys, "argv", ["hops_table3.py", "--jobs", "8", "--scale", "0.02", "--seeds", "1"])
     runpy.run_path(str(ROOT / "benchmarks" / "tables" / "hops_table3.py"), run_name="__main__")
     ((rows),) = tables_of(capsys.readouterr().out).values()
     names = ("hops", "hops-told", "sia", "sia-told", "gavel", "gavel-told")
