@@ -306,13 +306,19 @@ def test_sessions_with_parts_agree_with_highs(seed: int) -> None:
             add(1000 + again)
 
 
-def test_an_answer_that_an_interrupted_round_left_is_not_solved_for_again() -> None:
-    rng, model = np.random.default_rng(6), Model(sense="max")
+def crowded(seed: int) -> Model:
+    """A model of 120 requests with two columns each, over more rows than the proximal method takes."""
+    rng, model = np.random.default_rng(seed), Model(sense="max")
     for row in range(70):
         model.add_resources(row, 3.0)
     for name in range(120):
         used = {int(k): [1.0, 0.0] if at % 2 else [0.0, 1.0] for at, k in enumerate(rng.choice(70, 4, replace=False))}
         model.add_request(name, rng.uniform(0.5, 1.5, 2), used, limit=2.0)
+    return model
+
+
+def test_an_answer_that_an_interrupted_round_left_is_not_solved_for_again() -> None:
+    model = crowded(6)
     session = Session(model, Settings(purify=False, basis_columns=0))
     first = session.solve()
     x = first.x.copy()
@@ -327,12 +333,7 @@ def test_an_answer_that_an_interrupted_round_left_is_not_solved_for_again() -> N
 
 
 def test_blocks_are_solved_whatever_the_most_columns_of_the_generic_method() -> None:
-    rng, model = np.random.default_rng(5), Model(sense="max")
-    for row in range(70):
-        model.add_resources(row, 3.0)
-    for name in range(120):
-        used = {int(k): [1.0, 0.0] if at % 2 else [0.0, 1.0] for at, k in enumerate(rng.choice(70, 4, replace=False))}
-        model.add_request(name, rng.uniform(0.5, 1.5, 2), used, limit=2.0)
+    model = crowded(5)
     solution = Session(model, Settings(interior_columns=1, basis_columns=0)).solve()
     assert solution.status is Status.OPTIMAL
     assert solution.proximal_steps == 0
