@@ -146,9 +146,10 @@ def kept_point(
     n, m, ws = program.n_columns, program.n_rows, iterate.ws
     x = program.lower[:n].copy()
     slot = ws.slot_of_column
-    block = np.minimum(np.searchsorted(slots, slot), len(slots) - 1)
-    alive = np.flatnonzero((slots[block] == slot) & (generation[block] == ws.generation))
-    x[program.column_start[block[alive]] + ws.column[alive]] = ws.x[alive]
+    if len(slots):
+        block = np.minimum(np.searchsorted(slots, slot), len(slots) - 1)
+        alive = np.flatnonzero((slots[block] == slot) & (generation[block] == ws.generation))
+        x[program.column_start[block[alive]] + ws.column[alive]] = ws.x[alive]
     y = prices_now(iterate, model)
     bound = np.where(y > 0.0, program.lower[n : n + m], program.upper[n : n + m])
     return BlockAnswer(x, np.where(np.isfinite(bound), y, 0.0), 0, np.zeros(0))

@@ -338,3 +338,17 @@ def test_blocks_are_solved_whatever_the_most_columns_of_the_generic_method() -> 
     assert solution.status is Status.OPTIMAL
     assert solution.proximal_steps == 0
     assert solution.objective == pytest.approx(highs(model.to_linear_program())[1], rel=3e-6)
+
+
+def test_a_model_that_loses_all_of_its_requests() -> None:
+    model = crowded(7)
+    session = Session(model, Settings(purify=False, basis_columns=0))
+    assert session.solve().status is Status.OPTIMAL
+    model.remove_requests(list(range(119)))
+    one = session.solve()
+    assert one.status is Status.OPTIMAL
+    assert one.objective == pytest.approx(highs(model.to_linear_program())[1], rel=3e-6)
+    model.remove_request(119)
+    none = session.solve()
+    assert none.status is Status.OPTIMAL
+    assert none.objective == 0.0
