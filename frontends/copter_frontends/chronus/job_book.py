@@ -211,14 +211,30 @@ class SloBook:
         self._changed.append(record.job.id)
         record.leases = record.leases[record.leases != lease]
 
+    def only_ends(self, record: SloRecord) -> bool:
+        """Whether a promised job has told that its work is done; it needs no leases, its end is yet to come."""
+        return record.promised >= 0 and self.grid.over((1.0 - record.progress) * record.modes[record.mode].total_s)
+
+    def ending(self) -> list[SloRecord]:
+        """Promised jobs whose work is done."""
+        return [record for record in self.records.values() if self.only_ends(record)]
+
+    def free_ahead(self, record: SloRecord, first: int) -> None:
+        """Take all leases from `first` on from a job."""
+        if len(record.leases) and record.leases[-1] >= first:
+            self._changed.append(record.job.id)
+            record.leases = record.leases[record.leases < first]
+
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
-        """Jobs that need leases from `first` on: all but those whose last lease is the one before it."""
-        if begins:
-            return list(self.records.values())
+        """Jobs that need leases from `first` on.
+
+        Those whose work is done need none, nor do those whose last lease is the one before it.
+        """
         return [
             record
             for record in self.records.values()
-            if not record.has_lease(first - 1) or int(record.leases[-1]) >= first
+            if not self.only_ends(record)
+            and (begins or not record.has_lease(first - 1) or int(record.leases[-1]) >= first)
         ]
 
     def options(self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool) -> Options:

@@ -55,6 +55,10 @@ class LeaseGrid:
         """As :meth:`ended_by`, of many times."""
         return np.floor((times_s + SAME_S) / self.lease_s).astype(np.int64)
 
+    def over(self, left_s: float) -> bool:
+        """Whether so much work is none, but for rounding."""
+        return left_s <= SAME_S
+
     def needed_by(self, left_s: Floats) -> Ints:
         """As :meth:`needed`, of many jobs."""
         return np.maximum(np.ceil((left_s - SAME_S) / (self.lease_s - self.restart_s)), 1.0).astype(np.int64)

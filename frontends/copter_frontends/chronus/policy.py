@@ -323,6 +323,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             wanted.update(self.profiler.wanted(self.nodes.types[0], left, self.pins))
         taken = {*wanted, *self.pins, *(job_id for job_id in self.jobs if job_id in (self.profiler or ()))}
         waiting = [self.jobs[job_id] for job_id in self.queue() if job_id not in taken]
-        promised = {record.job.id for record in self.book.records.values() if record.promised >= 0}
+        ahead = [record for record in self.book.records.values() if record.promised >= 0]
+        promised = {record.job.id for record in ahead if not self.book.only_ends(record)}
         wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service))
         return wanted

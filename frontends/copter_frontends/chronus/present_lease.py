@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from copter_frontends.chronus.job_book import SloBook, SloRecord
-from copter_frontends.chronus.lease_grid import LeaseGrid
+from copter_frontends.chronus.lease_grid import SAME_S, LeaseGrid
 from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.packing import Parcel
 from copter_frontends.policy_kit import Wanted
 from copter_frontends.vocabulary import Allocation, Job
+
+UNKNOWN_S = 2 * SAME_S  # work that is taken to be left of a job that has had all its time, and has not ended
 
 
 class PresentLease:
@@ -62,8 +64,9 @@ class PresentLease:
         self._ended = True
         for job_id, record in self.records.items():
             if job_id in held and job_id not in self._reported:
-                done = (self.grid.lease_s - self.grid.restart_s) / record.modes[record.mode].total_s
-                record.progress = min(record.progress + done, 1.0 - 1e-9)
+                total_s = record.modes[record.mode].total_s
+                done = (self.grid.lease_s - self.grid.restart_s) / total_s
+                record.progress = min(record.progress + done, 1.0 - UNKNOWN_S / total_s)
         self._reported.clear()
 
     def begin(self, lease: int) -> None:

@@ -121,6 +121,7 @@ class Selector:
         aside : int64 array (types,), optional
             GPUs of each type that only leases which are promised already may have.
         """
+        self._see_ends(now_s, first)
         records = self.book.planned(first, begins)
         horizon = self.book.most_leases(first)
         promised = None if aside is None or not aside.any() else self.book.promised_gpus(len(gpus), first, horizon)
@@ -268,6 +269,13 @@ class Selector:
         if price.shape[0] == shape[0]:
             start[:, :width] = ahead[:, :width]
         return start
+
+    def _see_ends(self, now_s: float, first: int) -> None:
+        """Free the leases of jobs whose work is done; the promise is broken if the deadline comes before the end."""
+        for record in self.book.ending():
+            self.book.free_ahead(record, first)
+            if record.job.submit_s + record.reward.steps[record.promised][0] < now_s:
+                self._tell(record, Standing.DEMOTED, now_s, "its deadline is over, and it has not ended")
 
     def _decide(self, records: list[SloRecord], draft: Draft, now_s: float, fresh: bool) -> None:
         """Give and break promises, with a notice for each."""

@@ -7,13 +7,16 @@ import numpy as np
 from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 
+ROUNDING_S = 1e-6  # what the sums of a job's progress may be off by
+
 
 def advance(table: JobTable, rates: RateTable, running: Ints, begin_s: float, end_s: float) -> tuple[Ints, Ints]:
     """Train the running jobs from `begin_s` to `end_s`; `table` is updated in place.
 
     Within a phase a job's rate is constant, so the time of each phase's end is a quotient and no step size enters:
     a job whose restart ends at r trains from max(begin_s, r) on, phase after phase, and completes when its progress
-    is 1. All jobs take one phase a pass.
+    is 1. All jobs take one phase a pass. A phase that ends with the round but for rounding ends in it: a job that was
+    promised just the time that it needs has had it.
 
     Parameters
     ----------
@@ -40,7 +43,8 @@ def advance(table: JobTable, rates: RateTable, running: Ints, begin_s: float, en
         rate = rates.rates(table.curve[todo], table.phase[todo]) / table.work_samples[todo]
         boundary = rates.phase_ends[table.application[todo], table.phase[todo]]
         reach_s = clock + (boundary - table.progress[todo]) / rate
-        crosses = reach_s <= end_s
+        crosses = reach_s <= end_s + ROUNDING_S
+        reach_s = np.minimum(reach_s, end_s)
         stays = ~crosses
         inside = table.progress[todo[stays]] + rate[stays] * (end_s - clock[stays])
         table.progress[todo[stays]] = np.minimum(inside, boundary[stays])

@@ -188,6 +188,40 @@ def test_rewards_go_with_their_jobs(profiled: bool) -> None:
         policy.remove_job("told")
 
 
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_job_whose_work_is_done_but_for_rounding_needs_no_lease(begins: bool) -> None:
+    """It keeps its promise, gives its leases to others, and is the first to get what they leave, until it ends."""
+    policy = policy_of(1)
+    add(policy, job_of("ending", 1.9, gpus=4), 4.0)
+    policy.add_job(job_of("best-effort", 0.1, gpus=4))
+    policy.plan(0.0)
+    add(policy, job_of("other", 1.0, gpus=4), 1.6)
+    assert len(policy.book.records["ending"].leases) == 6
+    policy.update_job("ending", progress=1.0 - 1e-12)
+    now_s = 1200.0 if begins else 300.0
+    plan = policy.plan(now_s)
+    assert "ending" in plan.allocations
+    assert not (policy.book.records["ending"].leases >= policy.grid.lease_at(now_s) + (not begins)).any()
+    assert policy.book.records["ending"].promised == 0
+    assert not [notice for notice in policy.notices if notice.standing is Standing.DEMOTED]
+    policy.plan(4.0 * HOUR_S)  # the deadline itself
+    assert "ending" in policy.book.records
+    policy.plan(4.0 * HOUR_S + 300.0)
+    assert [(n.job_id, n.reason) for n in policy.notices if n.standing is Standing.DEMOTED] == [
+        ("ending", "its deadline is over, and it has not ended")
+    ]
+
+
+def test_a_job_that_ran_all_of_its_time_and_told_nothing_gets_one_more_lease() -> None:
+    """Nothing says that it is done: it may have been slower than believed."""
+    policy = policy_of(1)
+    add(policy, job_of("silent", 1170.0 / HOUR_S), 4.0)
+    assert "silent" in policy.plan(0.0).allocations
+    assert "silent" in policy.plan(1200.0).allocations
+    assert policy.book.records["silent"].leases.tolist() == [1]
+    assert not policy.book.only_ends(policy.book.records["silent"])
+
+
 def test_a_lost_node_demotes_only_what_cannot_be_kept() -> None:
     policy = policy_of(2)
     add(policy, job_of("tight", 1.0), 1.4)

@@ -91,6 +91,16 @@ def test_a_job_completes_inside_the_round_to_the_float():
     assert ("remove", "j") in simulation.policy.calls
 
 
+def test_a_job_with_just_the_time_that_it_needs_ends_in_its_last_round():
+    """Sums of many rounds' progress are off by rounding, which must not cost a job another round."""
+    for rounds in range(2, 120):
+        simulation = simulate(Script({"j": t4(1)}), [job(work_samples=60.0 * rounds - 30.0)], {"cifar10": SLOW_START})
+        ended = [simulation.step().completed for _ in range(rounds)]
+        assert ended == [()] * (rounds - 1) + [("j",)]
+        assert only(simulation, "completion_s") == pytest.approx(60.0 * rounds, abs=1e-6)
+        assert only(simulation, "completion_s") <= 60.0 * rounds
+
+
 def test_phases_are_crossed_exactly_within_one_round():
     staged = FakeApplication(phases=((0.25, 1.0), (0.5, 4.0), (0.75, 0.5), (1.0, 10.0)), slowdown=1.25)
     simulation = simulate(Script({"j": t4(2)}), [job(work_samples=80.0)], {"cifar10": staged})
