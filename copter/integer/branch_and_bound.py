@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from copter.integer.signals import kept
 from copter.problem.highs_lp import highs_lp
 from copter.problem.linear_program import LinearProgram
 
@@ -107,7 +108,7 @@ def by_highspy(task: Task, tell: Callable[[Report], None], must_stop: Callable[[
     """Branch and bound by highspy, which takes a start and reports every better point when it is found.
 
     `must_stop`, where there is one, is asked at every node and now and then in an LP; what it raises is raised once
-    HiGHS has ended.
+    HiGHS has ended, and so is what handlers of signals raise.
     """
     highspy: Any = import_module("highspy")
     program = LinearProgram(
@@ -152,7 +153,8 @@ def by_highspy(task: Task, tell: Callable[[Report], None], must_stop: Callable[[
     if must_stop is not None:
         for event in (kind.kCallbackMipInterrupt, kind.kCallbackSimplexInterrupt, kind.kCallbackIpmInterrupt):
             solver.startCallback(event)
-    solver.run()
+    with kept(raised):
+        solver.run()
     if raised:
         raise raised[0]
     status, info, known_status = solver.getModelStatus(), solver.getInfo(), highspy.HighsModelStatus

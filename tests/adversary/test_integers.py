@@ -168,6 +168,35 @@ def test_an_error_of_the_callback_is_the_callers() -> None:
         solve_integer(hard(), callback=wrong)
 
 
+@pytest.mark.parametrize("seconds", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("shim", SHIMS)
+def test_ctrl_c_ends_a_search_in_its_first_second(shim: str, seconds: float) -> None:
+    """Branch and bound runs in this process then, and HiGHS must not swallow what the handler raises."""
+    lp = hard()
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+    found = solve_integer(lp, shim, deadline_s=600)
+    assert found.solve_time_s < 300.0
+    assert found.status.value in ("feasible", "none_found")
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.5])
+def test_what_a_signals_handler_raises_is_the_callers(seconds: float) -> None:
+    """As of a test's own time limit; the handlers are as they were afterwards."""
+
+    def late(number: int, frame: object) -> None:
+        raise TimeoutError("too long")
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        with pytest.raises(TimeoutError, match="too long"):
+            solve_integer(hard(), "exact", deadline_s=600)
+        assert signal.getsignal(signal.SIGALRM) is late
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.parametrize("shim", SHIMS)
 def test_ctrl_c_ends_a_search_in_branch_and_bound(shim: str) -> None:
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
