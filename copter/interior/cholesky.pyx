@@ -283,7 +283,7 @@ cdef class Factor:
         height = width + np.diff(np.asarray(row_start))
         panel_start = np.concatenate(([0], np.cumsum(width * height)))
         self.panel_start = panel_start
-        self.panel = np.empty(int(panel_start[-1]))
+        self.panel = np.empty(int((width * height).sum()))
         self.position = np.empty(self.size, dtype=np.int32)
         self.carried = np.empty(int(height.max(initial=1)))
         self.nonzeros = int((width * height - width * (width - 1) // 2).sum())

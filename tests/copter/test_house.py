@@ -158,6 +158,19 @@ def test_the_drawing_is_that_of_its_text() -> None:
     assert drawing["draw"](text) == (ROOT / "docs" / "architecture.svg").read_text()
 
 
+def test_no_extension_counts_from_the_end() -> None:
+    """They are compiled without wraparound: a[-1] is then what an object makes of it, and NumPy 2.5 makes an error."""
+    sources = [path for kind in ("*.pyx", "*.pxd") for path in (ROOT / "copter").rglob(kind)]
+    places = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in sources
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"[\w\])]\[-\s*\d+\s*[],]", line)
+    ]
+    assert sources
+    assert not places
+
+
 def test_every_extension_has_a_stub() -> None:
     assert [path.with_suffix(".pyx") for path in STUBS] == sorted((ROOT / "copter").rglob("*.pyx"))
 
