@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter.integer.signals import kept
-from copter.problem.highs_lp import highs_lp
+from copter.problem.highs_lp import highs_lp, run_highs
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
@@ -154,7 +154,7 @@ def by_highspy(task: Task, tell: Callable[[Report], None], must_stop: Callable[[
         for event in (kind.kCallbackMipInterrupt, kind.kCallbackSimplexInterrupt, kind.kCallbackIpmInterrupt):
             solver.startCallback(event)
     with kept(raised):
-        solver.run()
+        run_highs(solver)
     if raised:
         raise raised[0]
     status, info, known_status = solver.getModelStatus(), solver.getInfo(), highspy.HighsModelStatus

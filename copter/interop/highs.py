@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.model.model import Model
+from copter.problem.highs_lp import run_highs
 from copter.problem.solution import Solution
 
 try:
@@ -244,7 +245,7 @@ class HighsMirror:
         self.highs.setOptionValue("solver", solver)
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + time_limit_s)
         started = time.perf_counter()
-        self.highs.run()
+        run_highs(self.highs)
         seconds = time.perf_counter() - started
         info = self.highs.getInfo()
         status = self.highs.getModelStatus()

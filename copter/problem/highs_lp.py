@@ -38,3 +38,16 @@ def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:
         result.integrality_ = kinds[lp.integrality.astype(int) + 2 * some].tolist()
         result.col_lower_ = np.where(some, lp.semicontinuous, lp.col_lower)
     return result
+
+
+def run_highs(solver: Any) -> None:
+    """Run HiGHS, whatever number of threads its last run in this process had.
+
+    Its threads are begun once, and with another number of them it does not run: it ends with an error, and knows
+    nothing of the model. Then they are ended, and it runs with threads of its own.
+    """
+    highspy = require_highspy("HiGHS")
+    refused = solver.run() == highspy.HighsStatus.kError and solver.getModelStatus() == highspy.HighsModelStatus.kNotset
+    if refused and solver.getOptionValue("threads")[1] > 0:
+        solver.resetGlobalScheduler(True)
+        solver.run()

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter import LinearProgram
+from copter.problem.highs_lp import run_highs
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ def highs(lp: LinearProgram, **options: object) -> tuple[highspy.HighsModelStatu
         solver.setOptionValue(name, value)
     solver.setOptionValue("threads", 1)
     solver.passModel(highs_model(lp))
-    solver.run()
+    run_highs(solver)
     solution = solver.getSolution()
     return (
         solver.getModelStatus(),

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from copter.problem.highs_lp import run_highs
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster
 from copter_frontends.shards.errors import ShardError
 from copter_frontends.shards.formulation import Shares
@@ -63,7 +64,7 @@ def solve_whole(
     highs.setOptionValue("mip_rel_gap", gap)
     if integer and start is not None:
         _begin_at(highs, cluster, up, start)
-    highs.run()
+    run_highs(highs)
     info = highs.getInfo()
     if info.primal_solution_status != 2:
         return None, -np.inf

@@ -6,6 +6,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from copter.problem.highs_lp import run_highs
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
 
@@ -54,7 +55,7 @@ class HighsFlows:
         self.highs.setOptionValue("run_crossover", "on" if self.warm else "off")
         limit = min(time_limit_s, 1e10)
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + limit)
-        self.highs.run()
+        run_highs(self.highs)
         status = self.highs.getModelStatus()
         optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)
         self.solved = self.solved or optimal
