@@ -11,11 +11,12 @@ import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
 
 from copter import Settings
+from copter_frontends.hops import shim
 from copter_frontends.hops.draft import Draft
 from copter_frontends.hops.formulation import GroupFormulation, Wish, telling_sizes
 from copter_frontends.hops.offers import PACKED
 from copter_frontends.hops.server_groups import ServerGroups
-from copter_frontends.hops.shim import HopsShim, _best_idle, _growths, fill, place_support, swap
+from copter_frontends.hops.shim import HopsShim, _best_idle, _grow, _growths, fill, place_support, swap
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}
 
@@ -264,3 +265,49 @@ def test_the_better_of_two_drafts_is_taken_where_the_gap_is_wide(seed: int) -> N
     assert made(core_jobs=0, dives=3)[0] >= rounded.value - 1e-9
     assert HopsShim._gap(draft, 2.0) == pytest.approx((2.0 - draft.value) / 2.0)
     assert HopsShim._gap(draft, 0.0) == pytest.approx(-draft.value / 1e-12)
+
+
+def test_dives_end_with_the_one_that_places_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, _, draft = instance(1)
+    form, made = GroupFormulation(groups, Settings()), list[bool]()
+
+    def dived(*_: object) -> bool:
+        made.append(len(made) < 2)
+        return made[-1]
+
+    def dives(most: int) -> list[bool]:
+        made.clear()
+        knobs = HopsShim(dives=most, swaps=0, core_jobs=0)
+        knobs(draft.copy(), form, Given({}), 1e9, form, 60.0)  # type: ignore[arg-type]
+        return made.copy()
+
+    monkeypatch.setattr(shim, "dive", dived)
+    assert [dives(most) for most in (0, 1, 2, 3, 5)] == [[], [True], [True, True]] + 2 * [[True, True, False]]
+
+
+def test_every_gpu_is_given_away_where_jobs_want_single_ones() -> None:
+    speeds = RandomSpeeds()
+    groups = small_groups(speeds, {"k": (1, 4)})
+    wishes = small_wishes(6, groups, speeds, 0, most=1)
+    draft = Draft(groups, groups.size, {}, lambda *_: 1.0, 0.0)
+    draft.admit(wishes)
+    fill(draft)
+    assert (len(draft.placed), draft.idle) == (4, 0)
+
+
+def test_a_job_grows_only_to_where_it_is_worth_more() -> None:
+    speeds = RandomSpeeds()
+    groups = small_groups(speeds, {"long": (1, 8)})
+    job, wish = next((j, w) for j, w in small_wishes(9, groups, speeds, 0).items() if len(w.offers.gpus) == 3)
+    draft = Draft(groups, groups.size, {}, lambda *_: 1.0, 0.0)
+    small, middle, large = np.argsort(wish.offers.gpus).tolist()
+    gain = wish.offers.gain.copy()
+    gain[[small, middle, large]] = 1.0, 3.0, 2.0
+    draft.admit({job: replace(wish, offers=replace(wish.offers, gain=gain))})
+    assert draft.place(job, PACKED, 0, int(wish.offers.gpus[small]))
+    assert _grow(draft, job, middle)
+    had = draft.placed[job]
+    assert (had.gpus, had.value) == (wish.offers.gpus[middle], pytest.approx(3.0 * wish.weight))
+    assert not any(_grow(draft, job, column) for column in (small, middle, large))
+    assert draft.placed[job] == had
+    _check(groups, draft)
