@@ -90,7 +90,13 @@ ROOMS = [
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.proximal", "tests/copter/solving", "coordinate_descent", "test_coordinate_descent"),
-    *_of("copter.shims", "tests/copter/shims", "draft rounding plan restricted", ""),
+    *_of(
+        "copter.shims",
+        "tests/copter/shims",
+        "draft rounding plan restricted",
+        "test_draft_steps test_mixed_drafts test_chosen test_offers test_tally test_shims_restricted test_closing "
+        "test_shims",
+    ),
 ]
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
@@ -119,6 +125,31 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "for r in range(1, gpus + 1):",
         "1 -> 2",
     ): "no other size has as many slots as that of one GPU, which is not among the result",
+    (
+        "copter_frontends.hops.shim",
+        "late = time.perf_counter() - begun > limit_s",
+        "time.perf_counter() - begun > limit_s -> time.perf_counter() - begun >= limit_s",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.hops.shim",
+        "if draft.put(other, PACKED, gpus, ((server, gpus),)) and draft.placed[other].value > had.value:",
+        "draft.placed[other].value > had.value -> draft.placed[other].value >= had.value",
+    ): "the value in the table is above the other's by then, and what is placed is worth that or more",
+    (
+        "copter_frontends.hops.shim",
+        "for n in range(1, len(table)):",
+        "1 -> 2",
+    ): "entry 0 is nothing, and no entry is worth less",
+    (
+        "copter.shims.rounding",
+        "most_work: int = 0",
+        "0 -> 1",
+    ): "a search of 1 // (2 + rows) nodes is none either",
+    (
+        "copter.shims.restricted",
+        "settings = None if is_small(len(slots), lp.A.nnz) else Settings(hand_over_s=0.0)",
+        "0.0 -> 1.0",
+    ): "how soon another process helps, which changes no answer",
     (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",

@@ -17,6 +17,7 @@ from copter import (
     InvalidDataError,
     Model,
     PrivateRows,
+    Session,
     UnknownHandleError,
 )
 from tests.copter.plain import bits, innards
@@ -169,6 +170,20 @@ def test_a_mandatory_request_can_be_fixed() -> None:
         model.update_counts(["b", "a"], [4.0, 3.0])
     with pytest.raises(EditNotAllowedError, match="no private rows can be fixed"):
         model.fix("p", 0)
+
+
+def test_a_fixed_request_takes_a_limit_up_to_its_upper_bound() -> None:
+    model = Model()
+    model.add_resources("a", 8)
+    model.add_request("p", [1.0, 2.0], {"a": [1, 2]}, limit=1.5, upper=2.0)
+    model.fix("p", 1)
+    model.update_limit("p", 2.0)
+    model.update_bounds("p", upper=2.0)
+    assert (model.limit("p"), model.fixed("p")) == (2.0, 1)
+    assert Session(model).solve().of("p") == pytest.approx([0.0, 2.0])
+    for wrong in (lambda: model.update_limit("p", 2.5), lambda: model.update_bounds("p", upper=1.5)):
+        with pytest.raises(EditNotAllowedError, match="'p' is fixed"):
+            wrong()
 
 
 def test_bounds_of_a_hundred_thousand_requests_of_a_template_are_one_table() -> None:

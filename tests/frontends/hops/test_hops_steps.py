@@ -11,12 +11,13 @@ import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
 
 from copter import Settings
-from copter_frontends.hops import shim
+from copter_frontends.hops import HopsPolicy, RequirementSet, shim
 from copter_frontends.hops.draft import Draft
 from copter_frontends.hops.formulation import GroupFormulation, Wish, telling_sizes
-from copter_frontends.hops.offers import PACKED
+from copter_frontends.hops.offers import PACKED, OfferRules
 from copter_frontends.hops.server_groups import ServerGroups
 from copter_frontends.hops.shim import HopsShim, _best_idle, _grow, _growths, fill, place_support, swap
+from copter_frontends.vocabulary import Cluster, Job
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}
 
@@ -295,19 +296,55 @@ def test_every_gpu_is_given_away_where_jobs_want_single_ones() -> None:
     assert (len(draft.placed), draft.idle) == (4, 0)
 
 
-def test_a_job_grows_only_to_where_it_is_worth_more() -> None:
-    speeds = RandomSpeeds()
-    groups = small_groups(speeds, {"long": (1, 8)})
-    job, wish = next((j, w) for j, w in small_wishes(9, groups, speeds, 0).items() if len(w.offers.gpus) == 3)
+def one_job(gains: Mapping[int, float]) -> tuple[ServerGroups, Draft]:
+    """A server of eight GPUs and a job "a" of weight 2 with the gain of every size."""
+    groups = small_groups(RandomSpeeds(), {"long": (1, 8)})
+
+    def rate(kind: str, gpus: int, nodes: int, servers: tuple[str, ...]) -> float:
+        return gains.get(gpus, 0.0) if nodes == 1 else 0.0
+
+    offers = OfferRules().make(Job("a", "any"), RequirementSet.of(sorted(gains)), groups, rate)
+    assert offers is not None
     draft = Draft(groups, groups.size, {}, lambda *_: 1.0, 0.0)
-    small, middle, large = np.argsort(wish.offers.gpus).tolist()
-    gain = wish.offers.gain.copy()
-    gain[[small, middle, large]] = 1.0, 3.0, 2.0
-    draft.admit({job: replace(wish, offers=replace(wish.offers, gain=gain))})
-    assert draft.place(job, PACKED, 0, int(wish.offers.gpus[small]))
-    assert _grow(draft, job, middle)
-    had = draft.placed[job]
-    assert (had.gpus, had.value) == (wish.offers.gpus[middle], pytest.approx(3.0 * wish.weight))
-    assert not any(_grow(draft, job, column) for column in (small, middle, large))
-    assert draft.placed[job] == had
+    draft.admit({"a": Wish(offers, 2.0)})
+    return groups, draft
+
+
+@pytest.mark.parametrize("of_eight", [2.0, 3.0])
+def test_a_job_grows_only_to_where_it_is_worth_more(of_eight: float) -> None:
+    groups, draft = one_job({2: 1.0, 4: 3.0, 8: of_eight})
+    assert draft.place("a", PACKED, 0, 2)
+    assert _grow(draft, "a", 1)
+    had = draft.placed["a"]
+    assert (had.gpus, had.value) == (4, pytest.approx(6.0))
+    assert not any(_grow(draft, "a", column) for column in range(3))
+    assert draft.placed["a"] == had
     _check(groups, draft)
+
+
+def test_a_job_that_got_its_best_size_per_gpu_grows_into_what_nobody_wants() -> None:
+    _, draft = one_job({1: 1.0, 3: 2.0, 8: 4.0})
+    fill(draft)
+    assert (draft.placed["a"].gpus, draft.value) == (8, pytest.approx(8.0))
+
+
+def test_a_type_is_worth_the_dearest_gpus_row_of_its_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = HopsPolicy(Cluster.of({"k": (4, 4), "long": (2, 8)}), RandomSpeeds(slow_server=0.7))
+    programs = policy.programs
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        prices = rng.uniform(-0.2, 1.0, len(programs.whole.rows))
+        monkeypatch.setattr(programs.whole, "prices", lambda _, found=prices: found)
+        expected = {
+            name: max(
+                [0.0]
+                + [
+                    float(price)
+                    for (kind, g, _), price in zip(programs.whole.rows, prices, strict=True)
+                    if kind == "gpus" and programs.groups.groups[g].gpu_type == name
+                ]
+            )
+            for name in ("k", "long")
+        }
+        assert programs.type_prices(None) == expected  # type: ignore[arg-type]
+    assert {kind for kind, _, _ in programs.whole.rows} == {"gpus", "slots"}
