@@ -141,6 +141,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "1 -> 2",
     ): "entry 0 is nothing, and no entry is worth less",
     (
+        "copter_frontends.sia.objective",
+        "INVALID_VALUE = -1.0  # of a configuration that the job cannot run on: below the value of no allocation, "
+        "which is zero",
+        "1.0 -> 2.0",
+    ): "any value below zero says the same",
+    (
         "copter.shims.rounding",
         "most_work: int = 0",
         "0 -> 1",
