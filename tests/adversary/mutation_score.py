@@ -152,10 +152,36 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "0 -> 1",
     ): "a search of 1 // (2 + rows) nodes is none either",
     (
+        "copter.shims.rounding",
+        "least = closed(best, solution, self.most_work) if self.most_work > 0 else None",
+        "self.most_work > 0 -> self.most_work >= 0",
+    ): "a search of no nodes finds nothing",
+    (
+        "copter.shims.rounding",
+        "return time.perf_counter() - started >= shim.time_limit_s",
+        "time.perf_counter() - started >= shim.time_limit_s -> time.perf_counter() - started > shim.time_limit_s",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter.shims.draft",
+        "if len(idle) > ASKED_EVERY and stop():",
+        "len(idle) > ASKED_EVERY -> len(idle) >= ASKED_EVERY",
+    ): "how often the clock is asked",
+    (
         "copter.shims.restricted",
-        "settings = None if is_small(len(slots), lp.A.nnz) else Settings(hand_over_s=0.0)",
-        "0.0 -> 1.0",
-    ): "how soon another process helps, which changes no answer",
+        "col_upper=1.0,",
+        "1.0 -> 2.0",
+    ): "the rows of the slots let no column be above one",
+    (
+        "copter.shims.restricted",
+        "if gain[at] <= 1e-12:",
+        "gain[at] <= 1e-12 -> gain[at] < 1e-12",
+    ): "a gain that is exactly the tolerance",
+    (
+        "copter_frontends.hops.formulation",
+        "if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:",
+        "len(self._templates) > len(self.wishes) + SPARE_TEMPLATES -> "
+        "len(self._templates) >= len(self.wishes) + SPARE_TEMPLATES",
+    ): "one template more or less that is kept for later",
     (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",

@@ -460,3 +460,18 @@ def test_numbers_of_many_requests_that_are_none_are_the_usual_ones() -> None:
     models[1].rescale_costs(["p", "q"], 1.0, 0.0, [0, -1], [0.0, 0.0])
     assert bits(models[0]) == bits(models[1])
     assert models[1].cost("p").tolist() == [0.0, 3.0]
+
+
+def test_costs_are_stored_as_the_request_says_or_else_the_model() -> None:
+    for of_model, of_request, expected in (
+        (np.float64, None, np.float64),
+        (np.float64, np.float32, np.float32),
+        (np.float32, None, np.float32),
+        (np.float32, np.float64, np.float64),
+    ):
+        model = Model("max", cost_dtype=of_model)
+        model.add_resources("r", 4.0)
+        template = model.add_template({"r": [1.0]})
+        model.add_requests(["many"], [[0.1]], template=template, cost_dtype=of_request)
+        model.add_request("one", [0.1], template=template, cost_dtype=of_request)
+        assert model.cost("many")[0] == model.cost("one")[0] == float(expected(0.1))

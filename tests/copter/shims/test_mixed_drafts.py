@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, linprog, milp
 
-from copter import IntegerStatus, Model, Session
+from copter import IntegerStatus, Model, Session, Settings
 from copter.problem.linear_program import LinearProgram
 from copter.shims import IDLE, RestrictedShim, RoundingShim, restricted, rounding
 from copter.shims.draft import Draft
-from copter.shims.restricted import drafted, one_opt, restricted_program
+from copter.shims.restricted import candidates, drafted, one_opt, restricted_program
 from copter.shims.shares import Shares
 
 SEEDS = range(6)
@@ -343,26 +344,28 @@ def test_the_program_of_the_candidates_is_the_models_beside_what_has_to_be(seed:
     assert too_much.holds()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(24))
 def test_requests_move_to_better_columns_the_greatest_gain_first(seed: int) -> None:
     model, rng = mixed(seed), np.random.default_rng(seed)
+    for request in range(WHOLE):
+        model.update_cost(request, rng.uniform(-0.9, 1.2, COLUMNS))
     lp = model.to_linear_program()
     usage, worth = lp.A[:ROWS].toarray(), lp.c
     draft = drawn(model)
-    for request in range(1, WHOLE):
+    for request in (1, 3, 5):
         use = usage[:, COLUMNS * request]
         draft.take(model.ledger.slot(request), 0, np.arange(ROWS, dtype=np.int32), use)
-    slots, columns = (each[COLUMNS : COLUMNS * WHOLE] for each in every_column(model))
-    listed = np.sort(rng.permutation(len(slots))[:10])
+    slots, columns = (each[: COLUMNS * WHOLE] for each in every_column(model))
+    listed = np.sort(rng.permutation(len(slots))[:13])
     now = {request: int(draft.column[model.ledger.slot(request)]) for request in range(WHOLE)}
     left = draft.left.copy()
-    places = [(1 + at // COLUMNS, at % COLUMNS) for at in listed.tolist()]
+    places = [(at // COLUMNS, at % COLUMNS) for at in listed.tolist()]
     for _ in range(len(places)):
         gains = []
         for request, column in places:
             had = now[request]
-            if had != IDLE and (request, had) not in places:
-                continue
+            if request == 0 or (had != IDLE and (request, had) not in places):
+                continue  # fixed, or on a column that is not listed
             gain = worth[COLUMNS * request + column] - (worth[COLUMNS * request + had] if had != IDLE else 0.0)
             if gain > 1e-12:
                 gains.append((-gain, len(gains), request, column, had))
@@ -387,6 +390,49 @@ def test_the_search_that_finds_nothing_leaves_a_plan_that_is_no_worse(monkeypatc
         solution = Session(model).solve()
         plan = RestrictedShim()(model, solution)
         assert plan.objective >= RoundingShim()(model, solution).objective
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_candidates_are_what_the_lp_and_the_draft_have_of_those_that_can_choose(seed: int) -> None:
+    model = mixed(seed)
+    model.update_bounds(1, upper=[0.5, 1.0, 1.0])
+    solution = Session(model).solve()
+    draft = drawn(model)
+    draft.fill()
+    slots, columns, _ = solution.working_columns_by_slot()
+    listed = set(zip(slots.tolist(), columns.tolist(), strict=True))
+    listed |= {(slot, column) for slot, column in enumerate(draft.column.tolist()) if column != IDLE}
+    whole = {model.ledger.slot(request) for request in range(1, WHOLE)}
+    listed -= {(model.ledger.slot(1), 0)}
+    found = candidates(draft, solution)
+    assert list(zip(*(each.tolist() for each in found), strict=True)) == sorted(
+        each for each in listed if each[0] in whole
+    )
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_a_large_round_is_searched_at_once_in_this_process(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def search(lp: LinearProgram, name: str, left_s: float | None, settings: Settings | None, seed: int) -> object:
+        asked.append((name, left_s, None if settings is None else settings.hand_over_s, seed))
+        return SimpleNamespace(x=None)
+
+    monkeypatch.setattr(restricted, "solve_integer", search)
+    monkeypatch.setattr(restricted, "is_small", lambda columns, entries: small)
+    model = mixed(0)
+    RestrictedShim("exact", seed=3)(model, Session(model).solve())
+    assert asked == [("exact", None, None if small else 0.0, 3)]
+
+
+def test_a_column_that_must_be_below_zero_is_no_whole_one() -> None:
+    model = Model("max")
+    model.add_resources("r", 4)
+    model.add_request("odd", [1.0, 1.0], {"r": [1, 1]}, lower=[-1.0, 0.0], upper=[-0.5, 1.0], integer=True)
+    model.add_request("fine", [1.0, 1.0], {"r": [1, 1]}, lower=[-1.0, 0.0], upper=[0.0, 1.0], integer=True)
+    draft = Draft(model)
+    assert draft.conflict == [model.ledger.slot("odd")]
+    assert Session(model).solve_integer(RoundingShim()).conflict == ("odd",)
 
 
 def test_shares_beside_the_columns_that_the_search_chose_are_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,3 +469,15 @@ def test_shares_that_fit_are_given_to_the_last_bit(seed: int) -> None:
         draft.give(wanted)
         np.testing.assert_array_equal(draft.share, wanted)
     require_right(model, draft)
+
+
+def test_a_move_that_another_makes_room_for_comes_later() -> None:
+    model = Model("max")
+    model.add_resources("r", 4)
+    model.add_request("a", [1.0, 5.0], {"r": [1, 3]}, integer=True)
+    model.add_request("b", [1.0, 2.0], {"r": [3, 1]}, integer=True)
+    draft = Draft(model)
+    slots, columns = np.array([0, 0, 1, 1], dtype=np.int32), np.array([0, 1, 0, 1], dtype=np.int32)
+    draft.take_all(slots[[0, 2]], columns[[0, 2]])
+    one_opt(draft, slots, columns)
+    assert (draft.column.tolist(), draft.left.tolist()) == ([1, 1], [0.0])

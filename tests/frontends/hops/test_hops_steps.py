@@ -387,6 +387,11 @@ def test_dives_swaps_and_the_second_draft_have_their_parts_of_the_time(monkeypat
     assert steps(1e9, core_gap=1.0) == dives + first
     assert steps(1e9, dives=1, swaps=1) == [dives[0], ("swap", 10.0), ("settle in 60", 20.0), ("swap", 30.0)]
     assert steps(draft.value) == []
+    assert steps(1e9, good_enough=1.0) == [("settle in 80", 0.0)], "nothing is placed: the gap is 1"
+    filled = draft.copy()
+    fill(filled)
+    just = HopsShim._gap(filled, 1e3)
+    assert steps(1e3, dives=0, good_enough=just) == [("settle in 80", 0.0)]
 
 
 @pytest.mark.parametrize("seed", range(6))
