@@ -96,6 +96,28 @@ def test_bounds_of_requests_are_their_own_and_coefficients_the_template_s() -> N
     assert (model.to_linear_program().A.toarray()[2:4, :3] == [[1, 0, 0], [0, 7, 0]]).all()
 
 
+def test_bounds_of_rows_come_in_every_form_that_fits() -> None:
+    expected = np.array([[2.0, 5.0], [2.0, 5.0]])
+    every: list[Any] = [[2.0, 5.0], expected, expected.ravel(), [[2.0, 5.0], [2.0, 5.0]], list(expected)]
+    for form in every:
+        model, twin = blocks(), blocks()
+        model.update_row_bounds(["p", "q"], upper=form)
+        for request in ("p", "q"):
+            for row, bound in enumerate(expected[0]):
+                twin.update_row_bounds([request], upper=[bound], row=row)
+        assert bits(model) == bits(twin)
+    model, twin = blocks(), blocks()
+    model.update_row_bounds(["p", "own"], upper=np.array([2.0, 5.0, 7.0]))
+    twin.update_row_bounds(["p", "own"], upper=[[2.0, 5.0], [7.0]])
+    assert bits(model) == bits(twin)
+    model.update_row_bounds(["p", "own"], upper=9.0)
+    twin.update_row_bounds(["p", "own"], upper=[[9.0, 9.0], [9.0]])
+    assert bits(model) == bits(twin)
+    for names, wrong, shape in (("pq", np.ones((2, 3)), r"\(2, 2\)"), (["p", "own"], np.ones((2, 2)), r"\(3,\)")):
+        with pytest.raises(DimensionError, match=f"private rows {shape}"):
+            model.update_row_bounds(list(names), upper=wrong)
+
+
 def test_edits_in_bulk_are_as_many_single_ones() -> None:
     model, twin = blocks(), blocks()
     limits, least = [3.0, 4.0, 2.5], [0.5, -INF, 2.0]

@@ -220,9 +220,9 @@ def test_a_limit_of_time_that_is_not_reached_changes_nothing(monkeypatch: pytest
             return SimpleNamespace(x=None)
 
         monkeypatch.setattr(restricted, "solve_integer", search)
-        for limit_s in (60.0, float("inf"), 0.0):
+        for limit_s in (60.0, float("inf"), 1.0, 0.0):
             RestrictedShim("dive", limit_s)(model, solution)
-        assert asked == [60.0, None], "no search without time"
+        assert asked == [60.0, None, 1.0], "no search without time"
 
 
 def test_whole_solutions_split_nothing() -> None:
@@ -257,6 +257,75 @@ def test_a_better_plan_before_is_filled_up() -> None:
     plan = RoundingShim()(model, session.solve(), before)
     assert (plan.kept_previous, plan.column("small")) == (True, 0)
     assert plan.objective == pytest.approx(14.3)
+    searched = RestrictedShim()(model, session.solve(), before)
+    assert (searched.kept_previous, searched.objective) == (True, pytest.approx(14.3)), "nothing better was found"
+
+
+def test_a_plan_that_the_search_finds_is_not_called_the_one_before() -> None:
+    model = Model("max")
+    model.add_resources("gpu", 10)
+    for name, worth, size in (("big", 10.0, 7), ("one", 6.9, 5), ("mid", 5.1, 5)):
+        model.add_request(name, [worth], {"gpu": [size]}, integer=True)
+    session = Session(model)
+    before = RestrictedShim()(model, session.solve())
+    assert before.objective == pytest.approx(12.0)
+    model.add_request("two", [6.9], {"gpu": [5]}, integer=True)
+    solution = session.solve()
+    rounded = RoundingShim()(model, solution, before)
+    assert (rounded.kept_previous, rounded.objective) == (True, pytest.approx(12.0))
+    plan = RestrictedShim()(model, solution, before)
+    assert (plan.kept_previous, plan.objective) == (False, pytest.approx(13.8))
+
+
+def test_what_has_to_be_and_cannot_is_not_searched() -> None:
+    model = Model("max")
+    model.add_resources("r", 4)
+    for name in ("a", "b"):
+        model.add_request(name, [1.0], {"r": [3]}, integer=True)
+        model.fix(name, 0)
+    plan = RestrictedShim()(model, Session(model).solve())
+    assert (plan.status, set(plan.conflict), plan.short) == (IntegerStatus.PRIMAL_INFEASIBLE, {"a", "b"}, ("r",))
+
+
+def test_a_request_that_was_rounded_to_its_worse_column_moves_to_the_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The LP has a on 0.7 of its first column as e wants half of r; but e does not fit, and a's second column does."""
+    monkeypatch.setattr(restricted, "solve_integer", lambda *_, **__: SimpleNamespace(x=None))
+    model = Model("max")
+    model.add_resources("r", 4.9)
+    model.add_resources("s", 3)
+    model.add_request("a", [2.0, 4.0], {"r": [1, 4]}, integer=True)
+    model.add_request("e", [10.0], {"r": [6], "s": [6]}, integer=True)
+    solution = Session(model).solve()
+    assert solution.of("a") == pytest.approx([0.7, 0.3], abs=1e-4)
+    assert RoundingShim()(model, solution).objective == pytest.approx(2.0)
+    assert RestrictedShim()(model, solution).objective == pytest.approx(4.0)
+
+
+def test_the_search_and_the_shares_have_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding takes 5 s of 60 and the search 40."""
+    now, log = [1e6], list[Any]()
+    rounds = restricted.rounded
+
+    def rounded(*arguments: Any) -> Any:
+        now[0] += 5.0
+        return rounds(*arguments)
+
+    def search(lp: LinearProgram, name: str, left_s: float, *_: object, **__: object) -> object:
+        log.append(("search", left_s))
+        now[0] += 40.0
+        return SimpleNamespace(x=None)
+
+    monkeypatch.setattr(restricted, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(restricted, "rounded", rounded)
+    monkeypatch.setattr(restricted, "solve_integer", search)
+    monkeypatch.setattr(Draft, "improve_shares", lambda _, left_s: log.append(("shares", left_s())))
+    monkeypatch.setattr(Draft, "fill", lambda _, stop=lambda: False: log.append(("fill", stop())))
+    model = mixed(0)
+    for limit_s in (60.0, 45.0):
+        log.clear()
+        RestrictedShim(time_limit_s=limit_s)(model, Session(model).solve())
+        own = log[log.index(("search", limit_s - 5.0)) :]
+        assert own[1:] == [("fill", limit_s == 45.0), ("shares", limit_s - 45.0)]
 
 
 def test_shares_of_neighbours_are_kept_apart() -> None:
@@ -422,7 +491,8 @@ def test_a_large_round_is_searched_at_once_in_this_process(small: bool, monkeypa
     monkeypatch.setattr(restricted, "is_small", lambda columns, entries: small)
     model = mixed(0)
     RestrictedShim("exact", seed=3)(model, Session(model).solve())
-    assert asked == [("exact", None, None if small else 0.0, 3)]
+    RestrictedShim()(model, Session(model).solve())
+    assert asked == [(name, None, None if small else 0.0, seed) for name, seed in (("exact", 3), ("dive", 0))]
 
 
 def test_a_column_that_must_be_below_zero_is_no_whole_one() -> None:
