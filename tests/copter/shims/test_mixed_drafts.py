@@ -162,7 +162,8 @@ def test_the_plan_before_is_taken_over_with_its_shares(seed: int) -> None:
     model.remove_request(7)
     model.add_request("new", np.ones(COLUMNS), {0: np.ones(COLUMNS)})
     model.add_request("other", np.ones(COLUMNS), {0: np.ones(COLUMNS)}, integer=True)
-    for draft in (drawn(model), Draft(model)):
+    greedy = np.full(COLUMNS * len(model.requests), 0.5)  # an LP that gives the shares all that there is
+    for draft in (drawn(model), Draft(model), drawn(model, greedy)):
         kept = draft.previous(plan)
         require_right(model, kept)
         assert kept.holds()
@@ -551,3 +552,54 @@ def test_a_move_that_another_makes_room_for_comes_later() -> None:
     draft.take_all(slots[[0, 2]], columns[[0, 2]])
     one_opt(draft, slots, columns)
     assert (draft.column.tolist(), draft.left.tolist()) == ([1, 1], [0.0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_are_exceeded_by_columns_and_shares_together(seed: int) -> None:
+    model, rng = mixed(seed), np.random.default_rng(seed)
+    lp, draft = model.to_linear_program(), drawn(model)
+    assert draft.shares is not None
+    over = set()
+    for scale in (0.0, 0.5, 9.0):
+        draft.share = draft.shares.within(draft.shares.base + scale * rng.random(draft.shares.size))
+        x = point(model, draft)
+        row, coefficient, value = draft.all_terms()
+        used = np.bincount(row, weights=coefficient * value, minlength=ROWS)
+        np.testing.assert_allclose(used, lp.A[:ROWS] @ x)
+        expected = np.flatnonzero(used > lp.row_upper[:ROWS]).tolist()
+        assert draft.exceeded().tolist() == expected
+        assert draft.holds() == (not expected)
+        over |= set(expected)
+    assert over
+
+
+def test_only_what_uses_a_row_that_is_short_is_let_go() -> None:
+    model = Model("max")
+    for name in ("r", "s"):
+        model.add_resources(name, 4)
+    for name, worth, usage in (
+        ("other", 1.0, {"s": [2.0]}),
+        ("gives", 1.5, {"r": [-1.0], "s": [1.0]}),
+        ("cheap", 2.0, {"r": [3.0]}),
+        ("dear", 3.0, {"r": [3.0]}),
+    ):
+        model.add_request(name, [worth], usage, integer=True)
+    draft = Draft(model)
+    draft.take_all(np.arange(4, dtype=np.int32), np.zeros(4, dtype=np.int32))
+    assert draft.exceeded().tolist() == [0]
+    draft.repair()
+    assert draft.column.tolist() == [0, 0, IDLE, 0]
+    assert draft.left.tolist() == [2.0, 1.0]
+
+
+def test_the_plan_before_is_repaired_where_a_little_has_gone() -> None:
+    model = Model("max")
+    model.set_count("r", 1.0)
+    for name, worth in (("less", 1.0), ("more", 2.0)):
+        model.add_request(name, [worth], {"r": [0.5]}, integer=True)
+    plan = Session(model).solve_integer(RoundingShim())
+    assert plan.objective == 3.0
+    model.set_count("r", 1.0 - 4e-10)
+    kept = Draft(model).previous(plan)
+    assert kept.holds()
+    assert kept.column.tolist() == [IDLE, 0]
