@@ -183,6 +183,31 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "len(self._templates) >= len(self.wishes) + SPARE_TEMPLATES",
     ): "one template more or less that is kept for later",
     (
+        "copter.shims.restricted",
+        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
+        "rows + other_rows > 2 * m -> rows + other_rows >= 2 * m",
+    ): "every candidate's slot has a row, so that there is one",
+    (
+        "copter.shims.draft",
+        "slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (",
+        "0 -> 1",
+    ): "none of one number is none too",
+    (
+        "copter.shims.draft",
+        "part = float(np.min(np.where(wanted > free, free / wanted, 1.0), initial=1.0))",
+        "1.0 -> 2.0",
+    ): "the next line brings it down to one",
+    (
+        "copter.shims.draft",
+        "partial = np.flatnonzero(~taken & (x > support))",
+        "x > support -> x >= support",
+    ): "a share that is exactly the tolerance",
+    (
+        "copter.shims.draft",
+        "if not self.value() <= value or len(self.exceeded()):",
+        "self.value() <= value -> self.value() < value",
+    ): "of two points of the same worth the one or the other",
+    (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
         "1.0 -> 2.0",
