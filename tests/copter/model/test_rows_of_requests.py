@@ -113,9 +113,13 @@ def test_bounds_of_rows_come_in_every_form_that_fits() -> None:
     model.update_row_bounds(["p", "own"], upper=9.0)
     twin.update_row_bounds(["p", "own"], upper=[[9.0, 9.0], [9.0]])
     assert bits(model) == bits(twin)
-    for names, wrong, shape in (("pq", np.ones((2, 3)), r"\(2, 2\)"), (["p", "own"], np.ones((2, 2)), r"\(3,\)")):
+    for names, wrong, shape in (
+        (["p", "q"], np.ones((2, 3)), r"\(2, 2\)"),
+        (["p", "own"], np.ones((2, 2)), r"\(3,\)"),
+        ([], np.ones(1), r"\(0, 0\)"),
+    ):
         with pytest.raises(DimensionError, match=f"private rows {shape}"):
-            model.update_row_bounds(list(names), upper=wrong)
+            model.update_row_bounds(names, upper=wrong)
 
 
 def test_edits_in_bulk_are_as_many_single_ones() -> None:
