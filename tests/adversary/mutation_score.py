@@ -94,8 +94,8 @@ ROOMS = [
         "copter.shims",
         "tests/copter/shims",
         "draft rounding plan restricted",
-        "test_draft_steps test_mixed_drafts test_chosen test_offers test_tally test_shims_restricted test_closing "
-        "test_shims",
+        "test_draft_steps test_mixed_drafts test_restricted_steps test_chosen test_offers test_tally "
+        "test_shims_restricted test_closing test_shims",
     ),
 ]
 
