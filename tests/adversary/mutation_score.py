@@ -208,6 +208,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self.value() <= value -> self.value() < value",
     ): "of two points of the same worth the one or the other",
     (
+        "copter.model.row_edits",
+        "return array.reshape(-1)",
+        "1 -> 2",
+    ): "NumPy takes any number below zero for the length that it works out",
+    (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
         "1.0 -> 2.0",
