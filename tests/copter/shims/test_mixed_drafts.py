@@ -340,3 +340,13 @@ def test_shares_step_back_where_rounding_errors_exceed_a_row() -> None:
         np.testing.assert_allclose(draft.share, 0.7 * wanted, rtol=1e-9)
         first += bool((np.abs(draft.share / wanted / 0.7 - 1.0) < 1e-14).all())
     assert 0 < first < 60, "some step back, most do not"
+
+
+def test_whole_numbers_are_allowed_no_slack_however_much_there_is() -> None:
+    model = Model("max")
+    for name, count in (("few", 10.0), ("none", 0.0), ("many", 5e9), ("all", np.inf)):
+        model.set_count(name, count)
+    draft = Draft(model)
+    assert draft.room.tolist() == pytest.approx([1.1e-8, 1e-9, 0.5, 1e-9])
+    model.add_request("a", [1.0], {"many": [5e9 + 1.0]}, integer=True)
+    assert not Draft(model).take(0, 0, np.array([2], dtype=np.int32), np.array([5e9 + 1.0]))
