@@ -213,6 +213,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "1 -> 2",
     ): "NumPy takes any number below zero for the length that it works out",
     (
+        "copter.shims.restricted",
+        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
+        "n + k -> n - k",
+    ): "every candidate's slot has a row, so that this is not reached",
+    (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
         "1.0 -> 2.0",

@@ -26,6 +26,7 @@ def highs_model(lp: LinearProgram) -> highspy.HighsLp:
 
 def highs(lp: LinearProgram, **options: object) -> tuple[highspy.HighsModelStatus, float, Floats, Floats]:
     """(status, objective, x, row duals), with any of HiGHS's options."""
+    highspy.Highs.resetGlobalScheduler(True)  # it refuses one thread where others in this process have had more
     solver = highspy.Highs()
     solver.silent()
     for name, value in options.items():
