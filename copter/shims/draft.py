@@ -147,8 +147,8 @@ class Draft:
         if self.conflict:
             return False
         short = self.exceeded()
-        users = (slab.template for slab in self.matrix.slabs if slab is not None)
-        return all(any(bool(((t.row == row) & (t.coefficient < 0.0)).any()) for t in set(users)) for row in short)
+        users = {slab.template for slab in self.matrix.slabs if slab is not None}
+        return all(any(bool(((t.row == row) & (t.coefficient < 0.0)).any()) for t in users) for row in short)
 
     # Building blocks ----------------------------------------------------------------------------------------------
 

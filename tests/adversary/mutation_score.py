@@ -90,7 +90,13 @@ ROOMS = [
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.proximal", "tests/copter/solving", "coordinate_descent", "test_coordinate_descent"),
-    *_of("copter.shims", "tests/copter/shims", "draft rounding plan restricted", ""),
+    *_of(
+        "copter.shims",
+        "tests/copter/shims",
+        "draft rounding plan restricted",
+        "test_draft_steps test_mixed_drafts test_restricted_steps test_chosen test_offers test_tally "
+        "test_shims_restricted test_closing test_shims",
+    ),
 ]
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
@@ -119,6 +125,98 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "for r in range(1, gpus + 1):",
         "1 -> 2",
     ): "no other size has as many slots as that of one GPU, which is not among the result",
+    (
+        "copter_frontends.hops.shim",
+        "late = time.perf_counter() - begun > limit_s",
+        "time.perf_counter() - begun > limit_s -> time.perf_counter() - begun >= limit_s",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.hops.shim",
+        "if draft.put(other, PACKED, gpus, ((server, gpus),)) and draft.placed[other].value > had.value:",
+        "draft.placed[other].value > had.value -> draft.placed[other].value >= had.value",
+    ): "the value in the table is above the other's by then, and what is placed is worth that or more",
+    (
+        "copter_frontends.hops.shim",
+        "for n in range(1, len(table)):",
+        "1 -> 2",
+    ): "entry 0 is nothing, and no entry is worth less",
+    (
+        "copter_frontends.sia.objective",
+        "INVALID_VALUE = -1.0  # of a configuration that the job cannot run on: below the value of no allocation, "
+        "which is zero",
+        "1.0 -> 2.0",
+    ): "any value below zero says the same",
+    (
+        "copter.shims.rounding",
+        "most_work: int = 0",
+        "0 -> 1",
+    ): "a search of 1 // (2 + rows) nodes is none either",
+    (
+        "copter.shims.rounding",
+        "least = closed(best, solution, self.most_work) if self.most_work > 0 else None",
+        "self.most_work > 0 -> self.most_work >= 0",
+    ): "a search of no nodes finds nothing",
+    (
+        "copter.shims.rounding",
+        "return time.perf_counter() - started >= shim.time_limit_s",
+        "time.perf_counter() - started >= shim.time_limit_s -> time.perf_counter() - started > shim.time_limit_s",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter.shims.draft",
+        "if len(idle) > ASKED_EVERY and stop():",
+        "len(idle) > ASKED_EVERY -> len(idle) >= ASKED_EVERY",
+    ): "how often the clock is asked",
+    (
+        "copter.shims.restricted",
+        "col_upper=1.0,",
+        "1.0 -> 2.0",
+    ): "the rows of the slots let no column be above one",
+    (
+        "copter.shims.restricted",
+        "if gain[at] <= 1e-12:",
+        "gain[at] <= 1e-12 -> gain[at] < 1e-12",
+    ): "a gain that is exactly the tolerance",
+    (
+        "copter_frontends.hops.formulation",
+        "if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:",
+        "len(self._templates) > len(self.wishes) + SPARE_TEMPLATES -> "
+        "len(self._templates) >= len(self.wishes) + SPARE_TEMPLATES",
+    ): "one template more or less that is kept for later",
+    (
+        "copter.shims.restricted",
+        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
+        "rows + other_rows > 2 * m -> rows + other_rows >= 2 * m",
+    ): "every candidate's slot has a row, so that there is one",
+    (
+        "copter.shims.draft",
+        "slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (",
+        "0 -> 1",
+    ): "none of one number is none too",
+    (
+        "copter.shims.draft",
+        "part = float(np.min(np.where(wanted > free, free / wanted, 1.0), initial=1.0))",
+        "1.0 -> 2.0",
+    ): "the next line brings it down to one",
+    (
+        "copter.shims.draft",
+        "partial = np.flatnonzero(~taken & (x > support))",
+        "x > support -> x >= support",
+    ): "a share that is exactly the tolerance",
+    (
+        "copter.shims.draft",
+        "if not self.value() <= value or len(self.exceeded()):",
+        "self.value() <= value -> self.value() < value",
+    ): "of two points of the same worth the one or the other",
+    (
+        "copter.model.row_edits",
+        "return array.reshape(-1)",
+        "1 -> 2",
+    ): "NumPy takes any number below zero for the length that it works out",
+    (
+        "copter.shims.restricted",
+        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
+        "n + k -> n - k",
+    ): "every candidate's slot has a row, so that this is not reached",
     (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",

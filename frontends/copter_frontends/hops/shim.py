@@ -137,9 +137,8 @@ def dive(draft: Draft, residual: GroupFormulation) -> bool:
 
 def fill(draft: Draft) -> None:
     """Give what is left to idle jobs and to running ones that can grow where they are, most worth per GPU first."""
-    for _ in range(len(draft.wishes)):
-        if not draft.idle or not _fill_once(draft):
-            return
+    while draft.idle and _fill_once(draft):  # every pass that does something leaves fewer GPUs idle
+        pass
 
 
 def _fill_once(draft: Draft) -> bool:

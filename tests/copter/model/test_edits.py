@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -444,3 +445,33 @@ def test_unbounded_rounding_is_not_certified() -> None:
     solution = Session(model).solve()
     assert solution.status is Status.OPTIMAL
     assert not solution.bound_is_certified
+
+
+def test_numbers_of_many_requests_that_are_none_are_the_usual_ones() -> None:
+    models = [Model("max"), Model("max")]
+    rest: dict[str, Any]
+    for model, rest in zip(models, ({"scale": None, "offset": None, "integer": None}, {}), strict=True):
+        model.add_resources("r", 4.0)
+        template = model.add_template({"r": [1.0, 2.0]})
+        model.add_requests(["p", "q"], [[1.0, 3.0], [2.0, 2.0]], template=template, **rest)
+        model.add_own_requests(["s", "t"], [1, 1], [1.0, 2.0], {"r": [1.0, 1.0]}, integer=rest.get("integer", False))
+    assert bits(models[0]) == bits(models[1])
+    models[0].rescale_costs(["p", "q"], None, None, [0, -1], None)  # type: ignore[arg-type]
+    models[1].rescale_costs(["p", "q"], 1.0, 0.0, [0, -1], [0.0, 0.0])
+    assert bits(models[0]) == bits(models[1])
+    assert models[1].cost("p").tolist() == [0.0, 3.0]
+
+
+def test_costs_are_stored_as_the_request_says_or_else_the_model() -> None:
+    for of_model, of_request, expected in (
+        (np.float64, None, np.float64),
+        (np.float64, np.float32, np.float32),
+        (np.float32, None, np.float32),
+        (np.float32, np.float64, np.float64),
+    ):
+        model = Model("max", cost_dtype=of_model)
+        model.add_resources("r", 4.0)
+        template = model.add_template({"r": [1.0]})
+        model.add_requests(["many"], [[0.1]], template=template, cost_dtype=of_request)
+        model.add_request("one", [0.1], template=template, cost_dtype=of_request)
+        assert model.cost("many")[0] == model.cost("one")[0] == float(expected(0.1))

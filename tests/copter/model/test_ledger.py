@@ -84,3 +84,22 @@ def test_an_inconsistent_model_is_found(spoil: object, word: str) -> None:
     spoil(model.ledger)  # type: ignore[operator]
     with pytest.raises(InternalError, match=word):
         require_consistent(model.ledger)
+
+
+def test_a_batch_is_in_the_journal_when_it_has_ended_and_a_failed_one_is_not(tmp_path: Path) -> None:
+    model = small()
+    session = Session(model, journal=tmp_path / "journal")
+    with model.batch():
+        model.add_resources("a", 2.0)
+        with pytest.raises(ZeroDivisionError), model.batch():  # noqa: PT012
+            model.remove_request("p")
+            raise ZeroDivisionError
+        model.update_limit("own", 2.0)
+    expected = innards(model)
+    with pytest.raises(ZeroDivisionError), model.batch():  # noqa: PT012
+        model.remove_request("own")
+        raise ZeroDivisionError
+    session.journal(None)
+    again = Session.load(tmp_path / "journal")
+    assert innards(again.model) == expected
+    again.journal(None)

@@ -309,3 +309,18 @@ def test_what_is_wrong_is_named_and_changes_nothing(change: dict, error: type[Ex
     assert not model.ledger.slot_of
     added(model)
     require_same(model, one_by_one())
+
+
+def test_what_is_not_given_is_the_same_however_requests_are_added() -> None:
+    models = [Model("max") for _ in range(3)]
+    for model in models:
+        model.add_resources("r", 4.0)
+    for request in ("p", "q"):
+        models[0].add_request(request, [1.0, 3.0], {"r": [1.0, 2.0]})
+    models[1].add_requests(["p", "q"], [[1.0, 3.0]] * 2, template=models[1].add_template({"r": [1.0, 2.0]}))
+    models[2].add_own_requests(["p", "q"], [2, 2], [1.0, 3.0] * 2, {"r": [1.0, 2.0] * 2})
+    for model in models:
+        for request in ("p", "q"):
+            assert (model.limit(request), model.at_least(request)) == (1.0, -np.inf)
+            assert [each.tolist() for each in model.bounds(request)] == [[0.0, 0.0], [np.inf, np.inf]]
+            assert (model.cost(request).tolist(), model.is_integer(request)) == ([1.0, 3.0], False)

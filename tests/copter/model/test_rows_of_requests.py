@@ -17,6 +17,7 @@ from copter import (
     InvalidDataError,
     Model,
     PrivateRows,
+    Session,
     UnknownHandleError,
 )
 from tests.copter.plain import bits, innards
@@ -95,6 +96,102 @@ def test_bounds_of_requests_are_their_own_and_coefficients_the_template_s() -> N
     assert (model.to_linear_program().A.toarray()[2:4, :3] == [[1, 0, 0], [0, 7, 0]]).all()
 
 
+def test_bounds_of_rows_come_in_every_form_that_fits() -> None:
+    expected = np.array([[2.0, 5.0], [2.0, 5.0]])
+    every: list[Any] = [[2.0, 5.0], expected, expected.ravel(), [[2.0, 5.0], [2.0, 5.0]], list(expected)]
+    for form in every:
+        model, twin = blocks(), blocks()
+        model.update_row_bounds(["p", "q"], upper=form)
+        for request in ("p", "q"):
+            for row, bound in enumerate(expected[0]):
+                twin.update_row_bounds([request], upper=[bound], row=row)
+        assert bits(model) == bits(twin)
+    model, twin = blocks(), blocks()
+    model.update_row_bounds(["p", "own"], upper=np.array([2.0, 5.0, 7.0]))
+    twin.update_row_bounds(["p", "own"], upper=[[2.0, 5.0], [7.0]])
+    assert bits(model) == bits(twin)
+    model.update_row_bounds(["p", "own"], upper=[[2.0, 5.0], 7.0])  # type: ignore[list-item]
+    assert bits(model) == bits(twin)
+    model.update_row_bounds(["p", "own"], upper=9.0)
+    twin.update_row_bounds(["p", "own"], upper=[[9.0, 9.0], [9.0]])
+    assert bits(model) == bits(twin)
+    for names, wrong, shape in (
+        (["p", "q"], np.ones((2, 3)), r"\(2, 2\)"),
+        (["p", "own"], np.ones((2, 2)), r"\(3,\)"),
+        ([], np.ones(1), r"\(0, 0\)"),
+    ):
+        with pytest.raises(DimensionError, match=f"private rows {shape}"):
+            model.update_row_bounds(names, upper=wrong)
+
+
+def test_private_rows_are_replaced_with_their_bounds() -> None:
+    model = blocks()
+    model.update_private_rows("q", PrivateRows([[1.0, 0.0, 0.0], [0.0, 7.0, 0.0]], [-2.0, -3.0], [4.0, 5.0]))
+    lp, was = model.to_linear_program(), blocks().to_linear_program()
+    np.testing.assert_array_equal(lp.row_lower[[3, 4, 6, 7]], [*was.row_lower[[3, 4]], -2.0, -3.0])
+    np.testing.assert_array_equal(lp.row_upper[[3, 4, 6, 7]], [*was.row_upper[[3, 4]], 4.0, 5.0])
+    np.testing.assert_array_equal(lp.A.toarray()[6:8, 3:6], [[1, 0, 0], [0, 7, 0]])
+    np.testing.assert_array_equal(lp.A.toarray()[:3], was.A.toarray()[:3])
+
+
+def test_one_row_of_each_request_is_named_by_its_number() -> None:
+    for row in (0, 1):
+        model, twin = blocks(), blocks()
+        model.update_row_bounds(["q", "p"], [-9.0, -8.0], np.array([9.0, 8.0]), row=row)
+        for request, size in (("q", 9.0), ("p", 8.0)):
+            rows = twin.private_rows(request)
+            assert rows is not None
+            lower, upper = np.array(rows.lower, dtype=float), np.array(rows.upper, dtype=float)
+            lower[row], upper[row] = -size, size
+            twin.update_row_bounds([request], [lower], [upper])
+        assert bits(model) == bits(twin)
+    model = blocks()
+    model.update_row_bounds(["p", "own"], 2.0, 2.0, row=0)
+    assert model.to_linear_program().row_lower[[3, 8]].tolist() == [2.0, 2.0], "an equation is no contradiction"
+    wrongs: list[tuple[dict[str, Any], type[CopterError], str]] = [
+        ({"row": -1}, DimensionError, "'p' has 2 private rows, no row -1"),
+        ({"row": 2}, DimensionError, "'p' has 2 private rows, no row 2"),
+        ({"row": 1}, DimensionError, "'own' has 1 private rows, no row 1"),
+        ({"row": True}, InvalidDataError, "row is True"),
+        ({"row": 0.0}, InvalidDataError, "row is 0.0"),
+        ({"row": 0, "upper": [1.0]}, DimensionError, "one for each request"),
+        ({"row": 0, "upper": [3.0, NAN]}, InvalidDataError, "'own', private row 0"),
+        ({"upper": [[3.0, 1.0], [-INF]]}, InvalidDataError, "'own', private row 0"),
+        ({"lower": [[1.0, INF], [0.0]], "upper": INF}, InvalidDataError, "'p', private row 1"),
+        ({"lower": [[NAN, 1.0], [0.0]], "upper": INF}, InvalidDataError, "'p', private row 0"),
+        ({"lower": [[0.0, 0.0], [7.0]], "upper": [[0.0, 0.0], [6.0]]}, InvalidDataError, "'own', private row 0"),
+    ]
+    before = bits(model)
+    for wrong, error, message in wrongs:
+        given = wrong if "upper" in wrong or "lower" in wrong else {**wrong, "upper": 5.0}
+        with pytest.raises(error, match=message):
+            model.update_row_bounds(["p", "own"], **given)
+    assert bits(model) == before
+
+
+def test_limits_that_contradict_what_a_request_has_are_refused_wherever_it_stands() -> None:
+    model = blocks()
+    model.add_request("owes", [1.0, 1.0], {"a": [1, 1]}, lower=[0.5, 1.0], upper=2.0, limit=3.0)
+    model.add_request("deep", [1.0, 1.0], {"a": [1, 1]}, lower=-INF, upper=2.0, limit=INF)
+    model.fix("plain", 0)
+    before = bits(model)
+    for name, limit, error, message in (
+        ("plain", INF, EditNotAllowedError, "'plain' is fixed"),
+        ("owes", 1.0, InvalidDataError, "'owes': lower bounds sum to 1.5, above the limit 1"),
+        ("deep", 1.0, InvalidDataError, "'deep': a limit needs finite lower bounds"),
+    ):
+        for order in ([name, "p"], ["p", name]):
+            with pytest.raises(error, match=message):
+                model.update_limits(order, [limit if each == name else 4.0 for each in order])
+    for bounds in ({"lower": 0.5}, {"upper": 1.0}):
+        with pytest.raises(EditNotAllowedError, match="'plain' is fixed"):
+            model.update_bounds("plain", **bounds)
+    assert bits(model) == before
+    model.update_limits(["p", "q"], [4.0, 3.0], [1.0, -INF])
+    model.update_limits(["q", "p"], [2.5, 2.0])
+    assert [(model.limit(each), model.at_least(each)) for each in "pq"] == [(2.0, 1.0), (2.5, -INF)]
+
+
 def test_edits_in_bulk_are_as_many_single_ones() -> None:
     model, twin = blocks(), blocks()
     limits, least = [3.0, 4.0, 2.5], [0.5, -INF, 2.0]
@@ -169,6 +266,20 @@ def test_a_mandatory_request_can_be_fixed() -> None:
         model.update_counts(["b", "a"], [4.0, 3.0])
     with pytest.raises(EditNotAllowedError, match="no private rows can be fixed"):
         model.fix("p", 0)
+
+
+def test_a_fixed_request_takes_a_limit_up_to_its_upper_bound() -> None:
+    model = Model()
+    model.add_resources("a", 8)
+    model.add_request("p", [1.0, 2.0], {"a": [1, 2]}, limit=1.5, upper=2.0)
+    model.fix("p", 1)
+    model.update_limit("p", 2.0)
+    model.update_bounds("p", upper=2.0)
+    assert (model.limit("p"), model.fixed("p")) == (2.0, 1)
+    assert Session(model).solve().of("p") == pytest.approx([0.0, 2.0])
+    for wrong in (lambda: model.update_limit("p", 2.5), lambda: model.update_bounds("p", upper=1.5)):
+        with pytest.raises(EditNotAllowedError, match="'p' is fixed"):
+            wrong()
 
 
 def test_bounds_of_a_hundred_thousand_requests_of_a_template_are_one_table() -> None:

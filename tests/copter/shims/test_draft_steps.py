@@ -222,3 +222,36 @@ def test_shares_of_many_requests_are_those_of_each() -> None:
     key, value = plan.shares_of_slots(np.arange(6) != model.ledger.slot(3))
     assert 3 not in {request for request in range(6) if model.ledger.slot(request) in set((key >> 32).tolist())}
     assert len(key) == len(value) < len(plan.share_key)
+
+
+def test_requests_of_one_pattern_are_asked_for_once_and_the_clock_between_two_lots_of_patterns() -> None:
+    """70 patterns of 5 requests each, of 1 to 5 units; patterns are looked at in lots of 64."""
+    model = Model("max")
+    model.add_resources("r", 400)
+    size = {}
+    for kind in range(70):
+        template = model.add_template({"r": [1.0 + kind % 5]})
+        names = [f"{kind}-{each}" for each in range(5)]
+        model.add_requests(names, [[1.0]] * 5, template=template, integer=True)
+        size |= {model.ledger.slot(name): (kind, 1 + kind % 5) for name in names}
+    draft = Draft(model)
+    idle = np.array(list(size), dtype=np.int32)
+    for left, stops, kinds in ((3.0, False, 70), (5.0, False, 70), (0.5, False, 70), (3.0, True, 64)):
+        draft.left[:] = left
+        asked: list[bool] = []
+
+        def stop(stops: bool = stops, asked: list[bool] = asked) -> bool:
+            asked.append(stops)
+            return stops
+
+        slots, columns = draft.candidates(idle, stop)
+        assert slots.tolist() == [slot for slot, (kind, units) in size.items() if kind < kinds and units <= left]
+        assert all(each.tolist() == [0] for each in columns)
+        assert asked == [stops]
+    draft.left[:] = 400.0
+    draft.fill(lambda: True)
+    assert (draft.column == IDLE).all(), "no time"
+    draft.fill()
+    assert draft.holds()
+    assert draft.left.tolist() == [1.0]
+    assert (draft.column == 0).sum() == 70 + 70 + 63, "the smallest first: 70 of one unit, 70 of two, 63 of three"

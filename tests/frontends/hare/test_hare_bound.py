@@ -1,6 +1,7 @@
 """The relaxation is a lower bound: of the optimum, of list schedules, and at any prices."""
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hare_exhaustive import optimum, small_instance
 from copter import LinearProgram, Status
 from copter_frontends.hare import (
     HareInstance,
+    HareJob,
     HareScheduler,
     Relaxation,
     RelaxationSolver,
@@ -18,6 +20,7 @@ from copter_frontends.hare import (
 from copter_frontends.hare.bound import certified_bound
 from copter_frontends.hare.instance import least_round_s
 from copter_frontends.hare.workload import random_instance
+from copter_frontends.vocabulary import InvalidJobError
 
 
 def highs_value(program: LinearProgram) -> float:
@@ -174,3 +177,112 @@ def test_the_grid_keeps_its_later_edges_as_it_rolls() -> None:
     assert grid.overlap(later)[0].sum() == 0.0
     assert later.overlap(grid).sum(axis=1) == pytest.approx(np.ones(later.intervals))
     assert grid.until(9000.0).edges[-1] >= 9000.0
+
+
+def some_instance(seed: int, most: int = 9) -> HareInstance:
+    """Jobs that arrive at different times, some of which one type cannot run, and that synchronise."""
+    base, rng = random_instance(9, {"a": 5, "b": 3, "c": 9}, seed), np.random.default_rng(seed)
+    jobs = []
+    for at, job in enumerate(base.jobs):
+        train = {kind: seconds for kind, seconds in job.train_s.items() if at % 3 or kind != "b"}
+        sync = {kind: float(rng.uniform(0.0, 2.0)) for kind in train}
+        jobs.append(
+            dataclasses.replace(
+                job, train_s=train, sync_s=sync, arrival_s=float(rng.uniform(0.0, 300.0)), weight=1.0 + at
+            )
+        )
+    return HareInstance.of(jobs, {kind: min(count, most) for kind, count in (("a", 5), ("b", 3), ("c", 9))})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_program_s_numbers_are_those_of_the_page(seed: int) -> None:
+    instance = some_instance(seed)
+    grid = TimeGrid.geometric(0.0, sufficient_horizon_s(instance))
+    relaxation = Relaxation.of(instance, grid)
+    edges, ell = grid.edges.tolist(), instance.least_round_s().tolist()
+    program, point = relaxation.program(), np.random.default_rng(seed).uniform(0.0, 9.0, relaxation.shape)
+    used: dict[tuple[object, ...], float] = {}
+    for n, job in enumerate(instance.jobs):
+        sync = [job.sync_s[kind] for kind in job.train_s]
+        train = list(job.train_s.values())
+        half = min(s + 0.5 * p for p, s in zip(train, sync, strict=True))
+        shift = 0.5 * (job.rounds - 1) * ell[n] + half
+        mean = job.arrival_s + 0.5 * (job.rounds - 1) * ell[n] + 0.5 * min(train)
+        floor = max(job.arrival_s + job.rounds * ell[n], mean + shift)
+        assert (relaxation.floor[n], relaxation.excess[n]) == (pytest.approx(floor), pytest.approx(shift - floor))
+        busy = 0.0
+        for i, (begin, end) in enumerate(pairwise(edges)):
+            start = max(begin, job.arrival_s)
+            assert relaxation.start[n, i] == start
+            assert relaxation.parallel[n, i] == pytest.approx(job.tasks * max(end - start, 0.0))
+            for g, kind in enumerate(instance.gpu_types):
+                assert relaxation.capacity[i, g] == pytest.approx(instance.gpus[g] * (end - begin))
+                share = 1.0 / (job.rounds * job.tasks * job.train_s[kind]) if kind in job.train_s else 0.0
+                assert relaxation.alpha[n, g] == pytest.approx(share)
+                assert relaxation.usable[n, i, g] == (share > 0.0 and end > job.arrival_s)
+                if not relaxation.usable[n, i, g]:
+                    point[n, i, g] = 0.0
+                v = point[n, i, g]
+                busy += v * share * start
+                for row, amount in ((("c", i, g), v), (("p", n, i), v), (("w", n), v * share)):
+                    used[row] = used.get(row, 0.0) + amount
+        assert relaxation.mean_busy_s(point)[n] == pytest.approx(busy)
+        excess = max(shift - floor + busy, 0.0)
+        assert relaxation.completion_s(point)[n] == pytest.approx(floor + excess)
+        assert relaxation.first[n] == sum(end <= job.arrival_s for end in edges[1:])
+    over = [used["c", i, g] / c - 1.0 for (i, g), c in np.ndenumerate(relaxation.capacity)]
+    over += [used["p", n, i] / p - 1.0 for (n, i), p in np.ndenumerate(relaxation.parallel) if p > 0]
+    over += [abs(used["w", n] - 1.0) for n in range(instance.n_jobs)]
+    assert relaxation.violation(point) == pytest.approx(max(over))
+    negative = -1e6 * point
+    work = max(abs(relaxation_work(relaxation, negative) - 1.0))
+    assert relaxation.violation(negative) == pytest.approx(max(1e6 * point.max(), work))
+    # The program has the same rows.
+    excess = np.arange(1.0, 1.0 + instance.n_jobs)
+    x = np.concatenate((point[relaxation.usable], excess))
+    sums, rows = program.A @ x, []
+    rows += [(used["c", i, g], -np.inf, c) for (i, g), c in np.ndenumerate(relaxation.capacity)]
+    for n in range(instance.n_jobs):
+        live = range(int(relaxation.first[n]), relaxation.shape[1])
+        rows += [(used["p", n, i], -np.inf, relaxation.parallel[n, i]) for i in live]
+        rows.append((used["w", n], 1.0, 1.0))
+        rows.append((excess[n] - relaxation.mean_busy_s(point)[n], relaxation.excess[n], np.inf))
+    assert sums == pytest.approx([row[0] for row in rows])
+    assert program.row_lower.tolist() == [row[1] for row in rows]
+    assert program.row_upper == pytest.approx([row[2] for row in rows])
+    assert program.c.tolist() == [0.0] * int(relaxation.usable.sum()) + instance.weight.tolist()
+    assert program.offset == pytest.approx(sum(w * f for w, f in zip(instance.weight, relaxation.floor, strict=True)))
+    assert relaxation.variables == program.shape[1]
+
+
+def relaxation_work(relaxation: Relaxation, point: np.ndarray) -> np.ndarray:
+    """Sum of alpha v of every job."""
+    return np.array([sum((each * relaxation.alpha[n]).sum() for each in point[n]) for n in range(len(point))])
+
+
+def test_units_parts_and_other_capacities_are_the_same_program() -> None:
+    instance = some_instance(1, most=1)
+    relaxation = Relaxation.of(instance, TimeGrid.geometric(0.0, sufficient_horizon_s(instance)))
+    value = highs_value(relaxation.program())
+    assert highs_value(relaxation.in_units(60.0, 4.0).program()) * 240.0 == pytest.approx(value)
+    assert highs_value(relaxation.with_capacity(2.0 * relaxation.capacity).program()) < value
+    some = np.array([1, 4, 6])
+    part = relaxation.of_jobs(some)
+    assert part.shape == (3, *relaxation.capacity.shape)
+    assert part.floor.tolist() == relaxation.floor[some].tolist()
+    assert part.alpha.tolist() == relaxation.alpha[some].tolist()
+    assert highs_value(part.program()) < value
+
+
+def test_a_horizon_is_what_the_busiest_type_and_the_longest_job_take_after_the_last_arrival() -> None:
+    """Each job on its fastest type: a 10 tasks of 2 s on two GPUs, b 3 of 5 s on one."""
+    jobs = [
+        HareJob("a", 5, 2, {"x": 2.0, "y": 3.0}, arrival_s=7.0),
+        HareJob("b", 3, 1, {"x": 9.0, "y": 5.0}, arrival_s=4.0),
+    ]
+    instance = HareInstance.of(jobs, {"x": 2, "y": 1})
+    assert sufficient_horizon_s(instance) == 7.0 + 15.0 + 15.0
+    assert sufficient_horizon_s(instance, 100.0) == 130.0
+    assert sufficient_horizon_s(HareInstance.of([], {"x": 2}), 3.0) == 4.0
+    with pytest.raises(InvalidJobError, match="'a': it arrives at 7 s, after the horizon of 7 s"):
+        Relaxation.of(instance, TimeGrid.geometric(0.0, 7.0))

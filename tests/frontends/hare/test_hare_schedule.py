@@ -2,6 +2,7 @@
 
 import dataclasses
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -193,3 +194,47 @@ def test_faults_are_found():
     assert "a task starts before its job arrives" in faults(early)
     late = dataclasses.replace(schedule, completion_s=schedule.completion_s + 1.0)
     assert faults(late) == ["a completion time is not that of the job's last task"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(whole_numbers(), st.integers(0, 2**31))
+def test_jobs_and_gpus_that_are_busy_and_tasks_that_run_already_are_waited_for(
+    instance: HareInstance, seed: int
+) -> None:
+    rng, chunks = np.random.default_rng(seed), Chunks.of(instance, 200)
+    order = middle_order(instance, chunks, rng.uniform(0, 20, instance.n_jobs))
+    ready = rng.uniform(0.0, 9.0, instance.n_jobs)
+    free = rng.uniform(0.0, 9.0, int(instance.gpus.sum()))
+    left = np.array([int(rng.integers(0, k + 1)) for k in instance.tasks], dtype=np.int64)
+    synced = rng.uniform(0.0, 30.0, instance.n_jobs)
+    found = schedule_in_order(instance, chunks, order, ready_s=ready, free_s=free, first_tasks=left, synced_s=synced)
+    firsts, at = chunks.first[:-1].tolist(), 0
+    done = np.maximum(ready, instance.arrival_s)
+    for b in range(len(chunks)):
+        n = int(chunks.job[b])
+        count = int(left[n]) if b in firsts else int(instance.tasks[n])
+        ends = []
+        for t in range(at, at + count):
+            g = int(np.searchsorted(np.cumsum(instance.gpus), found.gpu[t], side="right"))
+            train, sync, rounds = instance.train_s[n, g], instance.sync_s[n, g], float(chunks.rounds[b])
+            assert found.start_s[t] >= max(done[n], free[found.gpu[t]]) - 1e-9
+            ends.append(found.start_s[t] + rounds * (train + sync))
+        done[n] = max([done[n], synced[n], *ends])
+        at += count
+    assert at == len(found.start_s)
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(), st.integers(0, 2**31), st.integers(20, 200))
+def test_chunks_stand_in_the_order_of_their_middles(instance: HareInstance, seed: int, most: int) -> None:
+    """H_i of HR19: the middle of its rounds, around the job's mean busy time."""
+    chunks, mean = Chunks.of(instance, most), np.random.default_rng(seed).uniform(0, 20, instance.n_jobs)
+    ell, middles, before = instance.least_round_s(), [], dict.fromkeys(range(instance.n_jobs), 0)
+    for b, (n, rounds) in enumerate(zip(chunks.job.tolist(), chunks.rounds.tolist(), strict=True)):
+        middle = np.mean([before[n] + r for r in range(1, rounds + 1)])
+        before[n] += rounds
+        middles.append((mean[n] + (middle - 0.5 * (instance.rounds[n] + 1)) * ell[n], b))
+    found = middle_order(instance, chunks, mean)
+    keys = [middles[b][0] for b in found.tolist()]
+    assert sorted(found.tolist()) == list(range(len(chunks)))
+    assert all(one <= other + 1e-9 for one, other in pairwise(keys))

@@ -15,7 +15,7 @@ from copter_frontends.hops.offers import OfferRules
 from copter_frontends.hops.round_planner import RoundPlanner
 from copter_frontends.hops.shim import HopsShim
 from copter_frontends.hops.throughputs import ModelledThroughputs
-from copter_frontends.vocabulary import Allocation, Cluster, DuplicateJobError, Job
+from copter_frontends.vocabulary import Allocation, Cluster, DuplicateJobError, Job, UnknownJobError
 
 
 def policy_of(sizes: dict[str, list[int]] | None = None, **options: Any) -> HopsPolicy:
@@ -169,3 +169,8 @@ def test_groups_that_have_emptied_stay_until_they_are_four_times_as_many(planned
         sizes.append((len(policy.groups), policy.formulation is before))
     assert sizes == [(1, True), (2, True), (3, True), (4, True), (1, False), (2, True)]
     assert planned == ["whole", "idle", "idle", "idle", "whole", "idle"]
+
+
+def test_the_learning_rate_of_an_unknown_job_is_refused() -> None:
+    with pytest.raises(UnknownJobError, match="nobody"):
+        policy_of().learning_rate("nobody")

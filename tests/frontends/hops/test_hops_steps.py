@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,13 @@ import pytest
 from hops_instances import RandomSpeeds, small_groups, small_wishes
 
 from copter import Settings
-from copter_frontends.hops.draft import Draft
+from copter_frontends.hops import HopsPolicy, RequirementSet, shim
+from copter_frontends.hops.draft import Draft, Placed
 from copter_frontends.hops.formulation import GroupFormulation, Wish, telling_sizes
-from copter_frontends.hops.offers import PACKED
+from copter_frontends.hops.offers import PACKED, OfferRules
 from copter_frontends.hops.server_groups import ServerGroups
-from copter_frontends.hops.shim import HopsShim, _best_idle, _growths, fill, place_support, swap
+from copter_frontends.hops.shim import HopsShim, _best_idle, _grow, _growths, fill, place_support, swap
+from copter_frontends.vocabulary import Cluster, Job
 
 COUNTS = {"k": (3, 4), "long": (2, 8)}
 
@@ -264,3 +268,229 @@ def test_the_better_of_two_drafts_is_taken_where_the_gap_is_wide(seed: int) -> N
     assert made(core_jobs=0, dives=3)[0] >= rounded.value - 1e-9
     assert HopsShim._gap(draft, 2.0) == pytest.approx((2.0 - draft.value) / 2.0)
     assert HopsShim._gap(draft, 0.0) == pytest.approx(-draft.value / 1e-12)
+
+
+def test_dives_end_with_the_one_that_places_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, _, draft = instance(1)
+    form, made = GroupFormulation(groups, Settings()), list[bool]()
+
+    def dived(*_: object) -> bool:
+        made.append(len(made) < 2)
+        return made[-1]
+
+    def dives(most: int) -> list[bool]:
+        made.clear()
+        knobs = HopsShim(dives=most, swaps=0, core_jobs=0)
+        knobs(draft.copy(), form, Given({}), 1e9, form, 60.0)  # type: ignore[arg-type]
+        return made.copy()
+
+    monkeypatch.setattr(shim, "dive", dived)
+    assert [dives(most) for most in (0, 1, 2, 3, 5)] == [[], [True], [True, True]] + 2 * [[True, True, False]]
+
+
+def test_every_gpu_is_given_away_where_jobs_want_single_ones() -> None:
+    speeds = RandomSpeeds()
+    groups = small_groups(speeds, {"k": (1, 4)})
+    wishes = small_wishes(6, groups, speeds, 0, most=1)
+    draft = Draft(groups, groups.size, {}, lambda *_: 1.0, 0.0)
+    draft.admit(wishes)
+    fill(draft)
+    assert (len(draft.placed), draft.idle) == (4, 0)
+
+
+def one_job(gains: Mapping[int, float]) -> tuple[ServerGroups, Draft]:
+    """A server of eight GPUs and a job "a" of weight 2 with the gain of every size."""
+    groups = small_groups(RandomSpeeds(), {"long": (1, 8)})
+
+    def rate(kind: str, gpus: int, nodes: int, servers: tuple[str, ...]) -> float:
+        return gains.get(gpus, 0.0) if nodes == 1 else 0.0
+
+    offers = OfferRules().make(Job("a", "any"), RequirementSet.of(sorted(gains)), groups, rate)
+    assert offers is not None
+    draft = Draft(groups, groups.size, {}, lambda *_: 1.0, 0.0)
+    draft.admit({"a": Wish(offers, 2.0)})
+    return groups, draft
+
+
+@pytest.mark.parametrize("of_eight", [2.0, 3.0])
+def test_a_job_grows_only_to_where_it_is_worth_more(of_eight: float) -> None:
+    groups, draft = one_job({2: 1.0, 4: 3.0, 8: of_eight})
+    assert draft.place("a", PACKED, 0, 2)
+    assert _grow(draft, "a", 1)
+    had = draft.placed["a"]
+    assert (had.gpus, had.value) == (4, pytest.approx(6.0))
+    assert not any(_grow(draft, "a", column) for column in range(3))
+    assert draft.placed["a"] == had
+    _check(groups, draft)
+
+
+def test_a_job_that_got_its_best_size_per_gpu_grows_into_what_nobody_wants() -> None:
+    _, draft = one_job({1: 1.0, 3: 2.0, 8: 4.0})
+    fill(draft)
+    assert (draft.placed["a"].gpus, draft.value) == (8, pytest.approx(8.0))
+
+
+def test_a_type_is_worth_the_dearest_gpus_row_of_its_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = HopsPolicy(Cluster.of({"k": (4, 4), "long": (2, 8)}), RandomSpeeds(slow_server=0.7))
+    programs = policy.programs
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        prices = rng.uniform(-0.2, 1.0, len(programs.whole.rows))
+        monkeypatch.setattr(programs.whole, "prices", lambda _, found=prices: found)
+        expected = {
+            name: max(
+                [0.0]
+                + [
+                    float(price)
+                    for (kind, g, _), price in zip(programs.whole.rows, prices, strict=True)
+                    if kind == "gpus" and programs.groups.groups[g].gpu_type == name
+                ]
+            )
+            for name in ("k", "long")
+        }
+        assert programs.type_prices(None) == expected  # type: ignore[arg-type]
+    assert {kind for kind, _, _ in programs.whole.rows} == {"gpus", "slots"}
+
+
+def test_dives_swaps_and_the_second_draft_have_their_parts_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step takes 10 s of 100: dives begin up to 30, exchanges up to 50, of the second draft up to 95."""
+    groups, _, draft = instance(1)
+    form = GroupFormulation(groups, Settings())
+    now, log = [1e6], list[tuple[str, float]]()
+
+    def step(name: str, *_: object) -> bool:
+        log.append((name, now[0] - 1e6))
+        now[0] += 10.0
+        return True
+
+    def settled(knobs: HopsShim, empty: Draft, _: object, __: object, limit_s: float) -> None:
+        assert not empty.placed.keys() - draft.placed.keys()
+        step(f"settle in {limit_s:g}")
+
+    monkeypatch.setattr(shim, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(shim, "dive", partial(step, "dive"))
+    monkeypatch.setattr(shim, "swap", partial(step, "swap"))
+    monkeypatch.setattr(HopsShim, "_settle", settled)
+
+    def steps(bound: float, **knobs: Any) -> list[tuple[str, float]]:
+        log.clear()
+        now[0] = 1e6
+        shim_of = HopsShim(**{"dives": 9, "swaps": 9, **knobs})
+        shim_of(draft.copy(), form, Given({}), bound, form, 100.0)  # type: ignore[arg-type]
+        return log.copy()
+
+    dives = [("dive", 0.0), ("dive", 10.0), ("dive", 20.0), ("dive", 30.0)]
+    first = [("swap", 40.0), ("swap", 50.0)]
+    second = [("settle in 20", 60.0), ("swap", 70.0), ("swap", 80.0), ("swap", 90.0)]
+    assert steps(1e9) == dives + first + second
+    assert steps(1e9, core_jobs=0) == dives + first
+    assert steps(1e9, core_gap=1.0) == dives + first
+    assert steps(1e9, dives=1, swaps=1) == [dives[0], ("swap", 10.0), ("settle in 60", 20.0), ("swap", 30.0)]
+    assert steps(draft.value) == []
+    assert steps(1e9, good_enough=1.0) == [("settle in 80", 0.0)], "nothing is placed: the gap is 1"
+    filled = draft.copy()
+    fill(filled)
+    just = HopsShim._gap(filled, 1e3)
+    assert steps(1e3, dives=0, good_enough=just) == [("settle in 80", 0.0)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_the_milp_chose_is_placed_the_largest_first_then_by_weight(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, wishes, draft = instance(seed)
+    form, rng = GroupFormulation(groups, Settings()), np.random.default_rng(seed)
+    form.set_free(np.array(draft.free))
+    form.set_wishes(wishes)
+    solution, slow = form.solve(), draft.copy()
+    chosen = {job: int(rng.integers(0, len(wish.offers.kind))) for job, wish in wishes.items()}
+    asked: list[tuple[Any, ...]] = []
+
+    def choose(_: object, prices: Any, capacity: Any, *limits: float) -> dict[str, int]:
+        asked.append((prices.tolist(), capacity.tolist(), *limits))
+        return chosen
+
+    monkeypatch.setattr(shim, "choose_columns", choose)
+    HopsShim(core_jobs=7, core_nodes=8, core_gap_goal=0.5)._settle(draft, form, solution, 9.0)
+    capacity = [form.model.count(row) for row in form.rows]
+    assert asked == [(form.prices(solution).tolist(), capacity, 7, 8, 0.5, 9.0)]
+    for job in sorted(chosen, key=lambda job: (-wishes[job].offers.gpus[chosen[job]], -wishes[job].weight)):
+        kind, group, gpus, _ = (each[chosen[job]] for each in _columns(wishes[job]))
+        slow.place(job, int(kind), int(group), int(gpus))
+    assert draft.placed == slow.placed
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_idle_gpus_go_to_what_is_worth_most_per_gpu_and_exchanges_to_what_gains_most(seed: int) -> None:
+    _, wishes, draft = instance(seed, jobs=8 + seed)
+    for job, wish in list(wishes.items())[: seed % 4]:
+        o = wish.offers
+        draft.place(job, int(o.kind[0]), int(o.group[0]), int(o.gpus[0]))
+    slow = draft.copy()
+    draft = draft.copy()
+    fill(draft)
+    _slow_fill(slow)
+    assert draft.placed == slow.placed
+    cheap = {job: replace(wish, weight=wish.weight * 0.2) for job, wish in wishes.items() if job in draft.placed}
+    again = Draft(draft.groups, draft.groups.size, {}, lambda *_: 1.0, 0.0)
+    again.admit({**wishes, **cheap})
+    for job, each in draft.placed.items():
+        again.hold(job, each.shares, job in draft.fixed)
+    slow = again.copy()
+    again = again.copy()
+    assert swap(again) == _slow_swap(slow)
+    assert again.placed == slow.placed
+
+
+def _slow_fill(draft: Draft) -> None:
+    """HP22's first half, offer by offer."""
+    done = True
+    while draft.idle and done:
+        offers: list[tuple[float, float, str, int, bool]] = []
+        of_type = {group.gpu_type: 0 for group in draft.groups.groups}
+        for server, free in enumerate(draft.free):
+            of_type[draft.groups.groups[int(draft.groups.group[server])].gpu_type] += free
+        for job, wish in draft.wishes.items():
+            had = draft.placed.get(job)
+            if had is not None:
+                if had.kind == PACKED and job not in draft.fixed:
+                    offers += _growths(draft, job, had)
+                continue
+            for column, (kind, g, gpus, gain) in enumerate(zip(*_columns(wish), strict=True)):
+                there = [f for f, at in zip(draft.free, draft.groups.group, strict=True) if at == g]
+                room = max(there) if kind == PACKED else of_type[draft.groups.groups[g].gpu_type]
+                if gpus <= room:
+                    offers.append((-wish.weight * gain / gpus, -wish.weight * gain, job, column, False))
+        done = False
+        for _, _, job, column, grows in sorted(offers):
+            kind, g, gpus, _ = (each[column] for each in _columns(draft.wishes[job]))
+            if grows:
+                done |= _grow(draft, job, column)
+            elif job not in draft.placed:
+                done |= draft.place(job, int(kind), int(g), int(gpus))
+
+
+def _slow_swap(draft: Draft) -> bool:
+    """HP22's exchanges, by what idle jobs were worth before the first."""
+    idle = [job for job in draft.wishes if job not in draft.placed]
+
+    def best(had: Placed) -> tuple[float, str, int]:
+        server = had.shares[0][0]
+        found = (0.0, "", 0)
+        for job in idle:
+            for kind, g, gpus, gain in zip(*_columns(draft.wishes[job]), strict=True):
+                if kind == PACKED and g == draft.groups.group[server] and gpus <= had.gpus + draft.free[server]:
+                    found = max(found, (draft.wishes[job].weight * gain, job, gpus))
+        return found
+
+    running = [(job, had) for job, had in draft.placed.items() if had.kind == PACKED and job not in draft.fixed]
+    trades = sorted((had.value - best(had)[0], job) for job, had in running)
+    done = False
+    for loss, job in trades:
+        had = draft.placed[job]
+        value, other, gpus = best(had)
+        if loss < -1e-9 and value > had.value and other not in draft.placed:
+            draft.take_back(job)
+            assert draft.put(other, PACKED, gpus, ((had.shares[0][0], gpus),))
+            done = True
+    return done

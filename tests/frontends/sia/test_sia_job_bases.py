@@ -8,7 +8,7 @@ import numpy as np
 
 from copter_frontends.semantics import DEFAULT
 from copter_frontends.sia import SiaPolicy
-from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.vocabulary import Cluster, GoodputTable, Job
 
 
 def test_bases_follow_capacity_and_quotas() -> None:
@@ -61,3 +61,10 @@ def test_growth_is_a_multiple_of_the_most_so_far_or_the_smallest_or_what_is_rese
     assert largest("one") == 4
     policy.formulation.place("one", policy.formulation.column_of["t4", 1])
     assert largest("one") == 4
+
+
+def test_the_smallest_that_a_job_may_grow_from_is_one_that_it_can_run_on() -> None:
+    policy = SiaPolicy(Cluster.of({"t4": (4, 4)}), semantics=replace(DEFAULT, growth=2))
+    policy.add_job(Job("wide", "bert", work_samples=9.0, goodput=GoodputTable({("t4", 4): 1.0, ("t4", 8): 2.0})))
+    runs = ~np.isnan(policy.formulation.jobs["wide"].base)
+    assert policy.formulation.gpus[runs].tolist() == [4]

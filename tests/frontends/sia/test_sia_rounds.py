@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from copter import Model, Settings
-from copter.errors import InvalidDataError
+from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.semantics import DEFAULT
 from copter_frontends.sia import SiaObjective, SiaPolicy, TimeSharing
@@ -103,6 +103,12 @@ def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
     assert plain.formulation.objective == objective_of(DEFAULT)
     assert plain.round_s == 60.0
     assert {place.gpus for place in policy_of(0, mode="capped").formulation.configurations} == {1, 2, 4, 8}
+
+
+@pytest.mark.parametrize("wrong", [{"round_s": 0.0}, {"round_s": -1.0}, {"round_s": np.inf}, {"mode": "half"}])
+def test_settings_that_no_round_can_have_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=next(iter(wrong))):
+        policy_of(0, **wrong)
 
 
 # Ends and pins --------------------------------------------------------------------------------------------------------

@@ -26,7 +26,11 @@ ROUNDED = replace(
 
 
 @pytest.mark.parametrize("power", [-1.0, -0.5, 0.0, 0.5, 1.0])
-@pytest.mark.parametrize("semantics", [DEFAULT, ROUNDED], ids=["plain", "rounded"])
+@pytest.mark.parametrize(
+    "semantics",
+    [DEFAULT, ROUNDED, replace(DEFAULT, decimals=1), replace(DEFAULT, clip=0.75)],
+    ids=["plain", "rounded", "rounded only", "clipped only"],
+)
 def test_the_models_values_are_those_of_every_job_by_itself(power: float, semantics: Semantics) -> None:
     objective = replace(objective_of(semantics), power=power)
     cluster = Cluster.of({"t4": (2, 4), "a100": (2, 8)})
