@@ -43,7 +43,7 @@ PATTERNS: dict[str, sp.csr_array] = {
     "dense": sp.csr_array(rng_of(1).normal(size=(9, 14))),
     "larger than a block": sp.csr_array(rng_of(2).normal(size=(150, 200))),
     "diagonal": sp.csr_array(np.diag(np.arange(1.0, 8.0))),
-    "blocks": sp.csr_array(sp.block_diag([rng_of(3).normal(size=(k, k + 2)) for k in (1, 5, 3, 70)])),
+    "blocks": sp.csr_array(sp.block_diag([sp.coo_array(rng_of(3).normal(size=(k, k + 2))) for k in (1, 5, 3, 70)])),
     "banded": sp.csr_array(sp.diags_array([np.ones(60), np.full(60, -0.5)], offsets=[0, 1], shape=(60, 61))),
     "empty rows": sp.csr_array(np.vstack((np.zeros(4), rng_of(4).normal(size=(3, 4)), np.zeros((2, 4))))),
     "arrow": arrow(40),

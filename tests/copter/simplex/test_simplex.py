@@ -88,7 +88,8 @@ def test_programs_that_cycle_or_take_long_by_simpler_rules(lp: LinearProgram, va
 @pytest.mark.parametrize("n", [5, 30])
 def test_an_assignment_polytope_which_is_degenerate_at_every_vertex(n: int) -> None:
     rng = np.random.default_rng(n)
-    rows = sp.vstack((sp.kron(np.eye(n), np.ones(n)), sp.kron(np.ones(n), np.eye(n))))
+    eye, ones = sp.eye_array(n), sp.coo_array(np.ones((1, n)))
+    rows = sp.vstack((sp.kron(eye, ones), sp.kron(ones, eye)))
     lp = LinearProgram(rng.integers(0, 9, n * n).astype(float), rows, 1.0, 1.0)
     solution = by_simplex(lp)
     assert solution is not None
