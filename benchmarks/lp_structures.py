@@ -65,7 +65,7 @@ def network(size: float, rng: np.random.Generator) -> LinearProgram:
 def assignment(size: float, rng: np.random.Generator) -> LinearProgram:
     """n by n with whole costs: every vertex is degenerate."""
     n = int(120 * np.sqrt(size))
-    a = sp.vstack((sp.kron(sp.eye_array(n), np.ones(n)), sp.kron(np.ones(n), sp.eye_array(n))))
+    a = sp.vstack((sp.kron(sp.eye_array(n), np.ones((1, n))), sp.kron(np.ones((1, n)), sp.eye_array(n))))
     return LinearProgram(rng.integers(0, 20, n * n), a, np.ones(2 * n), np.ones(2 * n))
 
 

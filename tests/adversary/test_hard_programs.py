@@ -43,7 +43,9 @@ def test_entries_of_the_factor_do_not_grow(seed: int) -> None:
     """Dependent rows and weights over thirty powers of ten, as at the end of dfl001: finite and close."""
     rng = np.random.default_rng(seed)
     n = 14
-    matrix = sp.csr_array(sp.vstack((sp.kron(sp.eye_array(n), np.ones(n)), sp.kron(np.ones(n), sp.eye_array(n)))))
+    matrix = sp.csr_array(
+        sp.vstack((sp.kron(sp.eye_array(n), np.ones((1, n))), sp.kron(np.ones((1, n)), sp.eye_array(n))))
+    )
     matrix = sp.csr_array(sp.vstack((matrix, matrix[rng.permutation(2 * n)[:n]])))
     theta = 10.0 ** rng.uniform(-17, 14, n * n)
     system = NormalEquations(matrix)

@@ -93,7 +93,9 @@ def transport(rng: np.random.Generator, most: int) -> LinearProgram:
     supply, demand = plan.sum(1).astype(float), plan.sum(0).astype(float)
     if rng.random() < 0.25:
         demand[0] += 1.0  # infeasible
-    a = sp.vstack((sp.kron(sp.eye_array(sources), np.ones(sinks)), sp.kron(np.ones(sources), sp.eye_array(sinks))))
+    a = sp.vstack(
+        (sp.kron(sp.eye_array(sources), np.ones((1, sinks))), sp.kron(np.ones((1, sources)), sp.eye_array(sinks)))
+    )
     equal = rng.random() < 0.5
     return LinearProgram(
         rng.integers(1, 9, sources * sinks), a, np.concatenate((supply if equal else np.full(sources, -INF), demand)),
@@ -104,7 +106,7 @@ def transport(rng: np.random.Generator, most: int) -> LinearProgram:
 def assignment(rng: np.random.Generator, most: int) -> LinearProgram:
     """As degenerate as a program can be, and one row depends on the others."""
     n = int(rng.integers(1, most + 1))
-    a = sp.vstack((sp.kron(sp.eye_array(n), np.ones(n)), sp.kron(np.ones(n), sp.eye_array(n))))
+    a = sp.vstack((sp.kron(sp.eye_array(n), np.ones((1, n))), sp.kron(np.ones((1, n)), sp.eye_array(n))))
     return LinearProgram(rng.integers(0, 5, n * n), a, np.ones(2 * n), np.ones(2 * n), sense=SENSES[rng.integers(2)])
 
 

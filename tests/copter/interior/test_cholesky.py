@@ -243,7 +243,9 @@ def test_dependent_rows_are_lifted(copies: int) -> None:
 def test_prices_of_dependent_rows_stay_small(seed: int) -> None:
     """Rounding leaves a part of the right side outside the range; it must not be divided by next to nothing."""
     n = 6
-    matrix = sp.csr_array(sp.vstack((sp.kron(sp.eye_array(n), np.ones(n)), sp.kron(np.ones(n), sp.eye_array(n)))))
+    matrix = sp.csr_array(
+        sp.vstack((sp.kron(sp.eye_array(n), np.ones((1, n))), sp.kron(np.ones((1, n)), sp.eye_array(n))))
+    )
     theta = 10.0 ** rng_of(seed).uniform(-8, 0, n * n)
     system = NormalEquations(matrix)
     system.factorise(theta, 1e-11)
