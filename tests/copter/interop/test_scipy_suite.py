@@ -35,6 +35,7 @@ LEFT_OUT = {
         "test_bounds_fixed": DECIDED,
         "test_singleton_row_eq_1": DECIDED,
         "test_singleton_row_ub_1": DECIDED,
+        "test_zero_row_3": DECIDED,  # with the numbers that SciPy 1.15 draws
         "test_bug_20336": "calls scipy.optimize.linprog by its full name, which is HiGHS",
         "test_marginals": MARGINALS,
     },
