@@ -183,11 +183,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "len(self._templates) >= len(self.wishes) + SPARE_TEMPLATES",
     ): "one template more or less that is kept for later",
     (
-        "copter.shims.restricted",
-        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
-        "rows + other_rows > 2 * m -> rows + other_rows >= 2 * m",
-    ): "every candidate's slot has a row, so that there is one",
-    (
         "copter.shims.draft",
         "slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (",
         "0 -> 1",
@@ -212,11 +207,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return array.reshape(-1)",
         "1 -> 2",
     ): "NumPy takes any number below zero for the length that it works out",
-    (
-        "copter.shims.restricted",
-        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
-        "n + k -> n - k",
-    ): "every candidate's slot has a row, so that this is not reached",
     (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
