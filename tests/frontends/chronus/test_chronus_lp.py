@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from chronus_instances import highs_optimum, lease_problem
+from chronus_instances import NO_LIMIT_S, highs_optimum, lease_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +68,7 @@ def test_promises_are_rows_of_both_forms(seed: int) -> None:
 def test_the_decomposition_reaches_the_lp_of_the_form_by_deadlines(seed: int, types: int) -> None:
     options, capacity = lease_problem(30, 16, 10, seed, types)
     lp = highs_optimum(per_deadline_form(options, capacity, whole=False))
-    found = TIGHT.solve(options, capacity)
+    found = TIGHT.solve(options, capacity, time_limit_s=NO_LIMIT_S)
     assert found.bound == pytest.approx(lp, rel=1e-4)
     assert found.value == pytest.approx(lp, rel=1e-4)
     assert copter.solve(per_deadline_form(options, capacity, whole=False)).objective == pytest.approx(lp, rel=1e-4)
@@ -121,7 +121,7 @@ def test_the_cheapest_leases_are_the_cheapest(seed: int, horizon: int) -> None:
 @settings(max_examples=25, deadline=None)
 def test_plans_are_whole_and_within_capacity(seed: int, types: int) -> None:
     options, capacity = lease_problem(25, 10, 8, seed, types)
-    solution = LeaseFormulation(max_passes=12).solve(options, capacity)
+    solution = LeaseFormulation(max_passes=12).solve(options, capacity, time_limit_s=NO_LIMIT_S)
     draft = LeaseShim()(options, capacity, solution)
     check_draft(draft, options, capacity)
     assert draft.reward <= solution.bound + 1e-6
@@ -149,12 +149,12 @@ def test_making_room_keeps_everyone_else_and_capacity(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_plan_keeps_the_last_ones_promises(seed: int) -> None:
     options, capacity = lease_problem(40, 16, 10, seed)
-    draft = LeaseShim()(options, capacity, TIGHT.solve(options, capacity))
+    draft = LeaseShim()(options, capacity, TIGHT.solve(options, capacity, time_limit_s=NO_LIMIT_S))
     must = draft.row >= 0
     promised = Options(**{name: getattr(options, name) for name in Options.__slots__ if name != "must"}, must=must)
     origin, kept = Draft(promised, capacity), np.flatnonzero(must)
     assert origin.put_all(draft.row[kept], draft.taken[kept]).all()
-    solution = TIGHT.solve(promised, capacity, origin=origin)
+    solution = TIGHT.solve(promised, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
     again = LeaseShim()(promised, capacity, solution, origin)
     assert solution.bound >= solution.value >= origin.reward - 1e-6
     check_draft(again, promised, capacity)
@@ -165,11 +165,11 @@ def test_a_plan_keeps_the_last_ones_promises(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_whole_plans_are_near_the_bound_at_size(seed: int) -> None:
     options, capacity = lease_problem(1500, 900, 24, seed)
-    solution = LeaseFormulation().solve(options, capacity)
+    solution = LeaseFormulation().solve(options, capacity, time_limit_s=NO_LIMIT_S)
     draft = LeaseShim()(options, capacity, solution)
     check_draft(draft, options, capacity)
     assert draft.reward >= 0.98 * solution.bound
-    again = LeaseFormulation().solve(options, capacity, solution.prices.price)
+    again = LeaseFormulation().solve(options, capacity, solution.prices.price, time_limit_s=NO_LIMIT_S)
     assert again.bound == pytest.approx(solution.bound, rel=3e-3)
     assert again.passes <= solution.passes
 
@@ -185,7 +185,7 @@ def test_a_plan_to_begin_with_neither_moves_the_optimum_nor_is_lost(share: float
     origin, rng = Draft(options, capacity), np.random.default_rng(0)
     for job in rng.permutation(150)[: round(150 * share)].tolist():
         any(origin.place(row) for row in reversed(origin.ranked(job)))
-    found = LeaseFormulation(gap=1e-5, max_passes=400).solve(options, capacity, origin=origin)
+    found = LeaseFormulation(gap=1e-5, max_passes=400).solve(options, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
     assert found.bound == pytest.approx(lp, rel=1e-4)
     assert found.value == pytest.approx(lp, rel=1e-4)
     taken = np.bincount(options.job, found.share, options.jobs)
@@ -200,7 +200,7 @@ def test_a_plan_that_is_the_optimum_stays_without_a_solve() -> None:
     origin = Draft(options, capacity)
     for job in range(30):
         assert any(origin.place(row) for row in origin.ranked(job)) or not origin.ranked(job)
-    found = LeaseFormulation().solve(options, capacity, origin=origin)
+    found = LeaseFormulation().solve(options, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
     assert found.passes == 0
     assert found.value == found.bound == pytest.approx(origin.reward)
     np.testing.assert_array_equal(found.row, origin.row)
@@ -211,7 +211,7 @@ def test_a_plan_that_is_the_optimum_stays_without_a_solve() -> None:
 def test_the_engine_solves_so_often_at_most_and_in_one_thread(most: int) -> None:
     options, capacity = lease_problem(60, 16, 12, 3)
     formulation = LeaseFormulation(gap=0.0, max_passes=most)
-    assert formulation.solve(options, capacity).passes == most
+    assert formulation.solve(options, capacity, time_limit_s=NO_LIMIT_S).passes == most
     settings = formulation.lease_model.settings
     assert (settings.threads, settings.tolerance) == (1, 1e-7)
     assert LeaseFormulation(gap=1e-3).lease_model.settings.tolerance == pytest.approx(5e-5), "a twentieth of the gap"
@@ -221,7 +221,7 @@ def test_the_engine_solves_so_often_at_most_and_in_one_thread(most: int) -> None
 def test_what_is_dealt_is_a_column_in_its_share() -> None:
     """A job takes an option that the mixture takes, on as many leases as it needs and within its deadline."""
     options, capacity = lease_problem(80, 20, 10, 4)
-    found = LeaseFormulation(gap=1e-4, max_passes=100).solve(options, capacity)
+    found = LeaseFormulation(gap=1e-4, max_passes=100).solve(options, capacity, time_limit_s=NO_LIMIT_S)
     has = np.flatnonzero(found.row >= 0)
     row = found.row[has]
     assert (options.job[row] == has).all()
