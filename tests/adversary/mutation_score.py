@@ -78,8 +78,14 @@ ROOMS = [
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
-        "formulation shim policy",
+        "formulation shim",
         "test_chronus_lp test_chronus_policy test_chronus_promises",
+    ),
+    *_of(
+        "copter_frontends.chronus",
+        "tests/frontends/chronus",
+        "policy",
+        "test_chronus_policy test_chronus_profiler test_chronus_promises",
     ),
     *_of(
         "copter_frontends.hare",
@@ -207,6 +213,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return array.reshape(-1)",
         "1 -> 2",
     ): "NumPy takes any number below zero for the length that it works out",
+    (
+        "copter_frontends.chronus.formulation",
+        "max_passes: int = 40,",
+        "40 -> 41",
+    ): "far more than a solve takes that ends within its gap",
     (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
