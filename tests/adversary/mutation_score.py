@@ -219,6 +219,26 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "40 -> 41",
     ): "far more than a solve takes that ends within its gap",
     (
+        "copter_frontends.chronus.formulation",
+        "enough = bound - mixture.value <= self.gap * abs(bound)",
+        "self.gap * abs(bound) -> self.gap / abs(bound)",
+    ): "the loop's head says the same after one more pricing",
+    (
+        "copter_frontends.chronus.formulation",
+        "weight = owner.smoothing if result <= bound or passes % 2 else 0.0",
+        "2 -> 3",
+    ): "how often prices are smoothed",
+    (
+        "copter_frontends.chronus.formulation",
+        "chosen = np.full(options.jobs, -1, dtype=np.int64)",
+        "-1 -> 1",
+    ): "of the others nothing is read",
+    (
+        "copter_frontends.hare.formulation",
+        "return np.maximum(arrival_s + instance.rounds * ell, mean + shift), shift",
+        "mean + shift -> mean - shift",
+    ): "the first is never less: least half and least other half are at most a least round",
+    (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
         "1.0 -> 2.0",

@@ -325,27 +325,27 @@ def crossed() -> tuple[Options, Ints, LeaseSolution, Draft]:
     Job 2 has no promise. There is room for it wherever job 0 is, and the LP chose it.
     """
     options = by_hand(
-        (0, 0, 0, 1, 1, 1, 0, 10.0),
-        (0, 1, 1, 1, 1, 1, 0, 10.0),
+        (0, 0, 1, 1, 1, 1, 0, 10.0),
+        (0, 1, 0, 1, 1, 1, 0, 10.0),
         (1, 0, 0, 1, 1, 1, 0, 10.0),
         (2, 0, 1, 1, 1, 1, 0, 30.0),
         must=(True, True, False),
     )
     capacity = np.array([[1], [2]], dtype=np.int64)
     origin = Draft(options, capacity)
-    assert origin.put(1, np.array([0]))
+    assert origin.put(0, np.array([0]))
     assert origin.put(2, np.array([0]))
-    return options, capacity, wishes([0, 2, 3], [[1]] * 3), origin
+    return options, capacity, wishes([1, 2, 3], [[1]] * 3), origin
 
 
 def test_where_the_rounded_lp_breaks_a_promise_the_last_plans_stand_and_the_rest_is_the_lps() -> None:
     options, capacity, solution, origin = crossed()
     assert LeaseShim()(options, capacity, solution).broken == 1
     found = LeaseShim()(options, capacity, solution, origin)
-    assert (found.row.tolist(), found.broken, found.reward) == ([1, 2, 3], 0, 50.0)
-    assert origin.row.tolist() == [1, 2, -1], "the last plan itself does not change"
+    assert (found.row.tolist(), found.broken, found.reward) == ([0, 2, 3], 0, 50.0)
+    assert origin.row.tolist() == [0, 2, -1], "the last plan itself does not change"
     full = Draft(options, capacity)
-    for row in (1, 2, 3):
+    for row in (0, 2, 3):
         assert full.put(row, np.array([0]))
     assert LeaseShim()(options, capacity, wishes([-1] * 3, [[0]] * 3), full).reward == 50.0
 
@@ -490,3 +490,37 @@ def test_a_job_that_cannot_get_better_is_given_back_what_it_had_and_the_next_is_
         improve(draft, failures)
         assert draft.row.tolist() == [1, last, 4]
         assert leases_of(draft)[0] == [2]
+
+
+def test_a_job_s_own_gpus_count_as_room_for_its_better_deadline() -> None:
+    options = by_hand((0, 0, 0, 2, 1, 1, 0, 9.0), (0, 1, 0, 1, 1, 2, 1, 4.0), must=(False,))
+    draft = Draft(options, np.array([[2, 0]], dtype=np.int64))
+    assert draft.put(1, np.array([0]))
+    improve(draft, 0)
+    assert (draft.row.tolist(), draft.free.tolist()) == ([0], [[0, 0]])
+
+
+def test_only_jobs_of_large_regret_are_in_the_program() -> None:
+    """The last plan is the best of most jobs: nearly all get their best deadline in it."""
+    options, capacity = lease_problem(400, 190, 10, 5)
+    origin = Draft(options, capacity)
+    for job in range(400):
+        any(origin.place(row) for row in origin.ranked(job))
+    found = LeaseFormulation().solve(options, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
+    assert found.passes > 0
+    assert 0 < found.edits.requests < 280
+    assert found.bound >= found.value >= origin.reward - 1e-6
+    assert found.gap <= 5e-3
+
+
+def test_where_the_engine_has_no_answer_the_last_plan_s_reward_and_the_bound_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options, capacity = lease_problem(40, 12, 10, 2)
+    origin, formulation = Draft(options, capacity), LeaseFormulation()
+    for job in range(40):
+        any(origin.place(row) for row in reversed(origin.ranked(job)))
+    monkeypatch.setattr(formulation.lease_model, "mix", lambda *_: None)
+    found = formulation.solve(options, capacity, origin=origin)
+    assert (found.value, found.passes) == (pytest.approx(origin.reward), 1)
+    assert found.bound >= highs_optimum(per_deadline_form(options, capacity)) - 1e-6  # type: ignore[operator]

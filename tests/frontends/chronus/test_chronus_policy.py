@@ -395,9 +395,9 @@ def test_a_profile_is_told_where_it_contradicts_the_declared_rate_by_half(times:
     policy.plan(0.0)
     policy.update_job("job", progress=300.0 / (6000.0 * times))
     policy.plan(300.0)
-    told = [notice.reason for notice in policy.notices]
-    expected = [f"its profile contradicts the declared rate: it takes {times:.2g} times as long"]
-    assert told == (expected if not 1.0 / 1.5 <= times <= 1.5 else [])
+    told = [(notice.time_s, notice.standing, notice.step, notice.reason) for notice in policy.notices]
+    text = f"its profile contradicts the declared rate: it takes {times:.2g} times as long"
+    assert told == ([(300.0, Standing.WAITING, -1, text)] if not 1.0 / 1.5 <= times <= 1.5 else [])
 
 
 def test_a_profile_that_tells_nothing_is_no_contradiction() -> None:
