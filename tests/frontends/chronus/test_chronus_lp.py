@@ -325,17 +325,17 @@ def crossed() -> tuple[Options, Ints, LeaseSolution, Draft]:
     Job 2 has no promise. There is room for it wherever job 0 is, and the LP chose it.
     """
     options = by_hand(
-        (0, 0, 1, 1, 1, 1, 0, 10.0),
+        (0, 0, 1, 1, 1, 2, 0, 10.0),
         (0, 1, 0, 1, 1, 1, 0, 10.0),
         (1, 0, 0, 1, 1, 1, 0, 10.0),
         (2, 0, 1, 1, 1, 1, 0, 30.0),
         must=(True, True, False),
     )
-    capacity = np.array([[1], [2]], dtype=np.int64)
+    capacity = np.array([[1, 0], [2, 2]], dtype=np.int64)
     origin = Draft(options, capacity)
     assert origin.put(0, np.array([0]))
     assert origin.put(2, np.array([0]))
-    return options, capacity, wishes([1, 2, 3], [[1]] * 3), origin
+    return options, capacity, wishes([1, 2, 3], [[1, 0]] * 3), origin
 
 
 def test_where_the_rounded_lp_breaks_a_promise_the_last_plans_stand_and_the_rest_is_the_lps() -> None:
@@ -343,11 +343,12 @@ def test_where_the_rounded_lp_breaks_a_promise_the_last_plans_stand_and_the_rest
     assert LeaseShim()(options, capacity, solution).broken == 1
     found = LeaseShim()(options, capacity, solution, origin)
     assert (found.row.tolist(), found.broken, found.reward) == ([0, 2, 3], 0, 50.0)
+    assert leases_of(found) == [[0]] * 3, "what is kept stays where it was"
     assert origin.row.tolist() == [0, 2, -1], "the last plan itself does not change"
     full = Draft(options, capacity)
     for row in (0, 2, 3):
         assert full.put(row, np.array([0]))
-    assert LeaseShim()(options, capacity, wishes([-1] * 3, [[0]] * 3), full).reward == 50.0
+    assert LeaseShim()(options, capacity, wishes([-1] * 3, [[0, 0]] * 3), full).reward == 50.0
 
 
 def test_the_last_plan_stays_where_it_is_worth_more() -> None:
