@@ -142,8 +142,8 @@ def restricted_program(draft: Draft, slots: Ints, columns: Ints) -> LinearProgra
 
 def side_by_side(whole: LinearProgram, shares: LinearProgram, m: int) -> LinearProgram:
     """Two programs over the same first m rows as one."""
-    (rows, n), (other_rows, k) = whole.shape, shares.shape
-    own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))
+    n, k = whole.shape[1], shares.shape[1]
+    own = sp.block_diag((whole.A[m:], shares.A[m:]))
     return LinearProgram(
         np.concatenate((whole.c, shares.c)),
         sp.vstack([sp.hstack([whole.A[:m], shares.A[:m]]), own]),

@@ -78,8 +78,14 @@ ROOMS = [
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
-        "formulation shim policy",
+        "formulation shim",
         "test_chronus_lp test_chronus_policy test_chronus_promises",
+    ),
+    *_of(
+        "copter_frontends.chronus",
+        "tests/frontends/chronus",
+        "policy",
+        "test_chronus_policy test_chronus_profiler test_chronus_promises",
     ),
     *_of(
         "copter_frontends.hare",
@@ -183,11 +189,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "len(self._templates) >= len(self.wishes) + SPARE_TEMPLATES",
     ): "one template more or less that is kept for later",
     (
-        "copter.shims.restricted",
-        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
-        "rows + other_rows > 2 * m -> rows + other_rows >= 2 * m",
-    ): "every candidate's slot has a row, so that there is one",
-    (
         "copter.shims.draft",
         "slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (",
         "0 -> 1",
@@ -213,10 +214,30 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "1 -> 2",
     ): "NumPy takes any number below zero for the length that it works out",
     (
-        "copter.shims.restricted",
-        "own = sp.block_diag((whole.A[m:], shares.A[m:])) if rows + other_rows > 2 * m else sp.csc_array((0, n + k))",
-        "n + k -> n - k",
-    ): "every candidate's slot has a row, so that this is not reached",
+        "copter_frontends.chronus.formulation",
+        "max_passes: int = 40,",
+        "40 -> 41",
+    ): "far more than a solve takes that ends within its gap",
+    (
+        "copter_frontends.chronus.formulation",
+        "enough = bound - mixture.value <= self.gap * abs(bound)",
+        "self.gap * abs(bound) -> self.gap / abs(bound)",
+    ): "the loop's head says the same after one more pricing",
+    (
+        "copter_frontends.chronus.formulation",
+        "weight = owner.smoothing if result <= bound or passes % 2 else 0.0",
+        "2 -> 3",
+    ): "how often prices are smoothed",
+    (
+        "copter_frontends.chronus.formulation",
+        "chosen = np.full(options.jobs, -1, dtype=np.int64)",
+        "-1 -> 1",
+    ): "of the others nothing is read",
+    (
+        "copter_frontends.hare.formulation",
+        "return np.maximum(arrival_s + instance.rounds * ell, mean + shift), shift",
+        "mean + shift -> mean - shift",
+    ): "the first is never less: least half and least other half are at most a least round",
     (
         "copter.proximal.coordinate_descent",
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",

@@ -9,6 +9,7 @@ from copter import LinearProgram
 from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.deadlines.rewards import SOFT_FACTORS, SOFT_VALUES
 
+NO_LIMIT_S = float("inf")  # of a solve: a busy machine may give it no time for many seconds of the clock
 STRICT = ((1.0, 100.0),)
 SOFT = tuple(zip(SOFT_FACTORS, SOFT_VALUES, strict=True))
 

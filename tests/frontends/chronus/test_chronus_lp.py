@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from chronus_instances import highs_optimum, lease_problem
+from chronus_instances import NO_LIMIT_S, highs_optimum, lease_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import copter
+from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.compact import compact_form, per_deadline_form
 from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.formulation import LeaseFormulation
-from copter_frontends.chronus.options import Ints, Options
+from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution, _Cycle
+from copter_frontends.chronus.options import Ints, OptionRow, Options
 from copter_frontends.chronus.pricing import LeasePrices
-from copter_frontends.chronus.shim import LeaseShim
+from copter_frontends.chronus.shim import LeaseShim, improve
+from copter_frontends.chronus.smoothing import GOLDEN
+from copter_frontends.policy_kit import Edits
 
 TIGHT = LeaseFormulation(gap=1e-6, max_passes=400)
 
@@ -64,7 +68,7 @@ def test_promises_are_rows_of_both_forms(seed: int) -> None:
 def test_the_decomposition_reaches_the_lp_of_the_form_by_deadlines(seed: int, types: int) -> None:
     options, capacity = lease_problem(30, 16, 10, seed, types)
     lp = highs_optimum(per_deadline_form(options, capacity, whole=False))
-    found = TIGHT.solve(options, capacity)
+    found = TIGHT.solve(options, capacity, time_limit_s=NO_LIMIT_S)
     assert found.bound == pytest.approx(lp, rel=1e-4)
     assert found.value == pytest.approx(lp, rel=1e-4)
     assert copter.solve(per_deadline_form(options, capacity, whole=False)).objective == pytest.approx(lp, rel=1e-4)
@@ -117,7 +121,7 @@ def test_the_cheapest_leases_are_the_cheapest(seed: int, horizon: int) -> None:
 @settings(max_examples=25, deadline=None)
 def test_plans_are_whole_and_within_capacity(seed: int, types: int) -> None:
     options, capacity = lease_problem(25, 10, 8, seed, types)
-    solution = LeaseFormulation(max_passes=12).solve(options, capacity)
+    solution = LeaseFormulation(max_passes=12).solve(options, capacity, time_limit_s=NO_LIMIT_S)
     draft = LeaseShim()(options, capacity, solution)
     check_draft(draft, options, capacity)
     assert draft.reward <= solution.bound + 1e-6
@@ -145,12 +149,12 @@ def test_making_room_keeps_everyone_else_and_capacity(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_plan_keeps_the_last_ones_promises(seed: int) -> None:
     options, capacity = lease_problem(40, 16, 10, seed)
-    draft = LeaseShim()(options, capacity, TIGHT.solve(options, capacity))
+    draft = LeaseShim()(options, capacity, TIGHT.solve(options, capacity, time_limit_s=NO_LIMIT_S))
     must = draft.row >= 0
     promised = Options(**{name: getattr(options, name) for name in Options.__slots__ if name != "must"}, must=must)
     origin, kept = Draft(promised, capacity), np.flatnonzero(must)
     assert origin.put_all(draft.row[kept], draft.taken[kept]).all()
-    solution = TIGHT.solve(promised, capacity, origin=origin)
+    solution = TIGHT.solve(promised, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
     again = LeaseShim()(promised, capacity, solution, origin)
     assert solution.bound >= solution.value >= origin.reward - 1e-6
     check_draft(again, promised, capacity)
@@ -161,10 +165,363 @@ def test_a_plan_keeps_the_last_ones_promises(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_whole_plans_are_near_the_bound_at_size(seed: int) -> None:
     options, capacity = lease_problem(1500, 900, 24, seed)
-    solution = LeaseFormulation().solve(options, capacity)
+    solution = LeaseFormulation().solve(options, capacity, time_limit_s=NO_LIMIT_S)
     draft = LeaseShim()(options, capacity, solution)
     check_draft(draft, options, capacity)
     assert draft.reward >= 0.98 * solution.bound
-    again = LeaseFormulation().solve(options, capacity, solution.prices.price)
+    again = LeaseFormulation().solve(options, capacity, solution.prices.price, time_limit_s=NO_LIMIT_S)
     assert again.bound == pytest.approx(solution.bound, rel=3e-3)
     assert again.passes <= solution.passes
+
+
+# The program, against the page ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_a_plan_to_begin_with_neither_moves_the_optimum_nor_is_lost(share: float) -> None:
+    """Jobs that stay as they are are freed as long as mixture and bound are apart."""
+    options, capacity = lease_problem(150, 40, 10, 2)
+    lp = highs_optimum(per_deadline_form(options, capacity, whole=False))
+    origin, rng = Draft(options, capacity), np.random.default_rng(0)
+    for job in rng.permutation(150)[: round(150 * share)].tolist():
+        any(origin.place(row) for row in reversed(origin.ranked(job)))
+    found = LeaseFormulation(gap=1e-5, max_passes=400).solve(options, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
+    assert found.bound == pytest.approx(lp, rel=1e-4)
+    assert found.value == pytest.approx(lp, rel=1e-4)
+    taken = np.bincount(options.job, found.share, options.jobs)
+    assert (taken <= 1.0 + 1e-6).all()
+    assert float(found.share @ options.value) == pytest.approx(found.value, rel=1e-4)
+
+
+def test_a_plan_that_is_the_optimum_stays_without_a_solve() -> None:
+    """All jobs fit, each with its best deadline."""
+    options, _ = lease_problem(30, 8, 10, 1)
+    capacity = np.full((1, 10), 1000, dtype=np.int64)
+    origin = Draft(options, capacity)
+    for job in range(30):
+        assert any(origin.place(row) for row in origin.ranked(job)) or not origin.ranked(job)
+    found = LeaseFormulation().solve(options, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
+    assert found.passes == 0
+    assert found.value == found.bound == pytest.approx(origin.reward)
+    np.testing.assert_array_equal(found.row, origin.row)
+    np.testing.assert_array_equal(found.leases, origin.taken)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_the_engine_solves_so_often_at_most_and_in_one_thread(most: int) -> None:
+    options, capacity = lease_problem(60, 16, 12, 3)
+    formulation = LeaseFormulation(gap=0.0, max_passes=most)
+    assert formulation.solve(options, capacity, time_limit_s=NO_LIMIT_S).passes == most
+    settings = formulation.lease_model.settings
+    assert (settings.threads, settings.tolerance) == (1, 1e-7)
+    assert LeaseFormulation(gap=1e-3).lease_model.settings.tolerance == pytest.approx(5e-5), "a twentieth of the gap"
+    assert LeaseFormulation(gap=0.1).lease_model.settings.tolerance == 1e-4
+
+
+def test_what_is_dealt_is_a_column_in_its_share() -> None:
+    """A job takes an option that the mixture takes, on as many leases as it needs and within its deadline."""
+    options, capacity = lease_problem(80, 20, 10, 4)
+    found = LeaseFormulation(gap=1e-4, max_passes=100).solve(options, capacity, time_limit_s=NO_LIMIT_S)
+    has = np.flatnonzero(found.row >= 0)
+    row = found.row[has]
+    assert (options.job[row] == has).all()
+    assert (found.share[row] > 0.0).all()
+    assert (found.leases[has].sum(axis=1) == options.need[row]).all()
+    assert not (found.leases[has] & (np.arange(10)[None, :] >= options.last[row][:, None])).any()
+    assert not found.leases[found.row < 0].any()
+    whole = np.flatnonzero(np.bincount(options.job, found.share, options.jobs) > 1.0 - 1e-6)
+    assert np.isin(whole, has).all(), "a job that the mixture takes as a whole gets something"
+    assert float(options.value[row].sum()) == pytest.approx(found.value, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_jobs_take_places_in_the_columns_shares_that_multiples_of_the_golden_ratio_spread(seed: int) -> None:
+    """C11: jobs by reward of a GPU-lease, then by size; a job whose shares are less than one may get nothing."""
+    options, capacity = lease_problem(40, 16, 8, seed)
+    options = replace(options, must=np.arange(40) % 5 == 0)
+    rng, cycle = np.random.default_rng(seed), object.__new__(_Cycle)
+    cycle.options, cycle.pool, cycle.free = options, ColumnPool(), np.arange(40) % 7 != 3
+    cycle.pool.move_to(options, list(range(40)), 0, 8)
+    rows = np.repeat(np.arange(len(options.job)), 2)
+    leases = np.zeros((len(rows), 8), dtype=bool)
+    for line, row in zip(leases, rows.tolist(), strict=True):
+        line[rng.permutation(int(options.last[row]))[: int(options.need[row])]] = True
+    cycle.pool.add(options, rows, leases)
+    pool = cycle.pool
+    share = np.where(rng.random(len(pool)) < 0.5, rng.random(len(pool)), 0.0)
+    origin = Draft(options, capacity)
+    for job in (3, 10):
+        any(origin.place(row) for row in origin.ranked(job))
+    own = [np.flatnonzero(pool.job == job) for job in range(40)]
+    for mine in own:
+        share[mine] *= rng.choice([0.7, 1.0]) / max(share[mine].sum(), 1e-9)
+    found, given = cycle.deal(share, origin)
+    first = options.rows_of()
+    worth = [
+        float(options.value[a] / (options.gpus[a] * options.need[a])) if b > a else 0.0 for a, b in pairwise(first)
+    ]
+    for place, job in enumerate(sorted(range(40), key=lambda job: (worth[job], -options.size[job], job))):
+        at, mine = ((place + 0.5) * GOLDEN) % 1.0, own[job]
+        total = float(share[mine].sum())
+        at *= total if options.must[job] else 1.0
+        sums = np.cumsum(share[mine])
+        if not cycle.free[job]:
+            assert found[job] == origin.row[job]
+            assert (given[job] == origin.taken[job]).all()
+        elif at >= total:
+            assert found[job] == -1
+            assert not given[job].any()
+        else:
+            column = mine[np.flatnonzero(sums > at)[0]]
+            assert found[job] == pool.row[column]
+            assert (given[job] == pool.leases[column]).all()
+
+
+# The shim, by hand ----------------------------------------------------------------------------------------------------
+
+
+def by_hand(*rows: OptionRow, must: tuple[bool, ...]) -> Options:
+    """Options (job, mode, kind, gpus, need, last, step, value)."""
+    return Options.of(rows, must)
+
+
+def wishes(row: list[int], leases: list[list[int]], price: list[list[float]] | None = None) -> LeaseSolution:
+    """A solution of the LP that wants these options on these leases, at prices of zero."""
+    taken = np.array(leases, dtype=bool)
+    prices = LeasePrices(np.zeros((2, taken.shape[1])) if price is None else np.array(price))
+    return LeaseSolution(0.0, 0.0, prices, np.zeros(0), np.array(row, dtype=np.int64), taken, 0, 0, Edits())
+
+
+def leases_of(draft: Draft) -> list[list[int]]:
+    return [np.flatnonzero(line).tolist() for line in draft.taken]
+
+
+def test_what_the_lp_chose_is_given_on_the_leases_that_it_chose() -> None:
+    options = by_hand((0, 0, 0, 1, 1, 3, 0, 9.0), (1, 0, 0, 1, 1, 3, 0, 9.0), must=(False, False))
+    capacity = np.full((2, 3), 2, dtype=np.int64)
+    draft = LeaseShim()(options, capacity, wishes([0, 1], [[1, 0, 0], [0, 1, 0]]))
+    assert draft.row.tolist() == [0, 1]
+    assert leases_of(draft) == [[0], [1]]
+
+
+def test_of_the_lps_choices_those_of_most_reduced_value_go_first() -> None:
+    """All three want the same lease; at its price the second is worth most. The others go where there is room."""
+    rows = [(job, 0, 0, 1, 1, 1, 0, value) for job, value in enumerate((5.0, 9.0, 7.0))]
+    options, solution = by_hand(*rows, must=(False,) * 3), wishes([0, 1, 2], [[1]] * 3, [[2.0], [0.0]])
+    assert LeaseShim()(options, np.array([[1], [0]]), solution).row.tolist() == [-1, 1, -1]
+    assert LeaseShim()(options, np.array([[2], [0]]), solution).row.tolist() == [-1, 1, 2]
+
+
+def test_promised_jobs_go_first_and_the_largest_of_them_before_all() -> None:
+    rows = [(0, 0, 0, 1, 1, 1, 0, 99.0), (1, 0, 0, 1, 1, 1, 0, 1.0), (2, 0, 0, 2, 1, 1, 0, 1.0)]
+    options, solution = by_hand(*rows, must=(False, True, True)), wishes([0, 1, 2], [[1]] * 3)
+    for gpus, expected in ((1, [-1, 1, -1]), (2, [-1, -1, 2]), (3, [-1, 1, 2]), (4, [0, 1, 2])):
+        assert LeaseShim()(options, np.array([[gpus], [0]]), solution).row.tolist() == expected
+
+
+def crossed() -> tuple[Options, Ints, LeaseSolution, Draft]:
+    """The LP wants job 0 on the type that job 1 needs, so that job 1's promise breaks; the last plan keeps both.
+
+    Job 2 has no promise. There is room for it wherever job 0 is, and the LP chose it.
+    """
+    options = by_hand(
+        (0, 0, 1, 1, 1, 2, 0, 10.0),
+        (0, 1, 0, 1, 1, 1, 0, 10.0),
+        (1, 0, 0, 1, 1, 1, 0, 10.0),
+        (2, 0, 1, 1, 1, 1, 0, 30.0),
+        must=(True, True, False),
+    )
+    capacity = np.array([[1, 0], [2, 2]], dtype=np.int64)
+    origin = Draft(options, capacity)
+    assert origin.put(0, np.array([0]))
+    assert origin.put(2, np.array([0]))
+    return options, capacity, wishes([1, 2, 3], [[1, 0]] * 3), origin
+
+
+def test_where_the_rounded_lp_breaks_a_promise_the_last_plans_stand_and_the_rest_is_the_lps() -> None:
+    options, capacity, solution, origin = crossed()
+    assert LeaseShim()(options, capacity, solution).broken == 1
+    found = LeaseShim()(options, capacity, solution, origin)
+    assert (found.row.tolist(), found.broken, found.reward) == ([0, 2, 3], 0, 50.0)
+    assert leases_of(found) == [[0]] * 3, "what is kept stays where it was"
+    assert origin.row.tolist() == [0, 2, -1], "the last plan itself does not change"
+    full = Draft(options, capacity)
+    for row in (0, 2, 3):
+        assert full.put(row, np.array([0]))
+    assert LeaseShim()(options, capacity, wishes([-1] * 3, [[0, 0]] * 3), full).reward == 50.0
+
+
+def test_the_last_plan_stays_where_it_is_worth_more() -> None:
+    """The LP wants the lesser of two jobs that do not fit together."""
+    options = by_hand((0, 0, 0, 1, 1, 1, 0, 10.0), (1, 0, 0, 1, 1, 1, 0, 30.0), must=(False, False))
+    capacity, solution = np.array([[1], [0]], dtype=np.int64), wishes([0, -1], [[1], [0]])
+    assert LeaseShim()(options, capacity, solution).row.tolist() == [0, -1]
+    origin = Draft(options, capacity)
+    assert origin.put(1, np.array([0]))
+    assert LeaseShim()(options, capacity, solution, origin) is origin
+
+
+def blocked() -> Draft:
+    """A job on the first of two leases of one GPU, that could have the second; another that needs the first."""
+    options = by_hand(
+        (0, 0, 0, 1, 1, 2, 0, 1.0),
+        (1, 0, 0, 2, 1, 1, 0, 9.0),
+        (1, 0, 0, 1, 1, 1, 1, 5.0),
+        (1, 0, 0, 1, 1, 1, 2, 3.0),
+        must=(False, False),
+    )
+    draft = Draft(options, np.array([[1, 1]], dtype=np.int64))
+    assert draft.put(0, np.array([0]))
+    return draft
+
+
+def test_others_are_moved_only_where_that_is_asked_for() -> None:
+    draft = blocked()
+    assert not LeaseShim._any(draft, 1, squeeze=False)
+    assert (draft.row.tolist(), leases_of(draft)) == ([0, -1], [[0], []])
+    assert LeaseShim._any(draft, 1, squeeze=True)
+    assert (draft.row.tolist(), leases_of(draft)) == ([0, 2], [[1], [0]])
+    assert (draft.free == 0).all()
+    draft.remove(1)
+    draft.free[0, 0] = 0
+    assert not LeaseShim._any(draft, 1, squeeze=True)
+    assert (draft.row.tolist(), leases_of(draft)) == ([0, -1], [[1], []])
+
+
+def test_the_best_option_that_fits_is_given_once() -> None:
+    options = by_hand((0, 0, 0, 1, 1, 1, 0, 9.0), (0, 0, 0, 1, 2, 3, 1, 5.0), must=(False,))
+    draft = Draft(options, np.full((1, 3), 4, dtype=np.int64))
+    assert LeaseShim._any(draft, 0, squeeze=True)
+    assert (draft.row.tolist(), leases_of(draft), draft.free.tolist()) == ([0], [[0]], [[3, 4, 4]])
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2, 3])
+def test_making_room_may_fail_so_often_and_then_jobs_get_what_is_free(failures: int) -> None:
+    """Two jobs that nothing makes room for, by reduced value, before one that a move makes room for."""
+    options = by_hand(
+        (0, 0, 0, 1, 1, 2, 0, 1.0),
+        (1, 0, 0, 2, 1, 1, 0, 9.0),
+        (2, 0, 0, 2, 1, 1, 0, 8.0),
+        (3, 0, 0, 1, 1, 1, 0, 7.0),
+        must=(True, False, False, False),
+    )
+    solution = wishes([0, -1, -1, -1], [[1, 0], [0, 0], [0, 0], [0, 0]])
+    draft = LeaseShim(failures)(options, np.array([[1, 1], [0, 0]], dtype=np.int64), solution)
+    assert draft.row.tolist() == [0, -1, -1, 3 if failures > 2 else -1]
+    assert leases_of(draft)[0] == [1 if failures > 2 else 0]
+
+
+def behind(*later: int) -> Draft:
+    """Jobs of one GPU and one lease: 9 for one lease from now, 4 for two, which these jobs have."""
+    rows = [(job, 0, 0, 1, 1, 2 - at, at, (4.0, 9.0)[at]) for job in range(3) for at in range(2)]
+    draft = Draft(by_hand(*rows, must=(False,) * 3), np.array([[1, 3]], dtype=np.int64))
+    for job in later:
+        assert draft.put(2 * job, np.array([1]))
+    return draft
+
+
+@pytest.mark.parametrize("job", range(3))
+def test_a_job_that_was_given_a_later_deadline_gets_an_earlier_one_where_there_is_room(job: int) -> None:
+    draft = behind(job)
+    improve(draft, 0)
+    assert draft.row[job] == 2 * job + 1
+    assert leases_of(draft)[job] == [0]
+    assert draft.free.tolist() == [[0, 3]]
+
+
+def test_only_as_many_get_better_as_there_is_room_for_and_the_others_keep_what_they_have() -> None:
+    for failures in range(4):
+        draft = behind(0, 1, 2)
+        improve(draft, failures)
+        assert draft.row.tolist() == [1, 2, 4]
+        assert leases_of(draft) == [[0], [1], [1]]
+        assert draft.free.tolist() == [[0, 1]]
+
+
+def test_what_a_job_that_got_better_leaves_is_room_for_another() -> None:
+    """The first job needs both GPUs of the second lease, of which the second job has one until it gets better."""
+    options = by_hand(
+        (0, 0, 0, 2, 1, 2, 0, 9.0),
+        (0, 0, 0, 2, 1, 3, 1, 4.0),
+        (1, 0, 0, 1, 1, 1, 0, 9.0),
+        (1, 0, 0, 1, 1, 2, 1, 4.0),
+        must=(False, False),
+    )
+    draft = Draft(options, np.array([[1, 2, 2]], dtype=np.int64))
+    assert draft.put(1, np.array([2]))
+    assert draft.put(3, np.array([1]))
+    improve(draft, 0)
+    assert (draft.row.tolist(), leases_of(draft)) == ([0, 2], [[1], [0]])
+    nobody = Draft(by_hand(must=()), np.array([[1]], dtype=np.int64))
+    improve(nobody, 3)
+    assert nobody.free.tolist() == [[1]]
+
+
+def test_others_are_moved_for_a_better_deadline_while_failures_are_left() -> None:
+    """The first job blocks the first lease and can have the second as well."""
+    options = by_hand(
+        (0, 0, 0, 1, 1, 2, 0, 9.0),
+        (1, 0, 0, 1, 1, 1, 0, 9.0),
+        (1, 0, 0, 1, 1, 2, 1, 4.0),
+        must=(False, False),
+    )
+    for failures in (0, 1):
+        draft = Draft(options, np.array([[1, 2]], dtype=np.int64))
+        assert draft.put(0, np.array([0]))
+        assert draft.put(2, np.array([1]))
+        improve(draft, failures)
+        assert draft.row.tolist() == [0, 1 if failures else 2]
+        assert leases_of(draft) == ([[1], [0]] if failures else [[0], [1]])
+
+
+def test_a_job_that_cannot_get_better_is_given_back_what_it_had_and_the_next_is_tried() -> None:
+    """Making room for the first job fails; with one failure left none is made for the second, with two it is."""
+    options = by_hand(
+        (0, 0, 0, 2, 1, 1, 0, 9.0),
+        (0, 0, 0, 1, 1, 3, 1, 4.0),
+        (1, 0, 0, 1, 1, 1, 0, 9.0),
+        (1, 0, 0, 1, 1, 3, 1, 4.0),
+        (2, 0, 0, 1, 1, 2, 0, 9.0),
+        must=(False,) * 3,
+    )
+    for failures, last in ((0, 3), (1, 3), (2, 2)):
+        draft = Draft(options, np.array([[1, 1, 2]], dtype=np.int64))
+        for row, lease in ((1, 2), (3, 2), (4, 0)):
+            assert draft.put(row, np.array([lease]))
+        improve(draft, failures)
+        assert draft.row.tolist() == [1, last, 4]
+        assert leases_of(draft)[0] == [2]
+
+
+def test_a_job_s_own_gpus_count_as_room_for_its_better_deadline() -> None:
+    options = by_hand((0, 0, 0, 2, 1, 1, 0, 9.0), (0, 1, 0, 1, 1, 2, 1, 4.0), must=(False,))
+    draft = Draft(options, np.array([[2, 0]], dtype=np.int64))
+    assert draft.put(1, np.array([0]))
+    improve(draft, 0)
+    assert (draft.row.tolist(), draft.free.tolist()) == ([0], [[0, 0]])
+
+
+def test_only_jobs_of_large_regret_are_in_the_program() -> None:
+    """The last plan is the best of most jobs: nearly all get their best deadline in it."""
+    options, capacity = lease_problem(400, 190, 10, 5)
+    origin = Draft(options, capacity)
+    for job in range(400):
+        any(origin.place(row) for row in origin.ranked(job))
+    found = LeaseFormulation().solve(options, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
+    assert found.passes > 0
+    assert 0 < found.edits.requests < 280
+    assert found.bound >= found.value >= origin.reward - 1e-6
+    assert found.gap <= 5e-3
+
+
+def test_where_the_engine_has_no_answer_the_last_plan_s_reward_and_the_bound_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options, capacity = lease_problem(40, 12, 10, 2)
+    origin, formulation = Draft(options, capacity), LeaseFormulation()
+    for job in range(40):
+        any(origin.place(row) for row in reversed(origin.ranked(job)))
+    monkeypatch.setattr(formulation.lease_model, "mix", lambda *_: None)
+    found = formulation.solve(options, capacity, origin=origin)
+    assert (found.value, found.passes) == (pytest.approx(origin.reward), 1)
+    assert found.bound >= highs_optimum(per_deadline_form(options, capacity)) - 1e-6  # type: ignore[operator]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -334,3 +335,79 @@ def test_time_that_goes_backwards_breaks_no_promise() -> None:
     policy.plan(0.0)
     assert {name: record.promised for name, record in policy.book.records.items()} == promised
     assert not [notice for notice in policy.notices if notice.standing is Standing.DEMOTED]
+
+
+# What is checked, told and passed on ----------------------------------------------------------------------------------
+
+
+def test_a_reward_whose_last_deadline_is_over_is_refused_and_the_job_stays_best_effort() -> None:
+    policy = policy_of(1)
+    policy.add_job(job_of("here", 1.0))
+    policy.plan(2 * HOUR_S)
+    with pytest.raises(InvalidJobError, match="'here': its last deadline, at 3600 s, is over at 7200 s"):
+        policy.set_reward("here", StepReward.strict(HOUR_S))
+    assert policy.rewards == {}
+    assert not policy.book.records
+    policy.set_reward("here", StepReward.strict(9 * HOUR_S))
+    assert policy.book.records["here"].standing is Standing.GUARANTEED
+
+
+def test_a_reward_is_given_once() -> None:
+    policy = policy_of(1)
+    add(policy, job_of("here", 1.0), 4.0)
+    with pytest.raises(InvalidJobError, match="'here' has a reward already"):
+        policy.set_reward("here", StepReward.strict(9 * HOUR_S))
+    assert policy.rewards["here"].last_s == 4.0 * HOUR_S
+
+
+def test_a_cancelled_job_leaves_the_profiler_and_its_measured_rates_go() -> None:
+    policy = policy_of(2, profiler=Profiler(nodes=1))
+    for name in ("runs", "waits"):
+        policy.add_job(job_of(name, 1.0))
+    policy.plan(0.0)
+    assert policy.profiler is not None
+    assert (list(policy.profiler.running), list(policy.profiler.queue)) == (["runs"], ["waits"])
+    for name in ("runs", "waits"):
+        policy.remove_job(name)
+        assert name not in policy.profiler
+    assert policy.plan(300.0).allocations == {}
+
+
+def test_half_of_a_plan_s_deadline_is_for_the_lp(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, limits = policy_of(1), list[float]()
+    cycle = policy.selector.cycle
+
+    def noted(*arguments: Any) -> Any:
+        limits.append(arguments[8])
+        return cycle(*arguments)
+
+    monkeypatch.setattr(policy.selector, "cycle", noted)
+    policy.plan(0.0, 10.0)
+    policy.plan(300.0)
+    assert limits == [5.0, 30.0]
+
+
+@pytest.mark.parametrize("times", [0.5, 0.66, 0.67, 1.0, 1.49, 1.51, 3.0])
+def test_a_profile_is_told_where_it_contradicts_the_declared_rate_by_half(times: float) -> None:
+    table = ThroughputTable({"any": {"v100": {1: 1.0}}}, {"any": 6000.0})
+    policy = ChronusPolicy(Cluster.of({"v100": (2, 8)}), table, profiler=Profiler())
+    policy.add_job(Job("job", "any"))
+    policy.plan(0.0)
+    policy.update_job("job", progress=300.0 / (6000.0 * times))
+    policy.plan(300.0)
+    told = [(notice.time_s, notice.standing, notice.step, notice.reason) for notice in policy.notices]
+    text = f"its profile contradicts the declared rate: it takes {times:.2g} times as long"
+    assert told == ([(300.0, Standing.WAITING, -1, text)] if not 1.0 / 1.5 <= times <= 1.5 else [])
+
+
+def test_a_profile_that_tells_nothing_is_no_contradiction() -> None:
+    """The job has made no progress that it told of."""
+    table = ThroughputTable({"any": {"v100": {1: 1.0}}}, {"any": 6000.0})
+    policy = ChronusPolicy(Cluster.of({"v100": (2, 8)}), table, profiler=Profiler())
+    policy.set_reward("job", StepReward.strict(100_000.0))
+    policy.add_job(Job("job", "any"))
+    assert not policy.book.records, "it is profiled first"
+    policy.plan(0.0)
+    policy.plan(300.0)
+    assert not [notice for notice in policy.notices if notice.standing is Standing.WAITING]
+    assert policy.book.records["job"].standing is Standing.GUARANTEED

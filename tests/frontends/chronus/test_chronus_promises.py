@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chronus_instances import SOFT, STRICT, highs_optimum
+from chronus_instances import NO_LIMIT_S, SOFT, STRICT, highs_optimum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plan_checks import check_plan
@@ -133,7 +133,7 @@ def test_all_forms_have_the_optimum_of_the_form_by_deadlines(program: tuple[Opti
         assert values == [None, None, None]
         return
     assert values == pytest.approx([values[0]] * 3, abs=1e-6)
-    found = TIGHT.solve(options, capacity)
+    found = TIGHT.solve(options, capacity, time_limit_s=NO_LIMIT_S)
     draft = LeaseShim()(options, capacity, found)
     assert found.bound >= values[0] - 1e-6
     assert draft.reward <= found.bound + 1e-6
@@ -149,7 +149,7 @@ def test_the_decomposition_reaches_the_lp_whatever_leases_are_scarce(program: tu
         must=np.zeros(options.jobs, dtype=bool),
     )
     lp = highs_optimum(per_deadline_form(free, capacity, whole=False))
-    found = TIGHT.solve(free, capacity)
+    found = TIGHT.solve(free, capacity, time_limit_s=NO_LIMIT_S)
     assert found.bound == pytest.approx(lp, rel=2e-5, abs=1e-3)
     assert found.value == pytest.approx(lp, rel=2e-5, abs=1e-3)
 

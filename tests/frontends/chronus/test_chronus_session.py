@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chronus_instances import lease_problem
+from chronus_instances import NO_LIMIT_S, lease_problem
 from plan_checks import check_plan
 
 from copter.errors import UnknownHandleError
@@ -36,7 +36,7 @@ def one_lease_later(options: Options, had: np.ndarray) -> Options:
 
 
 def solved(formulation: LeaseFormulation, options: Options, capacity: Ints, **knobs: object) -> tuple[float, float]:
-    found = formulation.solve(options, capacity, **knobs)  # type: ignore[arg-type]
+    found = formulation.solve(options, capacity, time_limit_s=NO_LIMIT_S, **knobs)  # type: ignore[arg-type]
     return found.value, found.bound
 
 
@@ -46,8 +46,8 @@ def test_leases_pass_and_jobs_get_on_as_in_a_fresh_session(seed: int) -> None:
     kept = LeaseFormulation(gap=1e-6, max_passes=400)
     names, session = [f"job-{n}" for n in range(40)], kept.lease_model.session
     for first in range(4):
-        found = kept.solve(options, capacity, names=names, first=first)
-        fresh = LeaseFormulation(gap=1e-6, max_passes=400).solve(options, capacity)
+        found = kept.solve(options, capacity, names=names, first=first, time_limit_s=NO_LIMIT_S)
+        fresh = LeaseFormulation(gap=1e-6, max_passes=400).solve(options, capacity, time_limit_s=NO_LIMIT_S)
         assert found.bound == pytest.approx(fresh.bound, rel=1e-4)
         assert found.value == pytest.approx(fresh.value, rel=1e-4)
         assert kept.lease_model.session is session
@@ -60,11 +60,11 @@ def test_leases_pass_and_jobs_get_on_as_in_a_fresh_session(seed: int) -> None:
 def test_a_lease_that_is_over_cannot_be_edited_and_nothing_else_changes() -> None:
     options, capacity = lease_problem(40, 16, 12, 1)
     kept, names = LeaseFormulation(gap=1e-6, max_passes=400), [f"job-{n}" for n in range(40)]
-    found = kept.solve(options, capacity, names=names, first=0)
+    found = kept.solve(options, capacity, names=names, first=0, time_limit_s=NO_LIMIT_S)
     model = kept.lease_model.model
     over = next(resource for resource in model.resources if resource[1] == 0)
     later = one_lease_later(options, found.leases[:, 0] & (found.row >= 0))
-    kept.solve(later, capacity[:, 1:], names=names, first=1)
+    kept.solve(later, capacity[:, 1:], names=names, first=1, time_limit_s=NO_LIMIT_S)
     version = model.version
     with pytest.raises(UnknownHandleError):
         model.update_counts([over], np.array([8.0]))
@@ -75,8 +75,8 @@ def test_jobs_whose_columns_stay_are_not_edited() -> None:
     options, capacity = lease_problem(40, 16, 12, 1)
     kept = LeaseFormulation(gap=1e-6, max_passes=400)
     names = [f"job-{n}" for n in range(40)]
-    first = kept.solve(options, capacity, names=names)
-    again = kept.solve(options, capacity, first.prices.price, names=names)
+    first = kept.solve(options, capacity, names=names, time_limit_s=NO_LIMIT_S)
+    again = kept.solve(options, capacity, first.prices.price, names=names, time_limit_s=NO_LIMIT_S)
     assert first.edits.added == first.edits.requests > 0
     assert again.edits.added == 0
     assert again.edits.removed + again.edits.changed < first.edits.added / 4
@@ -89,7 +89,7 @@ def test_promises_are_kept_in_every_mixture() -> None:
     for job in range(20):
         any(origin.place(row) for row in origin.ranked(job))
     promised = replace(options, must=origin.row >= 0)
-    found = LeaseFormulation(gap=1e-6, max_passes=400).solve(promised, capacity, origin=origin)
+    found = LeaseFormulation(gap=1e-6, max_passes=400).solve(promised, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
     assert (found.row[promised.must] >= 0).all()
     assert found.value >= origin.reward - 1e-6
 
@@ -101,7 +101,7 @@ def test_a_time_limit_ends_with_the_plan_that_there_was() -> None:
         any(origin.place(row) for row in origin.ranked(job))
     found = LeaseFormulation().solve(options, capacity, origin=origin, time_limit_s=0.0)
     assert found.value <= found.bound
-    assert found.bound >= LeaseFormulation(gap=1e-6).solve(options, capacity).value - 1e-6
+    assert found.bound >= LeaseFormulation(gap=1e-6).solve(options, capacity, time_limit_s=NO_LIMIT_S).value - 1e-6
 
 
 def busy_policy(jobs: int = 60, gpus: int = 16, **knobs: object) -> tuple[ChronusPolicy, Cluster]:

@@ -135,3 +135,11 @@ def test_jobs_that_fit_no_type_are_left_out_of_the_relaxation(monkeypatch):
     assert 0.0 < bound <= gang_schedule(gangs, order, {"t4": 4, "a100": 2}).cost
     assert policy._relaxed_order({"lost": gangs["lost"]}, 10.0) == ([], 0.0)
     assert [_power_of_two(each) for each in (0.5, 1.0, 1.5, 2.0, 9.0)] == [1.0, 1.0, 2.0, 2.0, 16.0]
+
+
+def test_a_plan_says_how_long_the_relaxation_and_the_lists_took(monkeypatch):
+    """The clock is read at the beginning, after the relaxation and at the end."""
+    times = iter([100.0, 103.0, 104.0])
+    policy = two_jobs()
+    monkeypatch.setattr("copter_frontends.hare.policy.perf_counter", lambda: next(times))
+    assert policy.choose(0.0, 60.0).timings == {"solve": 3.0, "shim": 1.0}
