@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from copter_frontends.chronus.options import Bools, Ints, Options
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 
 class ColumnPool:
@@ -38,13 +38,14 @@ class ColumnPool:
         self.resting: Bools = np.zeros(0, dtype=bool)
         self._made = 0
         self._meant: Ints = np.zeros((0, 4), dtype=np.int64)  # mode, step, type, GPUs of each column
+        self._value: Floats = np.zeros(0)  # of the option that each column was made for
         self._seen: set[bytes] = set()
 
     def __len__(self) -> int:
         return len(self.job)
 
     def move_to(self, options: Options, names: Sequence[Hashable], first: int, horizon: int) -> None:
-        """Keep the columns that are still options of these jobs from `first` on."""
+        """Keep the columns that are still options of these jobs from `first` on, at the same reward."""
         known = {name: number for number, name in enumerate(names)}
         number = np.array([known.get(name, -1) for name in self.names], dtype=np.int64)
         job = number[self.job] if len(self.job) else self.job
@@ -56,12 +57,14 @@ class ColumnPool:
         row = _rows_like(options, job, self._meant)
         sound = (row >= 0) & (past >= 0)
         at = np.flatnonzero(sound)
+        sound[at] = options.value[row[at]] == self._value[at]  # a job may have come again under its name
+        at = np.flatnonzero(sound)
         count, ends = leases[at].sum(axis=1), _ends(leases[at])
         sound[at] = (count == options.need[row[at]]) & (ends <= options.last[row[at]])
         at = np.flatnonzero(sound)
         self.names, self.first = list(names), first
         self.job, self.row, self.uid, self.leases = job[at], row[at], self.uid[at], leases[at]
-        self.resting, self._meant = self.resting[at], self._meant[at]
+        self.resting, self._meant, self._value = self.resting[at], self._meant[at], self._value[at]
         self._note()
 
     def add(self, options: Options, row: Ints, leases: Bools) -> None:
@@ -79,6 +82,7 @@ class ColumnPool:
         self.resting = np.append(self.resting, np.zeros(len(fresh), dtype=bool))
         meant = np.stack((options.mode[new], options.step[new], options.kind[new], options.gpus[new]), axis=1)
         self._meant = np.concatenate((self._meant, meant))
+        self._value = np.append(self._value, options.value[new])
         self._made += len(fresh)
 
     def drop(self, columns: Bools) -> None:
@@ -90,7 +94,7 @@ class ColumnPool:
             self.uid[keep],
             self.leases[keep],
         )
-        self.resting, self._meant = self.resting[keep], self._meant[keep]
+        self.resting, self._meant, self._value = self.resting[keep], self._meant[keep], self._value[keep]
         self._note()
 
     def by_job(self, jobs: int) -> tuple[Ints, Ints]:

@@ -38,6 +38,7 @@ from copter_frontends.policy_kit import (
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
 CONTRADICTS = 1.5  # times as long, or as short, as declared: then the user is told
+PROFILED_NODES = 2  # a profile on two nodes tells of more (section 3.2.2)
 LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
 
 
@@ -169,7 +170,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         if reward is not None:
             self.rewards[job.id] = reward
         if self.profiler is not None:
-            most = min(2, self.profiler.nodes or 2) * self.nodes.node_gpus(self.nodes.types[0])
+            nodes = min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
+            most = nodes * self.nodes.node_gpus(self.nodes.types[0])
             self.profiler.submit(job.id, min(requested_gpus(job), most), job.submit_s)
         elif reward is not None:
             self._consider(job, reward)

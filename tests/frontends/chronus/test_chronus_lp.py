@@ -74,6 +74,17 @@ def test_the_decomposition_reaches_the_lp_of_the_form_by_deadlines(seed: int, ty
     assert copter.solve(per_deadline_form(options, capacity, whole=False)).objective == pytest.approx(lp, rel=1e-4)
 
 
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_the_unit_of_the_rewards_is_of_no_account(unit: float) -> None:
+    """Also where jobs of the same names had others before: nothing of those is left in the model."""
+    options, capacity = lease_problem(30, 16, 10, 0)
+    formulation = LeaseFormulation(gap=1e-6, max_passes=400)
+    one = formulation.solve(options, capacity, time_limit_s=NO_LIMIT_S)
+    other = formulation.solve(replace(options, value=unit * options.value), capacity, time_limit_s=NO_LIMIT_S)
+    assert other.value == pytest.approx(unit * one.value, rel=1e-4)
+    assert other.bound == pytest.approx(unit * one.bound, rel=1e-4)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_nest_as_stated(seed: int) -> None:
     """Whole optimum <= form by deadlines <= compact with variable upper bounds <= compact without."""
@@ -312,6 +323,13 @@ def test_of_the_lps_choices_those_of_most_reduced_value_go_first() -> None:
     assert LeaseShim()(options, np.array([[2], [0]]), solution).row.tolist() == [-1, 1, 2]
 
 
+def test_a_job_goes_first_with_the_option_that_the_lp_chose_for_it() -> None:
+    """Its own best option has no room, and is not what it is placed with."""
+    rows = [(0, 0, 0, 1, 1, 1, 0, 5.0), (0, 1, 1, 1, 1, 1, 0, 5.5), (1, 0, 0, 1, 1, 1, 0, 4.0)]
+    options, solution = by_hand(*rows, must=(False, False)), wishes([0, 2], [[1], [1]])
+    assert LeaseShim()(options, np.array([[1], [0]]), solution).row.tolist() == [0, -1]
+
+
 def test_promised_jobs_go_first_and_the_largest_of_them_before_all() -> None:
     rows = [(0, 0, 0, 1, 1, 1, 0, 99.0), (1, 0, 0, 1, 1, 1, 0, 1.0), (2, 0, 0, 2, 1, 1, 0, 1.0)]
     options, solution = by_hand(*rows, must=(False, True, True)), wishes([0, 1, 2], [[1]] * 3)
@@ -349,6 +367,24 @@ def test_where_the_rounded_lp_breaks_a_promise_the_last_plans_stand_and_the_rest
     for row in (0, 2, 3):
         assert full.put(row, np.array([0]))
     assert LeaseShim()(options, capacity, wishes([-1] * 3, [[0, 0]] * 3), full).reward == 50.0
+
+
+def test_of_the_last_plan_only_promises_stand_where_the_rounded_lp_breaks_one() -> None:
+    """Job 3 was given, without a promise, what the LP gives to job 2, which is worth more."""
+    options = by_hand(
+        (0, 0, 1, 1, 1, 1, 0, 10.0),
+        (0, 1, 0, 1, 1, 1, 0, 10.0),
+        (1, 0, 0, 1, 1, 1, 0, 10.0),
+        (2, 0, 1, 1, 1, 1, 0, 30.0),
+        (3, 0, 1, 1, 1, 1, 0, 5.0),
+        must=(True, True, False, False),
+    )
+    capacity = np.array([[1], [2]], dtype=np.int64)
+    origin = Draft(options, capacity)
+    for row in (0, 2, 4):
+        assert origin.put(row, np.array([0]))
+    found = LeaseShim()(options, capacity, wishes([1, 2, 3, -1], [[1], [1], [1], [0]]), origin)
+    assert (found.row.tolist(), found.broken, found.reward) == ([0, 2, 3, -1], 0, 50.0)
 
 
 def test_the_last_plan_stays_where_it_is_worth_more() -> None:

@@ -12,6 +12,8 @@ from copter_frontends.chronus.workload import synthetic_workload
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 
+RATES = ThroughputTable({"any": {"v100": 1.0}})
+
 
 def test_first_come_first_served_for_the_profile_time() -> None:
     profiler = Profiler(nodes=1)
@@ -57,6 +59,27 @@ def test_its_size_follows_the_arrivals_hour_by_hour() -> None:
         Profiler(profile_s=0.0)
     with pytest.raises(SettingsError, match=r"headroom is 0\.9"):
         Profiler(headroom=0.9)
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(None, 16), (1, 8), (2, 16), (4, 16)])
+def test_a_large_job_is_profiled_on_two_nodes_at_most(nodes: int | None, gpus: int) -> None:
+    policy = ChronusPolicy(Cluster.of({"v100": (8, 8)}), RATES, profiler=Profiler(nodes=nodes))
+    policy.add_job(Job("large", "any", 0.0, work_samples=3600.0, requested_gpus=32))
+    assert policy.profiler is not None
+    assert policy.profiler.queue["large"].gpus == gpus
+
+
+def test_no_gpu_is_profiled_on_that_is_promised() -> None:
+    policy = ChronusPolicy(Cluster.of({"v100": (2, 8)}), RATES, profiler=Profiler(nodes=1))
+    policy.set_reward("promised", StepReward.strict(36000.0))
+    policy.add_job(Job("promised", "any", 0.0, work_samples=10000.0, requested_gpus=8))
+    assert policy.profiler is not None
+    for now_s in (0.0, 300.0, 600.0):
+        policy.plan(now_s)
+    assert policy.book.most_promised(0, 0) == 8
+    policy.profiler.nodes = 2
+    policy.plan(900.0)
+    assert (policy.profiler.target, policy.profiler.gpus) == (16, 8)
 
 
 def test_two_nodes_tell_of_more() -> None:
