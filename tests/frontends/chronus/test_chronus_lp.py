@@ -83,6 +83,12 @@ def test_the_unit_of_the_rewards_is_of_no_account(unit: float) -> None:
     other = formulation.solve(replace(options, value=unit * options.value), capacity, time_limit_s=NO_LIMIT_S)
     assert other.value == pytest.approx(unit * one.value, rel=1e-4)
     assert other.bound == pytest.approx(unit * one.bound, rel=1e-4)
+    options, capacity = lease_problem(60, 16, 16, 3)
+    lp = highs_optimum(per_deadline_form(options, capacity, whole=False))
+    assert lp is not None
+    scaled = replace(options, value=unit * options.value)
+    found = LeaseFormulation(gap=1e-6, max_passes=400).solve(scaled, capacity, time_limit_s=NO_LIMIT_S)
+    assert found.value == pytest.approx(unit * lp, rel=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(3))
