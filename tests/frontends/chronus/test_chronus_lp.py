@@ -15,7 +15,15 @@ import copter
 from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.compact import compact_form, per_deadline_form
 from copter_frontends.chronus.draft import Draft
-from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution, _Cycle
+from copter_frontends.chronus.formulation import (
+    ALMOST_ALL,
+    FREE_LEAST,
+    STAY_SHARE,
+    LeaseFormulation,
+    LeaseSolution,
+    _Cycle,
+)
+from copter_frontends.chronus.free_tail import FreeTail
 from copter_frontends.chronus.options import Ints, OptionRow, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.shim import LeaseShim, improve
@@ -417,6 +425,13 @@ def blocked() -> Draft:
     return draft
 
 
+def test_a_job_that_the_lp_did_not_choose_gets_what_is_left() -> None:
+    """The first of them too."""
+    options = by_hand((0, 0, 0, 1, 1, 1, 0, 3.0), (1, 0, 0, 1, 1, 1, 0, 9.0), must=(False, False))
+    found = LeaseShim()(options, np.array([[2], [0]]), wishes([-1, 1], [[0], [1]]))
+    assert found.row.tolist() == [0, 1]
+
+
 def test_others_are_moved_only_where_that_is_asked_for() -> None:
     draft = blocked()
     assert not LeaseShim._any(draft, 1, squeeze=False)
@@ -554,6 +569,36 @@ def test_only_jobs_of_large_regret_are_in_the_program() -> None:
     assert 0 < found.edits.requests < 280
     assert found.bound >= found.value >= origin.reward - 1e-6
     assert found.gap <= 5e-3
+
+
+def test_the_jobs_that_stay_are_together_within_their_share_of_the_gap() -> None:
+    """And without the last of those that are freed they would not be."""
+    options, capacity = lease_problem(400, 190, 10, 5)
+    origin, owner, gap = Draft(options, capacity), LeaseFormulation(), 5e-3
+    for job in range(400):
+        any(origin.place(row) for row in origin.ranked(job))
+    found = owner.solve(options, capacity, origin=origin, time_limit_s=NO_LIMIT_S)
+    cycle = _Cycle(owner, options, capacity, FreeTail.of(options, capacity), gap, np.inf)
+    price = found.prices.price[:, : cycle.tail.scarce]
+    regret = cycle.reduced.best_of_jobs(LeasePrices(price).worth(cycle.reduced), must=True)[1]
+    for job in np.flatnonzero(origin.row >= 0).tolist():
+        row = origin.row[job]
+        paid = options.gpus[row] * (price[options.kind[row]] @ origin.taken[job, : cycle.tail.scarce])
+        regret[job] -= options.value[row] - paid
+    most = 1.01 * np.sort(regret)[:-100].sum()
+    free = cycle.furthest(LeasePrices(price), most / (STAY_SHARE * gap), origin)
+    assert FREE_LEAST < free.sum() < ALMOST_ALL * 400
+    assert regret[~free].sum() <= most < regret[~free].sum() + regret[free].min()
+
+
+def test_the_engine_has_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    options, capacity = lease_problem(40, 12, 10, 2)
+    formulation, given = LeaseFormulation(), []
+    mix = formulation.lease_model.mix
+    monkeypatch.setattr(formulation.lease_model, "mix", lambda *what: given.append(what[-1]) or mix(*what))
+    formulation.solve(options, capacity, time_limit_s=50.0)
+    assert given
+    assert all(0.0 < each <= 50.0 for each in given)
 
 
 def test_where_the_engine_has_no_answer_the_last_plan_s_reward_and_the_bound_stand(

@@ -326,6 +326,27 @@ def test_without_failures_every_promise_is_kept(seed: int, first_lease: str) -> 
         assert jct_s[job_id] <= work.rewards[job_id].steps[step][0] + 1e-3
 
 
+def test_from_the_first_lease_on_a_job_is_answered_at_once() -> None:
+    policy = policy_of(1)
+    policy.plan(0.0)
+    add(policy, job_of("comes", 1.0, submit_s=10.0), 6.0)
+    assert policy.last_admission is not None
+    assert policy.last_admission.standing is Standing.GUARANTEED
+    assert min(policy.last_admission.leases) >= 1, "the present lease is given already"
+
+
+def test_a_round_that_begins_late_gives_the_lease_that_runs() -> None:
+    """Nobody planned at its beginning; what is left of it is not lost."""
+    policy = policy_of(1)
+    policy.plan(0.0)
+    add(policy, job_of("job", 0.9, submit_s=10.0), 1.4)  # three leases of 1,170 s, in the three that end in time
+    assert policy.last_admission is not None
+    assert policy.last_admission.leases == (1, 2, 3)
+    plan = policy.plan(1500.0)
+    assert "job" in plan.allocations
+    assert policy.book.records["job"].has_lease(1)
+
+
 def test_time_that_goes_backwards_breaks_no_promise() -> None:
     policy = policy_of(2)
     add(policy, job_of("first", 1.0), 4.0)

@@ -69,6 +69,18 @@ def test_a_large_job_is_profiled_on_two_nodes_at_most(nodes: int | None, gpus: i
     assert policy.profiler.queue["large"].gpus == gpus
 
 
+def test_profiled_jobs_run_and_the_profilers_idle_gpus_are_nobodys() -> None:
+    policy = ChronusPolicy(Cluster.of({"v100": (2, 8)}), RATES, profiler=Profiler(nodes=1))
+    policy.add_job(Job("first", "any", 0.0, work_samples=9000.0, requested_gpus=16))
+    for now_s in (0.0, 300.0):
+        policy.plan(now_s)
+    assert policy.profiler is not None
+    assert "first" not in policy.profiler
+    policy.add_job(Job("next", "any", 310.0, work_samples=9000.0, requested_gpus=3))
+    assert policy.plan(600.0).allocations["next"].gpus == 3
+    assert "first" not in policy.held, "16 GPUs are not free beside a node for profiles"
+
+
 def test_no_gpu_is_profiled_on_that_is_promised() -> None:
     policy = ChronusPolicy(Cluster.of({"v100": (2, 8)}), RATES, profiler=Profiler(nodes=1))
     policy.set_reward("promised", StepReward.strict(36000.0))
