@@ -79,7 +79,7 @@ ROOMS = [
         "copter_frontends.chronus",
         "tests/frontends/chronus",
         "formulation shim",
-        "test_chronus_lp test_chronus_policy test_chronus_promises",
+        "test_chronus_lp test_chronus_shim test_chronus_policy test_chronus_promises",
     ),
     *_of(
         "copter_frontends.chronus",

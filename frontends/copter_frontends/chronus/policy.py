@@ -38,7 +38,7 @@ from copter_frontends.policy_kit import (
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job, Plan
 
 CONTRADICTS = 1.5  # times as long, or as short, as declared: then the user is told
-PROFILED_NODES = 2  # a profile on two nodes tells of more (section 3.2.2)
+PROFILED_NODES = 2  # a profile on two nodes tells of more (C18)
 LP_SHARE = 0.5  # of a plan's deadline; the rest is for whole leases and nodes
 
 
