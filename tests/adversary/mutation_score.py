@@ -93,6 +93,13 @@ ROOMS = [
         "formulation shim policy",
         "test_hare_bound test_hare_schedule test_hare_policy",
     ),
+    *_of(
+        "copter_frontends.shards",
+        "tests/frontends/shards",
+        "formulation shim policy",
+        "test_shard_plans test_shard_cells",
+    ),
+    *_of("copter_frontends.traffic", "tests/frontends/traffic", "formulation shim", "test_traffic_plans"),
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.proximal", "tests/copter/solving", "coordinate_descent", "test_coordinate_descent"),
