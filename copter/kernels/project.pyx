@@ -5,6 +5,7 @@ coefficient). Equation numbers are those of docs/algorithm.md.
 """
 
 from cython.parallel cimport prange
+from libc.float cimport DBL_EPSILON as EPSILON
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
@@ -37,22 +38,24 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
                              double limit, double guess) noexcept nogil:
     """The mu >= 0 with sum clip(target - mu) = limit, or 0 where the sum stays below: safeguarded Newton.
 
-    It starts from a guess (the multiplier of the last projection), which a pass later is nearly right.
+    It starts from a guess (the multiplier of the last projection), which a pass later is nearly right, and ends where
+    the sum is off by no more than its rounding.
     """
     cdef int n_free, _step, j
-    cdef double mu, low = 0.0, high = 0.0, excess
+    cdef double mu, low = 0.0, high = 0.0, excess, enough
     excess = sum_at(target, lower, upper, n, 0.0, &n_free) - limit
     if excess <= 0.0:
         return 0.0
     for j in range(n):
         if target[j] - lower[j] > high:
             high = target[j] - lower[j]
+    enough = EPSILON * (4.0 * (1.0 + fabs(limit)) + n * high)
     mu = 0.0
     if 0.0 < guess < high:
         mu = guess
         excess = sum_at(target, lower, upper, n, mu, &n_free) - limit
     for _step in range(200):
-        if fabs(excess) <= 1e-15 * (1.0 + fabs(limit)):
+        if fabs(excess) <= enough:
             break
         if excess > 0.0:
             low = mu
@@ -68,34 +71,51 @@ cdef double limit_multiplier(const double* target, const double* lower, const do
     return mu
 
 
+cdef void targets(Py_ssize_t begin, Py_ssize_t end, const double* cost, const int* entry_start, const int* row,
+                  const double* coefficient, const double* center, double sigma, const double* y,
+                  double* x) noexcept nogil:
+    """Write the columns' targets center - sigma (c - A'y) into x; columns of one entry each, most often, in one run."""
+    cdef Py_ssize_t j, k, shift = entry_start[begin] - begin
+    cdef double reduced
+    cdef int other = 0
+    for j in range(begin, end + 1):
+        other |= entry_start[j] - <int>(j + shift)
+    if not other:
+        for j in range(begin, end):
+            x[j] = center[j] - sigma * (cost[j] - coefficient[j + shift] * y[row[j + shift]])
+        return
+    for j in range(begin, end):
+        reduced = cost[j]
+        for k in range(entry_start[j], entry_start[j + 1]):
+            reduced -= coefficient[k] * y[row[k]]
+        x[j] = center[j] - sigma * reduced
+
+
 cdef double project_groups(Py_ssize_t begin, Py_ssize_t end, const int* start, const double* limit, const double* cost,
                            const double* lower, const double* upper, const int* entry_start, const int* row,
                            const double* coefficient, const double* center, double sigma, const double* y, double* x,
                            unsigned char* free, double* multiplier, double* activity) noexcept nogil:
     """Project the groups begin..end-1; activity is added to."""
-    cdef Py_ssize_t g, j, k
-    cdef double reduced, value = 0.0, mu, step
+    cdef Py_ssize_t g, j, k, s, n
+    cdef double linear = 0.0, squares = 0.0, mu, step
+    targets(start[begin], start[end], cost, entry_start, row, coefficient, center, sigma, y, x)
     for g in range(begin, end):
-        for j in range(start[g], start[g + 1]):
-            reduced = cost[j]
-            for k in range(entry_start[j], entry_start[j + 1]):
-                reduced -= coefficient[k] * y[row[k]]
-            x[j] = center[j] - sigma * reduced   # the target, for now
+        s = start[g]
+        n = start[g + 1] - s
         mu = 0.0
         if limit[g] < INFINITY:
-            mu = limit_multiplier(&x[start[g]], &lower[start[g]], &upper[start[g]], start[g + 1] - start[g], limit[g],
-                                  multiplier[g])
+            mu = limit_multiplier(x + s, lower + s, upper + s, <int>n, limit[g], multiplier[g])
         multiplier[g] = mu
-        for j in range(start[g], start[g + 1]):
-            reduced = (center[j] - x[j]) / sigma
+        for j in range(s, s + n):
             step = clip(x[j] - mu, lower[j], upper[j])
             free[j] = lower[j] < x[j] - mu < upper[j]
+            linear += (center[j] - x[j]) * step
+            squares += (step - center[j]) * (step - center[j])
             x[j] = step
-            value += reduced * step + (step - center[j]) * (step - center[j]) / (2.0 * sigma)
             if step != 0.0:
                 for k in range(entry_start[j], entry_start[j + 1]):
                     activity[row[k]] += coefficient[k] * step
-    return value
+    return (linear + 0.5 * squares) / sigma
 
 
 def project(const int[::1] start, const double[::1] limit, const double[::1] cost, const double[::1] lower,
