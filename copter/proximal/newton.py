@@ -81,7 +81,7 @@ class Subproblem:
             safe_threads(len(self.values)),
         )
         value = float(self.values.sum())
-        slack = np.clip(self.slack_center - self.slack_sigma * y, self.rows.lower, self.rows.upper)
+        slack = np.minimum(np.maximum(self.slack_center - self.slack_sigma * y, self.rows.lower), self.rows.upper)
         step = slack - self.slack_center
         value += float(y @ slack + 0.5 * (step / self.slack_sigma) @ step)
         return Point(y, value, slack, slack - self.activities.sum(axis=0))
