@@ -196,7 +196,7 @@ def test_offers_follow_the_servers_as_if_made_anew() -> None:
 
 
 def test_a_server_speed_that_moves_remakes_few_offers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty average servers, one slower: jobs that were not seen there are scaled, not made again."""
+    """Fifty average servers, one slower: offers of jobs without records are scaled, not made again."""
     known = ThroughputEstimator(by_application=False)
     policy = HopsPolicy(Cluster.of({"v100": (50, 4)}), known, round_s=300.0)
     for j in range(50):
@@ -216,7 +216,8 @@ def test_a_server_speed_that_moves_remakes_few_offers(monkeypatch: pytest.Monkey
     assert not others
     for _ in range(20):
         policy.update_job("j0", observed=0.7 * 4.0 * 1.0)
-    for name in policy.held.keys() - {"j0"}:
+    seen = {f"j{j}" for j in range(25)}
+    for name in seen - {"j0"}:
         policy.update_job(name, observed=4.0 * (1.0 + int(name[1:])))
     policy.plan(300.0)
     before, speed = dict(policy.book.offers), policy.groups.groups[0].speed
@@ -225,10 +226,11 @@ def test_a_server_speed_that_moves_remakes_few_offers(monkeypatch: pytest.Monkey
     for _ in range(40):
         policy.update_job("j0", observed=0.25 * 4.0 * 1.0)
     policy.plan(600.0)
-    assert made == ["j0"]
+    assert "j0" in made
+    assert set(made) <= seen
     factor = policy.groups.groups[0].speed / speed
     assert factor < 1.0 - GROUP_MOVED
-    for name in policy.jobs.keys() - {"j0"}:
+    for name in policy.jobs.keys() - seen:
         after = policy.book.offers[name]
         assert after.gain * after.base == pytest.approx(factor * before[name].gain * before[name].base, rel=1e-12)
 
