@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from copter_frontends.hops import (
     estimator,
 )
 from copter_frontends.hops.job_book import GROUP_MOVED
+from copter_frontends.hops.offers import Offers
 from copter_frontends.hops.records import MOVED, SPEED_MOVED
 from copter_frontends.hops.server_groups import group_servers, in_places_of, regrouped
 from copter_frontends.hops.server_speeds import AVERAGE_WEIGHT, PROFILE_WEIGHT, ServerSpeeds
@@ -220,19 +222,38 @@ def test_a_server_speed_that_moves_remakes_few_offers(monkeypatch: pytest.Monkey
     for name in seen - {"j0"}:
         policy.update_job(name, observed=4.0 * (1.0 + int(name[1:])))
     policy.plan(300.0)
-    before, speed = dict(policy.book.offers), policy.groups.groups[0].speed
     assert known.server_speed("v100", slow) < 0.85
     made.clear()
     for _ in range(40):
         policy.update_job("j0", observed=0.2 * 4.0 * 1.0)
     policy.plan(600.0)
+    assert known.server_speed("v100", slow) < 0.5
     assert "j0" in made
     assert set(made) <= seen
-    factor = policy.groups.groups[0].speed / speed
-    assert abs(factor - 1.0) > GROUP_MOVED
+    speed = policy.groups.groups[0].speed
     for name in policy.jobs.keys() - seen:
-        after = policy.book.offers[name]
-        assert after.gain * after.base == pytest.approx(factor * before[name].gain * before[name].base, rel=1e-12)
+        offers = policy.book.offers[name]
+        assert offers.gain * offers.base == pytest.approx(4.0 * (1.0 + int(name[1:])) * speed, rel=GROUP_MOVED)
+
+
+def test_scaled_offers_by_hand() -> None:
+    """Groups 0 and 2 of rates 4, 6 and 12 become 1.5 and 0.5 times as fast: 6, 9 and 6; the smallest is the base."""
+    offers = Offers(
+        RequirementSet.of([1, 2]),
+        np.zeros(3, dtype=np.int64),
+        np.array([0, 0, 2]),
+        np.array([1, 2, 1]),
+        np.array([1.0, 1.5, 3.0]),
+        4.0,
+        1.25,
+        b"key",
+    )
+    scaled = offers.scaled(np.array([1.5, 9.0, 0.5]))
+    assert scaled.base == pytest.approx(6.0)
+    assert scaled.gain == pytest.approx([1.0, 1.5, 1.0])
+    assert (scaled.key, scaled.sensitivity) == (b"key", 1.25)
+    by_size = replace(offers, base=2.0, gain=np.array([2.0, 3.0, 6.0]))  # scaled by the smallest size, of two GPUs
+    assert by_size.scaled(np.array([1.5, 9.0, 0.5])).gain == pytest.approx([2.0, 3.0, 2.0])
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
