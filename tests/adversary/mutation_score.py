@@ -24,7 +24,8 @@ from tests.adversary.mutants import Mutant, handles, mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 GOAL = 0.85
-OUTSIDE = ("scipy.sparse", "scipy.optimize", "scipy.stats", "hypothesis.strategies", "highspy", "pyarrow", "rich.table")
+OUTSIDE = ("scipy.sparse", "scipy.optimize", "scipy.stats", "hypothesis.strategies", "highspy", "pyarrow", "rich.table",
+           "numba")  # fmt: skip
 SLACK_S, SLACK = 30.0, 4.0  # a run that takes so much more processor time than the tests take hangs
 WAIT = 60.0  # and one that has not ended after so many times that on the clock, which other work stretches
 
@@ -258,6 +259,7 @@ def tried(room: Room, source: Path | None, limit_s: float) -> tuple[bool, float]
     """Whether a room's tests pass with a module's source from elsewhere, and the processor seconds that took.
 
     They run in a fork of this process, which has imported what they need from outside the project, and nothing of it.
+    Hypothesis draws the same examples for all mutants, so that no mutant is killed by an example that fails without it.
     """
     begun = _children_s()
     run = multiprocessing.get_context("fork").Process(target=_pytest, args=(room, source, limit_s))
@@ -284,7 +286,7 @@ def _pytest(room: Room, source: Path | None, limit_s: float) -> None:
         os.dup2(silence, stream)
     if source is not None:
         os.environ["COPTER_MUTANT"] = f"{room.module}:{source}"
-    options = ["-x", "-q", "-p", "tests.adversary.mutant_loader", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "-p", "tests.adversary.mutant_loader", "-p", "no:cacheprovider", "--hypothesis-profile=ci"]
     os._exit(int(pytest.main([*options, *room.tests])))
 
 

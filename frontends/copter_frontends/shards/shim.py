@@ -184,7 +184,6 @@ def _move(
         target = int(np.argmax(np.where(held, np.inf, fits)))
         if fits[target] >= -1e-12:
             parts[shard][target] = parts[shard].pop(server)
-            on[target].append(shard)
             used[target] += cluster.size[shard]
             return shard
     raise ShardError(
@@ -206,7 +205,7 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
     mean = float(copies.part.sum()) / int(cluster.is_up.sum())
     width = cluster.band * mean * (1.0 - INSIDE)
     lower = np.where(cluster.is_up, mean - width, 0.0)
-    upper = np.where(cluster.is_up, mean + width, 0.0)
+    upper = np.full(cluster.n_servers, mean + width)
     for left in range(MOST_ROUNDS if grow else 0, -1, -1):
         arrays = shim_arrays(cluster, copies, lower, upper)
         done = rebalance(*arrays, MOST_PUSHES, True)
@@ -221,7 +220,6 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
         gain = copies.part[new] / cluster.new_copy[copies.shard[new]]
         do_without(*arrays, new[np.argsort(gain, kind="stable")], cluster.replicas, MOST_PUSHES)
         copies = copies.kept()
-    np.maximum(copies.part, 0.0, out=copies.part)
     return copies
 
 

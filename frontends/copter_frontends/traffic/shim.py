@@ -42,12 +42,11 @@ def feasible_flows(
     ndarray (paths,)
     """
     found = np.nan_to_num(flows, nan=0.0, posinf=0.0, neginf=0.0)
-    np.maximum(found, 0.0, out=found)
     least = LEAST * min(float(demands.max(initial=0.0)), float(capacity.max(initial=0.0)))
-    found[found <= least] = 0.0
+    found[found <= least] = 0.0  # negative ones among them
     found[dead_paths(paths.start, paths.arc, capacity)] = 0.0
     served, load = fit(paths, found, demands, capacity)
-    if refill and paths.n_paths:
+    if refill:
         want, room = demands * KEEP - served, capacity * KEEP - load
         if order is None:
             order = np.flatnonzero(want > least)
