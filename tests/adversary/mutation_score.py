@@ -97,10 +97,15 @@ ROOMS = [
     *_of(
         "copter_frontends.shards",
         "tests/frontends/shards",
-        "formulation shim policy",
-        "test_shard_plans test_shard_cells",
+        "formulation",
+        "test_shard_program test_shard_plans test_shard_cells",
     ),
-    *_of("copter_frontends.traffic", "tests/frontends/traffic", "formulation shim", "test_traffic_plans"),
+    *_of("copter_frontends.shards", "tests/frontends/shards", "shim", "test_shard_steps test_shard_plans"),
+    *_of("copter_frontends.shards", "tests/frontends/shards", "policy", "test_shard_rounds test_shard_plans"),
+    *_of(
+        "copter_frontends.traffic", "tests/frontends/traffic", "formulation", "test_traffic_program test_traffic_plans"
+    ),
+    *_of("copter_frontends.traffic", "tests/frontends/traffic", "shim", "test_traffic_steps test_traffic_plans"),
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.proximal", "tests/copter/solving", "coordinate_descent", "test_coordinate_descent"),
