@@ -322,11 +322,11 @@ class TrafficFormulation:
         if self.objective == "total":
             return feasible_flows(self.paths, flows, self.demands, self.capacity)
         dead = dead_paths(self.paths.start, self.paths.arc, self.capacity)
-        flows = np.where(dead | ~np.isfinite(flows), 0.0, flows)
+        flows = np.where(dead | ~np.isfinite(flows), 0.0, np.maximum(flows, 0.0))
         served = exact_sums(self.paths, flows)[0]
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         factor = np.divide(wanted, served, out=np.zeros_like(served), where=served > 0.0)
-        whole = np.maximum(flows * factor[self.paths.pair_of], 0.0)
+        whole = flows * factor[self.paths.pair_of]
         missing = np.flatnonzero((wanted > 0.0) & (served <= 0.0))
         whole[self._first_path(missing, dead)] = wanted[missing]
         if self.objective == "utilisation":

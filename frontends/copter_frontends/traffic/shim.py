@@ -51,8 +51,6 @@ def feasible_flows(
         if order is None:
             order = np.flatnonzero(want > least)
             order = order[np.argsort(-want[order], kind="stable")]
-        else:
-            order = order[want[order] > least]
         fill(order, paths.first, paths.start, paths.arc, found, want, room, least)
         fit(paths, found, demands, capacity)
     return found
@@ -63,8 +61,6 @@ def prepare(paths: Paths) -> None:
     flows, pairs, arcs = np.zeros(paths.n_paths), np.zeros(paths.n_pairs), np.zeros(paths.network.n_arcs)
     feasible_flows(paths, flows, pairs, arcs)
     scale_to_fit(paths.first, paths.start, paths.arc, flows, pairs, pairs, arcs, arcs, KEEP * KEEP)
-    nobody = np.zeros(0, dtype=np.int64)
-    fill(nobody, paths.first, paths.start, paths.arc, flows, pairs, arcs, LEAST)
 
 
 def fit(paths: Paths, flows: Floats, demands: Floats, capacity: Floats) -> tuple[Floats, Floats]:
