@@ -326,7 +326,7 @@ class Clocked:
     """A formulation on a clock that only its steps move: building 1, a solve 10, pricing 100."""
 
     def __init__(self, form: ShardFormulation, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.lefts, self.solutions = 7.0, [], []  # type: ignore[var-annotated]
+        self.now, self.lefts, self.solutions = 5000.0, [], []  # type: ignore[var-annotated]
         monkeypatch.setattr(formulation, "time", SimpleNamespace(perf_counter=lambda: self.now))
         for owner, name, takes in ((form, "_begin", 1.0), (form.session, "solve", 10.0), (form, "_price_in", 100.0)):
             monkeypatch.setattr(owner, name, self.step(getattr(owner, name), takes))

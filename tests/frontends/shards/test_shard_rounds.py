@@ -39,7 +39,7 @@ def answers(scheme: CopterShards, monkeypatch: pytest.MonkeyPatch, found: Relaxe
 
 
 def moving() -> CopterShards:
-    """Two servers, both shards on the first: one new copy brings both into the band, and one is certain to be needed."""
+    """Two servers, both shards on the first: a new copy is certain to be needed, and one will do."""
     return CopterShards(cluster_of([[0], [0]], servers=2, band=0.1))
 
 
