@@ -256,6 +256,72 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
         "1.0 -> 2.0",
     ): "the unit of a tolerance",
+    (
+        "copter_frontends.shards.formulation",
+        'self.model.set_count(("load", server), 1.0, 0.0)',
+        "1.0 -> 2.0",
+    ): "every round gives all servers their bands before it is solved",
+    (
+        "copter_frontends.shards.formulation",
+        'self.model.set_count(("load", server), 1.0, 0.0)',
+        "0.0 -> 1.0",
+    ): "every round gives all servers their bands before it is solved",
+    (
+        "copter_frontends.shards.formulation",
+        "late = deadline_s is not None and begun - started > deadline_s",
+        "begun - started > deadline_s -> begun - started >= deadline_s",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.shards.formulation",
+        "done = bound >= solution.objective - ENOUGH * (1.0 + abs(solution.objective)) and not len(over)",
+        "bound >= solution.objective - ENOUGH * (1.0 + abs(solution.objective)) -> "
+        "bound > solution.objective - ENOUGH * (1.0 + abs(solution.objective))",
+    ): "a gap that is exactly the tolerance",
+    (
+        "copter_frontends.shards.policy",
+        "if left is not None and left <= 0.0:",
+        "left <= 0.0 -> left < 0.0",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.traffic.shim",
+        "KEEP = 1.0 - 16.0 * np.finfo(np.float64).eps",
+        "16.0 -> 17.0",
+    ): "one rounding more that stays free",
+    (
+        "copter_frontends.traffic.shim",
+        "MOST_SCALINGS = 8",
+        "8 -> 9",
+    ): "one or two do, and what so many do not bring down none does",
+    (
+        "copter_frontends.traffic.shim",
+        "found[found <= least] = 0.0  # negative ones among them",
+        "found <= least -> found < least",
+    ): "a flow that is exactly the tolerance",
+    (
+        "copter_frontends.traffic.shim",
+        "want, room = demands * KEEP - served, capacity * KEEP - load",
+        "demands * KEEP -> demands / KEEP",
+    ): "scaling takes away again what is too much by 32 roundings",
+    (
+        "copter_frontends.traffic.shim",
+        "want, room = demands * KEEP - served, capacity * KEEP - load",
+        "capacity * KEEP -> capacity / KEEP",
+    ): "scaling takes away again what is too much by 32 roundings",
+    (
+        "copter_frontends.traffic.shim",
+        "order = np.flatnonzero(want > least)",
+        "want > least -> want >= least",
+    ): "the kernel gives nothing to a pair that wants no more than that",
+    (
+        "copter_frontends.traffic.shim",
+        "scale_to_fit(paths.first, paths.start, paths.arc, flows, pairs, pairs, arcs, arcs, KEEP * KEEP)",
+        "KEEP * KEEP -> KEEP / KEEP",
+    ): "flows of zero; the kernel is compiled for any figure",
+    (
+        "copter_frontends.traffic.shim",
+        "over = load[paths.arc] > capacity[paths.arc] * KEEP",
+        "capacity[paths.arc] * KEEP -> capacity[paths.arc] / KEEP",
+    ): "of figures so small that scaling ends here both are the capacity",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 

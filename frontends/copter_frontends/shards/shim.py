@@ -206,7 +206,7 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
     width = cluster.band * mean * (1.0 - INSIDE)
     lower = np.where(cluster.is_up, mean - width, 0.0)
     upper = np.full(cluster.n_servers, mean + width)
-    for left in range(MOST_ROUNDS if grow else 0, -1, -1):
+    for left in reversed(range(1 + (MOST_ROUNDS if grow else 0))):
         arrays = shim_arrays(cluster, copies, lower, upper)
         done = rebalance(*arrays, MOST_PUSHES, True)
         if done or not left:

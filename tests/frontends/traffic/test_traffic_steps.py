@@ -47,6 +47,8 @@ def test_paths_over_links_without_capacity_carry_nothing() -> None:
     capacity = np.where(np.arange(4) == 0, 0.0, paths.network.capacity)
     found = feasible_flows(paths, np.array([1.0, 1.0]), np.array([3.0]), capacity, refill=False)
     assert found.tolist() == [0.0, 1.0]
+    found = feasible_flows(paths, np.array([9.0, 1.5]), np.array([2.0]), capacity, refill=False)
+    assert found.tolist() == [0.0, 1.5]  # and count for nothing where the demand is shared out
 
 
 def test_what_is_left_is_filled_if_nothing_else_is_said() -> None:
@@ -81,6 +83,17 @@ def test_the_largest_demands_are_filled_first_or_in_the_order_given(order: list[
     paths = make_paths(network, [[0, 3], [1, 3]])
     given = None if order is None else np.array(order)
     assert shaped([0.0, 0.0], [3.0, 5.0], paths, order=given) == pytest.approx(said)
+    assert shaped([3.0, 0.0], [3.0, 5.0], paths, order=given) == pytest.approx([3.0, 3.0 * (order != [0])])
+
+
+def test_sums_of_many_are_exact_after_they_were_filled() -> None:
+    """Two thousand pairs ask for 1 + 2^-44 of a link of 2000: what is left of it is rounded up a thousand times."""
+    n = 2000
+    links = [(node, n, 9.0) for node in range(n)] + [(n, n + 1, float(n))]
+    network = Network.from_links([str(node) for node in range(n + 2)], links, directed=True)
+    paths = make_paths(network, [[node, n + 1] for node in range(n)])
+    found = shaped([0.0] * n, [1.0 + 2.0**-44] * n, paths)
+    assert sum(found) == pytest.approx(n)
 
 
 def test_what_is_over_is_scaled_to_just_below() -> None:
@@ -97,6 +110,11 @@ def test_a_demand_or_link_is_never_used_up(more: float) -> None:
         found = shaped([1.0 + more, 0.0], [demand, 9.0], two_links(capacity, 9.0), refill=False)
         assert KEEP * KEEP * (1.0 - 4e-16) <= found[0] <= KEEP < 1.0
     assert pytest.approx(1.0, abs=1e-14) == KEEP
+
+
+def test_flows_that_just_fit_are_as_they_were() -> None:
+    for demand, capacity in ((1.0, 9.0), (9.0, 1.0)):
+        assert shaped([KEEP, 0.0], [demand, 0.0], two_links(capacity, 9.0), refill=False) == [KEEP, 0.0]
 
 
 def test_flows_so_small_that_no_product_brings_them_down_are_dropped() -> None:
