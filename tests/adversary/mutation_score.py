@@ -322,6 +322,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "over = load[paths.arc] > capacity[paths.arc] * KEEP",
         "capacity[paths.arc] * KEEP -> capacity[paths.arc] / KEEP",
     ): "of figures so small that scaling ends here both are the capacity",
+    (
+        "copter_frontends.shards.shim",
+        "MOST_PUSHES = 5000  # of one server: a shard of 18 mean loads goes to others in bits of a twentieth",
+        "5000 -> 5001",
+    ): "how much is done for a server that is not brought into the band",
+    (
+        "copter_frontends.shards.shim",
+        "wish = np.where(cluster.holds[shard] & (fits >= -1e-9), np.inf, fits)",
+        "fits >= -1e-09 -> fits > -1e-09",
+    ): "room that is short by exactly the tolerance",
+    (
+        "copter_frontends.shards.shim",
+        "over = np.flatnonzero(used > most).tolist()",
+        "used > most -> used >= most",
+    ): "the loop takes nothing off a server that is just full",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 

@@ -138,9 +138,10 @@ def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
 
 def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copies:
     """No server with more copies than its memory holds (SH8)."""
-    size = cluster.size
+    size, most = cluster.size, cluster.memory * (1.0 + 1e-12)
     used = summed(copies.server, size[copies.shard], cluster.n_servers)
-    if not (used > cluster.memory * (1.0 + 1e-12)).any():
+    over = np.flatnonzero(used > most).tolist()
+    if not over:
         return copies
     parts: dict[int, dict[int, float]] = {}
     for shard, server, part in zip(*(a.tolist() for a in (copies.shard, copies.server, copies.part)), strict=True):
@@ -149,8 +150,8 @@ def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copi
     for shard, own in parts.items():
         for server in own:
             on[server].append(shard)
-    for server in np.flatnonzero(used > cluster.memory * (1.0 + 1e-12)).tolist():
-        while used[server] > cluster.memory[server] * (1.0 + 1e-12):
+    for server in over:
+        while used[server] > most[server]:
             spare = [shard for shard in on[server] if len(parts[shard]) > cluster.replicas]
             if spare:
                 shard = min(spare, key=lambda shard: (parts[shard][server], shard))

@@ -273,6 +273,13 @@ def test_idle_copies_stay_while_there_is_room() -> None:
     assert told(copies) == parts
 
 
+def test_copies_are_made_where_those_that_there_are_do_not_reach_the_band() -> None:
+    given = np.array([1.5, 0.5]), np.array([0, 1]), np.array([0, 1]), np.ones(2)
+    shard, server, share = repair(cluster_of([[0], [1]], band=0.1), *given)
+    assert list(zip(shard.tolist(), server.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1)]
+    assert 0.9 <= 1.5 * share[0] <= 1.1
+
+
 def test_idle_copies_go_if_nothing_else_is_said() -> None:
     cluster = cluster_of([[0, 1], [1]], band=0.1)
     given = np.ones(2), np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1.0, 0.0, 1.0])
