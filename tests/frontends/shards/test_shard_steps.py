@@ -183,6 +183,9 @@ def test_new_copies_that_are_not_needed_are_taken_out() -> None:
     cluster, entries = needless()
     assert sorted(told(shim.balanced(cluster, copies_of(entries), reduce=True))) == [(0, 0), (1, 0), (1, 1), (2, 1)]
     assert len(shim.balanced(cluster, copies_of(entries), reduce=False).shard) == 5
+    up = np.array([True, True, False])
+    down = cluster_of([[0], [0, 1], [1]], servers=3, band=0.1, up=up)  # where one is down that lacks nothing
+    assert sorted(told(shim.balanced(down, copies_of(entries), reduce=True))) == [(0, 0), (1, 0), (1, 1), (2, 1)]
     load = np.array([0.5, 0.6, 0.9])
     shard, server, part = (np.array(column) for column in zip(*entries, strict=True))
     assert len(repair(cluster, load, shard, server, part / load[shard])[0]) == 4  # so it is if nothing else is said
