@@ -198,7 +198,8 @@ class TrafficFormulation:
         capacity[list(down)] = 0.0
         changed = np.flatnonzero(capacity != self.capacity)
         is_other = bool((nominal != self.nominal).any())
-        kept = self.nominal, self.down, self.capacity, self.stranded, self.reach
+        before = self.capacity
+        kept = self.nominal, self.down, before, self.stranded, self.reach
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         self.nominal, self.down, self.capacity = nominal, down, capacity
         self.stranded = is_stranded(self.paths, capacity)
@@ -210,7 +211,7 @@ class TrafficFormulation:
                 if is_other and self.serves_all:
                     self.model.update_usage(SHARE, self._share_usage(), resources=self._arcs())
                 if self.serves_all:
-                    self._forbid(kept[2])
+                    self._forbid(before)
                 elif len(changed):
                     self.model.update_counts(changed.tolist(), capacity[changed])
                 self._limit(limited)
