@@ -104,6 +104,19 @@ def test_memory_that_is_left_has_the_same_price() -> None:
     rows_are_right(form, cluster, load)
 
 
+def test_the_band_is_left_where_memory_is_short() -> None:
+    """The large shard fits nowhere else, and there is room for one of the small ones: 0.65 too much, 0.65 too little."""
+    cluster = cluster_of([[1], [1], [1]], [1.0, 9.0], size=[5.0, 1.0, 1.0], band=0.1)
+    load = np.array([1.5, 0.25, 0.25])
+    form = ShardFormulation(cluster)
+    found = form.solve(cluster, load)
+    assert form.with_memory == [0]
+    assert found.objective == pytest.approx(1.0 + 20.0 / 0.25 * 1.3)
+    assert found.objective == pytest.approx(optimum(cluster, load))
+    assert found.out_of_band == pytest.approx(1.3)
+    rows_are_right(form, cluster, load)
+
+
 def test_a_shard_is_served_once() -> None:
     """The third server lacks 0.1, and its shard could give that, were it served more than once."""
     cluster = cluster_of([[0], [1], [0, 2]], band=0.1)
