@@ -105,7 +105,7 @@ def test_memory_that_is_left_has_the_same_price() -> None:
 
 
 def test_the_band_is_left_where_memory_is_short() -> None:
-    """The large shard fits nowhere else, and there is room for one of the small ones: 0.65 too much, 0.65 too little."""
+    """The large shard fits nowhere else, and one of the small ones does: 0.65 too much, 0.65 too little."""
     cluster = cluster_of([[1], [1], [1]], [1.0, 9.0], size=[5.0, 1.0, 1.0], band=0.1)
     load = np.array([1.5, 0.25, 0.25])
     form = ShardFormulation(cluster)
