@@ -78,14 +78,21 @@ ROOMS = [
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
-        "formulation shim",
-        "test_chronus_lp test_chronus_shim test_chronus_policy test_chronus_promises",
+        "formulation",
+        "test_chronus_columns test_chronus_steps test_chronus_lp test_chronus_shim test_chronus_policy "
+        "test_chronus_promises",
+    ),
+    *_of(
+        "copter_frontends.chronus",
+        "tests/frontends/chronus",
+        "shim",
+        "test_chronus_shim test_chronus_policy test_chronus_lp test_chronus_promises",
     ),
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
         "policy",
-        "test_chronus_policy test_chronus_profiler test_chronus_promises",
+        "test_chronus_choices test_chronus_policy test_chronus_profiler test_chronus_promises",
     ),
     *_of(
         "copter_frontends.hare",
@@ -220,26 +227,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return array.reshape(-1)",
         "1 -> 2",
     ): "NumPy takes any number below zero for the length that it works out",
-    (
-        "copter_frontends.chronus.formulation",
-        "max_passes: int = 40,",
-        "40 -> 41",
-    ): "far more than a solve takes that ends within its gap",
-    (
-        "copter_frontends.chronus.formulation",
-        "enough = bound - mixture.value <= self.gap * abs(bound)",
-        "self.gap * abs(bound) -> self.gap / abs(bound)",
-    ): "the loop's head says the same after one more pricing",
-    (
-        "copter_frontends.chronus.formulation",
-        "weight = owner.smoothing if result <= bound or passes % 2 else 0.0",
-        "2 -> 3",
-    ): "how often prices are smoothed",
-    (
-        "copter_frontends.chronus.formulation",
-        "chosen = np.full(options.jobs, -1, dtype=np.int64)",
-        "-1 -> 1",
-    ): "of the others nothing is read",
     (
         "copter_frontends.hare.formulation",
         "return np.maximum(arrival_s + instance.rounds * ell, mean + shift), shift",

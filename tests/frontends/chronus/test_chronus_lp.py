@@ -228,6 +228,8 @@ def test_a_plan_that_is_the_optimum_stays_without_a_solve() -> None:
     assert found.value == found.bound == pytest.approx(origin.reward)
     np.testing.assert_array_equal(found.row, origin.row)
     np.testing.assert_array_equal(found.leases, origin.taken)
+    np.testing.assert_array_equal(np.flatnonzero(found.share), np.sort(origin.row[origin.row >= 0]))
+    assert float(found.share @ options.value) == pytest.approx(origin.reward)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
@@ -353,4 +355,7 @@ def test_where_the_engine_has_no_answer_the_last_plan_s_reward_and_the_bound_sta
     monkeypatch.setattr(formulation.lease_model, "mix", lambda *_: None)
     found = formulation.solve(options, capacity, origin=origin)
     assert (found.value, found.passes) == (pytest.approx(origin.reward), 1)
+    np.testing.assert_array_equal(found.row, origin.row)
+    np.testing.assert_array_equal(found.leases, origin.taken)
+    assert float(found.share @ options.value) == pytest.approx(origin.reward)
     assert found.bound >= highs_optimum(per_deadline_form(options, capacity)) - 1e-6  # type: ignore[operator]

@@ -54,6 +54,41 @@ def test_a_job_goes_first_with_the_option_that_the_lp_chose_for_it() -> None:
     assert LeaseShim()(options, np.array([[1], [0]]), solution).row.tolist() == [0, -1]
 
 
+def test_of_jobs_of_one_worth_the_one_with_least_time_to_spare_goes_first() -> None:
+    """The second needs all three leases until its deadline, the first one of two."""
+    options = by_hand((0, 0, 0, 1, 1, 2, 0, 9.0), (1, 0, 0, 1, 3, 3, 0, 9.0), must=(False, False))
+    draft = LeaseShim()(options, np.array([[1] * 3, [0] * 3]), wishes([0, 1], [[1, 0, 0], [1, 1, 1]]))
+    assert draft.row.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_others_are_moved_for_a_promised_job_however_often_that_has_failed(wanted: bool) -> None:
+    """The first job blocks the only lease of the second and can have the other, whether the LP chose it or not."""
+    options = by_hand((0, 0, 0, 2, 1, 2, 0, 9.0), (1, 0, 0, 1, 1, 1, 0, 9.0), must=(True, True))
+    solution = wishes([0, 1 if wanted else -1], [[1, 0], [1 if wanted else 0, 0]])
+    draft = LeaseShim(0)(options, np.array([[2, 2], [0, 0]]), solution)
+    assert (draft.row.tolist(), leases_of(draft)) == ([0, 1], [[1], [0]])
+
+
+def test_a_promised_job_takes_its_best_option_where_the_lp_chose_none() -> None:
+    """Its first one too, and before others that the LP did not choose either."""
+    options = by_hand((0, 0, 0, 1, 1, 1, 0, 9.0), (1, 0, 0, 1, 1, 1, 0, 50.0), must=(True, False))
+    assert LeaseShim()(options, np.array([[1], [0]]), wishes([-1, -1], [[0], [0]])).row.tolist() == [0, -1]
+
+
+def test_making_room_may_fail_eight_times_where_nothing_is_said() -> None:
+    """Of jobs that nothing makes room for, by worth, before one that a move makes room for."""
+    for hopeless in (7, 8):
+        rows: list[OptionRow] = [(0, 0, 0, 1, 1, 2, 0, 1.0)]
+        rows += [(job + 1, 0, 0, 2, 1, 1, 0, 20.0 - job) for job in range(hopeless)]
+        rows.append((hopeless + 1, 0, 0, 1, 1, 1, 0, 9.0))
+        options = by_hand(*rows, must=(True, *[False] * (hopeless + 1)))
+        nothing = [[0, 0]] * (hopeless + 1)
+        solution = wishes([0, *[-1] * (hopeless + 1)], [[1, 0], *nothing])
+        found = LeaseShim()(options, np.array([[1, 1], [0, 0]]), solution)
+        assert (found.row[-1] >= 0) is np.bool_(hopeless < 8)
+
+
 def test_promised_jobs_go_first_and_the_largest_of_them_before_all() -> None:
     rows = [(0, 0, 0, 1, 1, 1, 0, 99.0), (1, 0, 0, 1, 1, 1, 0, 1.0), (2, 0, 0, 2, 1, 1, 0, 1.0)]
     options, solution = by_hand(*rows, must=(False, True, True)), wishes([0, 1, 2], [[1]] * 3)
@@ -219,9 +254,10 @@ def test_what_a_job_that_got_better_leaves_is_room_for_another() -> None:
     assert draft.put(3, np.array([1]))
     improve(draft, 0)
     assert (draft.row.tolist(), leases_of(draft)) == ([0, 2], [[1], [0]])
-    nobody = Draft(by_hand(must=()), np.array([[1]], dtype=np.int64))
-    improve(nobody, 3)
-    assert nobody.free.tolist() == [[1]]
+    for must in ((), (False, False)):
+        nobody = Draft(by_hand(must=must), np.array([[1]], dtype=np.int64))
+        improve(nobody, 3)
+        assert nobody.free.tolist() == [[1]]
 
 
 def test_others_are_moved_for_a_better_deadline_while_failures_are_left() -> None:
