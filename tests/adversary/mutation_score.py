@@ -228,6 +228,46 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "1 -> 2",
     ): "NumPy takes any number below zero for the length that it works out",
     (
+        "copter_frontends.chronus.formulation",
+        "if enough or passes >= owner.max_passes or time.perf_counter() > self.until:",
+        "time.perf_counter() > self.until -> time.perf_counter() >= self.until",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.chronus.formulation",
+        "if result < bound:",
+        "result < bound -> result <= bound",
+    ): "of two prices of the same bound the one or the other",
+    (
+        "copter_frontends.chronus.formulation",
+        "return (prices, reached) if reached < bound else (best, bound)",
+        "reached < bound -> reached <= bound",
+    ): "of two prices of the same bound the one or the other",
+    (
+        "copter_frontends.chronus.formulation",
+        "new = np.flatnonzero(self.free & (row >= 0) & (gain - have > least))",
+        "gain - have > least -> gain - have >= least",
+    ): "a gain that is exactly the tolerance",
+    (
+        "copter_frontends.chronus.formulation",
+        "takes = np.flatnonzero(self.free & (place < held - ROUNDED))",
+        "place < held - ROUNDED -> place <= held - ROUNDED",
+    ): "a place that is exactly the tolerance from the end",
+    (
+        "copter_frontends.chronus.shim",
+        "got_better = len(options.value) > 0",
+        "0 -> 1",
+    ): "with one option nobody can get a better one",
+    (
+        "copter_frontends.chronus.policy",
+        "self._changed = False  # GPUs have come or gone since the last plan",
+        "False -> True",
+    ): "the first plan is made afresh in any case",
+    (
+        "copter_frontends.chronus.policy",
+        "if abs(ratio - round(ratio)) > 1e-9 or ratio < 1:",
+        "abs(ratio - round(ratio)) > 1e-09 -> abs(ratio - round(ratio)) >= 1e-09",
+    ): "a ratio that is exactly the tolerance from a whole number",
+    (
         "copter_frontends.hare.formulation",
         "return np.maximum(arrival_s + instance.rounds * ell, mean + shift), shift",
         "mean + shift -> mean - shift",

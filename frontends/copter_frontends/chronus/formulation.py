@@ -250,10 +250,8 @@ class _Cycle:
         have = np.where(options.must, -np.inf, 0.0)
         own = self.options.value[pool.row] - self.options.gpus[pool.row] * self.cost_of(prices)
         np.maximum.at(have, pool.job, own)
-        best = options.best_of_jobs(options.value, floor=-np.inf)[1]
-        new = np.flatnonzero(
-            self.free & (row >= 0) & (gain - have > WORTH_IT * self.gap * np.maximum(best, 0.0) + 1e-12)
-        )
+        least = WORTH_IT * self.gap * options.best_of_jobs(options.value)[1] + 1e-12
+        new = np.flatnonzero(self.free & (row >= 0) & (gain - have > least))
         if len(new):
             self.renew(new)
             pool.add(self.options, row[new], self.tail.leases(row[new], prices.leases(options, row[new]) > 0))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from chronus_instances import lease_problem
 
 from copter_frontends.chronus import formulation
+from copter_frontends.chronus.column_pool import ColumnPool
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.formulation import GOLDEN, LeaseFormulation, LeaseSolution, _Cycle, _worth_of_a_lease
 from copter_frontends.chronus.free_tail import FreeTail
@@ -176,14 +180,14 @@ def test_64_jobs_are_freed_at_least_and_all_from_seven_tenths_on(jobs: int, free
 def crossed() -> tuple[_Cycle, Draft, Ints]:
     """Two jobs, of one type each, that stay on leases that the third and fourth would have as well."""
     options = by_hand(
-        (0, 0, 0, 1, 2, 2, 0, 7.0),
+        (0, 0, 0, 2, 2, 2, 0, 7.0),
         (1, 0, 1, 1, 1, 2, 0, 5.0),
         (2, 0, 0, 1, 1, 1, 0, 4.0),
         (2, 1, 1, 1, 1, 1, 0, 6.0),
         (3, 0, 0, 1, 1, 1, 0, 3.0),
         must=(False,) * 4,
     )
-    capacity = np.array([[2, 2], [1, 1]])
+    capacity = np.array([[3, 3], [1, 1]])
     origin = Draft(options, capacity)
     for row, leases in ((0, [0, 1]), (1, [0]), (2, [0])):
         assert origin.put(row, np.array(leases))
@@ -203,7 +207,7 @@ def test_the_freed_jobs_have_the_room_that_the_others_leave_and_the_value_is_of_
     assert columns(cycle) == [(2, [0]), (3, [0]), (4, [0])], "what the third has there is a column of it"
     assert dict(zip(cycle.pool.row.tolist(), found.share, strict=True)) == pytest.approx({2: 1, 3: 0, 4: 0}, abs=1e-3)
     assert 3.0 - 1e-3 <= found.price[0, 0] <= 4.0 + 1e-3
-    assert capacity.tolist() == cycle.scarce.tolist() == [[2, 2], [1, 1]]
+    assert capacity.tolist() == cycle.scarce.tolist() == [[3, 3], [1, 1]]
 
 
 def test_where_all_are_freed_all_have_their_leases_of_the_last_plan_as_columns() -> None:
@@ -227,6 +231,49 @@ def test_a_share_that_ends_at_the_job_s_place_does_not_reach_it() -> None:
         cycle = cycle_of(by_hand((0, 0, 0, 1, 1, 1, 0, 3.0), must=(False,)), np.array([[1]]))
         put(cycle, 0, 0)
         assert cycle.deal(np.array([share]), Draft(cycle.options, cycle.scarce))[0].tolist() == [row]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_jobs_take_places_in_the_columns_shares_that_multiples_of_the_golden_ratio_spread(seed: int) -> None:
+    """C11: jobs by reward of a GPU-lease, then by size; a job whose shares are less than one may get nothing."""
+    options, capacity = lease_problem(40, 16, 8, seed)
+    options = replace(options, must=np.arange(40) % 5 == 0)
+    rng, cycle = np.random.default_rng(seed), object.__new__(_Cycle)
+    cycle.options, cycle.pool, cycle.free = options, ColumnPool(), np.arange(40) % 7 != 3
+    cycle.pool.move_to(options, list(range(40)), 0, 8)
+    rows = np.repeat(np.arange(len(options.job)), 2)
+    leases = np.zeros((len(rows), 8), dtype=bool)
+    for line, row in zip(leases, rows.tolist(), strict=True):
+        line[rng.permutation(int(options.last[row]))[: int(options.need[row])]] = True
+    cycle.pool.add(options, rows, leases)
+    pool = cycle.pool
+    share = np.where(rng.random(len(pool)) < 0.5, rng.random(len(pool)), 0.0)
+    origin = Draft(options, capacity)
+    for job in (3, 10):
+        any(origin.place(row) for row in origin.ranked(job))
+    own = [np.flatnonzero(pool.job == job) for job in range(40)]
+    for mine in own:
+        share[mine] *= rng.choice([0.7, 1.0]) / max(share[mine].sum(), 1e-9)
+    found, given = cycle.deal(share, origin)
+    first = options.rows_of()
+    worth = [
+        float(options.value[a] / (options.gpus[a] * options.need[a])) if b > a else 0.0 for a, b in pairwise(first)
+    ]
+    for place, job in enumerate(sorted(range(40), key=lambda job: (worth[job], -options.size[job], job))):
+        at, mine = ((place + 0.5) * GOLDEN) % 1.0, own[job]
+        total = float(share[mine].sum())
+        at *= total if options.must[job] else 1.0
+        sums = np.cumsum(share[mine])
+        if not cycle.free[job]:
+            assert found[job] == origin.row[job]
+            assert (given[job] == origin.taken[job]).all()
+        elif at >= total:
+            assert found[job] == -1
+            assert not given[job].any()
+        else:
+            column = mine[np.flatnonzero(sums > at)[0]]
+            assert found[job] == pool.row[column]
+            assert (given[job] == pool.leases[column]).all()
 
 
 def test_the_worth_of_a_lease_is_the_first_option_s_per_gpu_and_lease() -> None:

@@ -191,12 +191,13 @@ def test_what_is_dealt_are_columns_that_the_engine_has_at_once() -> None:
 
 
 def test_prices_to_begin_with_that_are_better_than_where_the_descent_ends_stay() -> None:
-    """At a price of 6 the bound is 6, the optimum, and the mixture meets it in the first pass."""
-    options, capacity = one_gpu()
+    """Of two jobs of 6 for one GPU the bound is 12 - p up to a price p of 6, and p from there on."""
+    options, capacity = by_hand(*[(job, 0, 0, 1, 1, 1, 0, 6.0) for job in range(2)], must=(False,) * 2), np.array([[1]])
     found = solved(options, capacity, np.array([[6.0]]))
     assert (found.bound, found.prices.price.tolist()) == (6.0, [[6.0]])
     assert found.value == pytest.approx(6.0, abs=1e-3)
-    assert solved(options, capacity, np.array([[100.0]])).bound < 10.0, "and worse ones go"
+    far = cycle_of(options, capacity).descend(LeasePrices(np.array([[100.0]])), 100.0, cold=False)
+    assert far[1] == LeasePrices(far[0].price).bound(options, capacity) < 8.0, "and worse ones go"
 
 
 # Passes ---------------------------------------------------------------------------------------------------------------
@@ -385,3 +386,19 @@ def test_all_that_a_job_pays_is_seen_where_leases_are_free_late() -> None:
     assert found.value == pytest.approx(lp, rel=1e-4)
     assert found.bound == pytest.approx(lp, rel=1e-4)
     assert found.prices.price.shape == capacity.shape
+
+
+def test_where_the_engine_has_no_answer_the_last_plan_s_reward_and_the_bound_stand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options, capacity = lease_problem(40, 12, 10, 2)
+    origin, formulation = Draft(options, capacity), LeaseFormulation()
+    for job in range(40):
+        any(origin.place(row) for row in reversed(origin.ranked(job)))
+    monkeypatch.setattr(formulation.lease_model, "mix", lambda *_: None)
+    found = formulation.solve(options, capacity, origin=origin)
+    assert (found.value, found.passes) == (pytest.approx(origin.reward), 1)
+    np.testing.assert_array_equal(found.row, origin.row)
+    np.testing.assert_array_equal(found.leases, origin.taken)
+    assert float(found.share @ options.value) == pytest.approx(origin.reward)
+    assert found.bound >= highs_optimum(per_deadline_form(options, capacity)) - 1e-6  # type: ignore[operator]
