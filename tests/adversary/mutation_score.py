@@ -268,6 +268,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "abs(ratio - round(ratio)) > 1e-09 -> abs(ratio - round(ratio)) >= 1e-09",
     ): "a ratio that is exactly the tolerance from a whole number",
     (
+        "copter_frontends.chronus.policy",
+        "if ratio is not None and not 1.0 / CONTRADICTS <= ratio <= CONTRADICTS:",
+        "1.0 / CONTRADICTS <= ratio <= CONTRADICTS -> 1.0 / CONTRADICTS < ratio <= CONTRADICTS",
+    ): "a measured ratio that is exactly the limit",
+    (
         "copter_frontends.hare.formulation",
         "return np.maximum(arrival_s + instance.rounds * ell, mean + shift), shift",
         "mean + shift -> mean - shift",

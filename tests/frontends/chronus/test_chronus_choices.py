@@ -162,6 +162,7 @@ def test_where_gpus_come_or_go_those_that_wait_are_decided_inside_a_lease(more: 
         policy.add_resources("v100", 8)
     else:
         policy.remove_resources("v100", 8)
+    assert policy.gpus().tolist() == [24 if more else 8]
     policy.plan(600.0)
     assert standings(policy) == [(600.0, "hopeless", Standing.UNGUARANTEED)]
     add(policy, job_of("hopeless too", 1.0, submit_s=610.0), 0.9)
@@ -309,6 +310,33 @@ def test_a_deadline_that_passes_until_the_profile_ends_is_told_so(deadline_s: fl
     told = [Notice(300.0, "job", Standing.UNGUARANTEED, -1, text)]
     assert [notice for notice in policy.notices if notice.reason == text] == (told if passed else [])
     assert ("job" in policy.book.records) is not passed
+
+
+def test_a_job_that_comes_again_has_the_declared_rate_and_no_reward_of_before() -> None:
+    """Its profile said twice as long."""
+    policy = policy_of(2, profiler=Profiler(nodes=1))
+    add(policy, job_of("job", 1.0), 9.0)
+    policy.plan(0.0)
+    policy.update_job("job", progress=300.0 / 7200.0)
+    policy.plan(300.0)
+    assert policy.modes_of(policy.jobs["job"])[0].total_s == pytest.approx(7200.0)
+    policy.remove_job("job")
+    assert (policy.rewards, policy.book.records, policy.lease.records) == ({}, {}, {})
+    policy.add_job(job_of("job", 1.0))
+    assert policy.modes_of(policy.jobs["job"])[0].total_s == 3600.0
+
+
+def test_a_job_that_loses_its_gpus_loses_the_lease_that_runs() -> None:
+    """Two jobs of one node each; what is left of their leases is for the plan to say."""
+    policy = policy_of(2)
+    for name in ("one", "two"):
+        add(policy, job_of(name, 0.5), 4.0)
+    policy.plan(0.0)
+    assert set(policy.lease.records) == {"one", "two"}
+    ((node, _),) = policy.held["one"].nodes
+    policy.remove_resources("v100", 8, [node])
+    assert set(policy.lease.records) == {"two"}
+    assert [record.has_lease(0) for record in policy.book.records.values()] == [False, True]
 
 
 def test_a_job_that_is_not_profiled_leaves_no_notice_of_a_deadline() -> None:
