@@ -79,14 +79,21 @@ ROOMS = [
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
-        "formulation shim",
-        "test_chronus_lp test_chronus_shim test_chronus_policy test_chronus_promises",
+        "formulation",
+        "test_chronus_columns test_chronus_steps test_chronus_lp test_chronus_shim test_chronus_policy "
+        "test_chronus_promises",
+    ),
+    *_of(
+        "copter_frontends.chronus",
+        "tests/frontends/chronus",
+        "shim",
+        "test_chronus_shim test_chronus_policy test_chronus_lp test_chronus_promises",
     ),
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
         "policy",
-        "test_chronus_policy test_chronus_profiler test_chronus_promises",
+        "test_chronus_choices test_chronus_policy test_chronus_profiler test_chronus_promises",
     ),
     *_of(
         "copter_frontends.hare",
@@ -228,24 +235,49 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "NumPy takes any number below zero for the length that it works out",
     (
         "copter_frontends.chronus.formulation",
-        "max_passes: int = 40,",
-        "40 -> 41",
-    ): "far more than a solve takes that ends within its gap",
+        "if enough or passes >= owner.max_passes or time.perf_counter() > self.until:",
+        "time.perf_counter() > self.until -> time.perf_counter() >= self.until",
+    ): "a clock that shows exactly the limit",
     (
         "copter_frontends.chronus.formulation",
-        "enough = bound - mixture.value <= self.gap * abs(bound)",
-        "self.gap * abs(bound) -> self.gap / abs(bound)",
-    ): "the loop's head says the same after one more pricing",
+        "if result < bound:",
+        "result < bound -> result <= bound",
+    ): "of two prices of the same bound the one or the other",
     (
         "copter_frontends.chronus.formulation",
-        "weight = owner.smoothing if result <= bound or passes % 2 else 0.0",
-        "2 -> 3",
-    ): "how often prices are smoothed",
+        "return (prices, reached) if reached < bound else (best, bound)",
+        "reached < bound -> reached <= bound",
+    ): "of two prices of the same bound the one or the other",
     (
         "copter_frontends.chronus.formulation",
-        "chosen = np.full(options.jobs, -1, dtype=np.int64)",
-        "-1 -> 1",
-    ): "of the others nothing is read",
+        "new = np.flatnonzero(self.free & (row >= 0) & (gain - have > least))",
+        "gain - have > least -> gain - have >= least",
+    ): "a gain that is exactly the tolerance",
+    (
+        "copter_frontends.chronus.formulation",
+        "takes = np.flatnonzero(self.free & (place < held - ROUNDED))",
+        "place < held - ROUNDED -> place <= held - ROUNDED",
+    ): "a place that is exactly the tolerance from the end",
+    (
+        "copter_frontends.chronus.shim",
+        "got_better = len(options.value) > 0",
+        "0 -> 1",
+    ): "with one option nobody can get a better one",
+    (
+        "copter_frontends.chronus.policy",
+        "self._changed = False  # GPUs have come or gone since the last plan",
+        "False -> True",
+    ): "the first plan is made afresh in any case",
+    (
+        "copter_frontends.chronus.policy",
+        "if abs(ratio - round(ratio)) > 1e-9 or ratio < 1:",
+        "abs(ratio - round(ratio)) > 1e-09 -> abs(ratio - round(ratio)) >= 1e-09",
+    ): "a ratio that is exactly the tolerance from a whole number",
+    (
+        "copter_frontends.chronus.policy",
+        "if ratio is not None and not 1.0 / CONTRADICTS <= ratio <= CONTRADICTS:",
+        "1.0 / CONTRADICTS <= ratio <= CONTRADICTS -> 1.0 / CONTRADICTS < ratio <= CONTRADICTS",
+    ): "a measured ratio that is exactly the limit",
     (
         "copter_frontends.hare.formulation",
         "return np.maximum(arrival_s + instance.rounds * ell, mean + shift), shift",
