@@ -68,7 +68,11 @@ ROOMS = [
         *HOPS, "formulation offers shim draft", "test_hops_steps test_hops_program test_hops_policy test_hops_learning"
     ),
     *_of(*HOPS, "policy", "test_hops_rounds test_hops_policy test_hops_learning test_hops_conformance"),
-    *_of(*HOPS, "records estimator profiling job_book", "test_hops_learning test_hops_estimator test_hops_policy"),
+    *_of(
+        *HOPS,
+        "records estimator profiling job_book server_speeds server_groups",
+        "test_hops_server_speeds test_hops_learning test_hops_estimator test_hops_policy",
+    ),
     *_of(
         "copter_frontends.sia",
         "tests/frontends/sia",
@@ -119,7 +123,7 @@ ROOMS = [
     *_of(
         "copter.shims",
         "tests/copter/shims",
-        "draft rounding plan restricted",
+        "draft rounding plan restricted chosen checked closing finished shares feasibility",
         "test_draft_steps test_mixed_drafts test_restricted_steps test_chosen test_offers test_tally "
         "test_shims_restricted test_closing test_shims",
     ),
@@ -131,11 +135,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if abs(entry[1] - entry[2]) > MOVED * entry[2]:",
         "abs(entry[1] - entry[2]) > MOVED * entry[2] -> abs(entry[1] - entry[2]) >= MOVED * entry[2]",
     ): "a tie of measured numbers with a tolerance",
-    (
-        "copter_frontends.hops.records",
-        "sums[0] += sign * entry[0] * entry[1] / average[1]",
-        "1 -> 2",
-    ): "of average[1]: as told it is within 0.1%, and speeds are told by 2%",
     (
         "copter_frontends.hops.profiling",
         "state = true.loading.cached if rng.random() < true.loading.cached_share else true.loading.slow",
