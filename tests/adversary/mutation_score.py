@@ -132,6 +132,42 @@ ROOMS = [
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "copter_frontends.hops.records",
+        "if len(self._members) >= MOST_GROUPS:",
+        "len(self._members) >= MOST_GROUPS -> len(self._members) > MOST_GROUPS",
+    ): "one group more that is kept",
+    (
+        "copter_frontends.hops.job_book",
+        "continue",
+        "continue -> pass",
+    ): "what is made again is the same",
+    (
+        "copter_frontends.hops.job_book",
+        "if len(self._slowdowns) > MOST_KEPT:",
+        "len(self._slowdowns) > MOST_KEPT -> len(self._slowdowns) >= MOST_KEPT",
+    ): "one slowdown less that is kept",
+    (
+        "copter_frontends.hops.server_speeds",
+        "self._n_layers += 1",
+        "1 -> 2",
+    ): "numbers that no layer has",
+    (
+        "copter_frontends.hops.server_speeds",
+        "place = np.full(self._n_layers, -1, dtype=np.int64)",
+        "1 -> 2",
+    ): "any number below zero says the same",
+    (
+        "copter_frontends.hops.server_speeds",
+        "diagonal = np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + own",
+        "weight / whole[layer] -> weight * whole[layer]",
+    ): "how soon the conjugate gradients end",
+    (
+        "copter_frontends.hops.server_speeds",
+        "diagonal = np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + own",
+        "np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + own -> "
+        "np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) - own",
+    ): "how soon the conjugate gradients end",
+    (
+        "copter_frontends.hops.records",
         "if abs(entry[1] - entry[2]) > MOVED * entry[2]:",
         "abs(entry[1] - entry[2]) > MOVED * entry[2] -> abs(entry[1] - entry[2]) >= MOVED * entry[2]",
     ): "a tie of measured numbers with a tolerance",

@@ -78,6 +78,18 @@ def test_without_profile_or_company_a_server_is_average() -> None:
     assert fit.settle() == {("k80", "a"): pytest.approx(1.0)}
 
 
+def test_an_error_that_all_profiles_share_changes_nothing() -> None:
+    """Three jobs on one server, one on the other: with profiles that say ten times as much the speeds are the same."""
+    found = []
+    for error in (1.0, 10.0):
+        fit = ServerSpeeds()
+        for j, server in enumerate(("a", "a", "a", "b")):
+            fit.observe((j,), "v100", 1, server, 4.0, (1.3, 0.7)[server == "b"], error)
+        found.append(fit.settle())
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
+    assert found[0]["v100", "a"] > 1.1
+
+
 Seen = tuple[int, int, int, float, float]  # job, GPUs, server, weight, rate
 
 
@@ -358,6 +370,43 @@ def test_what_others_write_is_read_again() -> None:
     assert mine.per_gpu(job, "k", "a", 1, 1) == 0.0
     mine._records.forget("bert")  # nothing is left to drop
     assert mine.server_speed("k", "a") == 1.0
+
+
+def test_spread_records_go_by_servers_and_others_by_gpus() -> None:
+    known, job = ThroughputEstimator(), Job("j", "bert")
+    known.observe(job, "k", {"a": 1, "b": 1}, 6.0)
+    assert known.per_gpu(job, "k", "a", 4, 2) == 3.0
+    assert known.per_gpu(job, "k", "a", 2, 1) == 0.0, "two GPUs of one server are another configuration"
+    known.observe(job, "k", {"a": 2}, 10.0)
+    assert known.per_gpu(job, "k", "a", 2, 1) == 5.0
+    assert known.per_gpu(job, "k", "a", 3, 1) == 0.0
+    assert known.per_gpu(job, "k", "a", 2, 2) == 3.0
+
+
+def test_who_was_seen_on_a_server() -> None:
+    known = ThroughputEstimator()
+    for name, server in (("bert", "a"), ("vgg", "b"), ("vgg", "c")):
+        known.observe(Job("j", name), "k", {server: 1}, 3.0)
+    assert known.seen_on([("k", "a")]) == {"bert"}
+    assert known.seen_on([("k", "a"), ("k", "c"), ("m", "b")]) == {"bert", "vgg"}
+    assert known.seen_on([]) == frozenset()
+    known._records.forget("vgg")
+    assert known.seen_on([("k", "b"), ("k", "c")]) == frozenset()
+    known.database.forget("bert")
+    assert known.seen_on([("k", "a")]) == frozenset()
+    assert known.seen_on([("k", "b")]) == {"vgg"}, "the database still has it"
+
+
+def test_a_job_without_work_is_refused() -> None:
+    class Idle(ThroughputEstimator):
+        def work(self, job: Job) -> float:
+            return 0.0
+
+    known = Idle()
+    known.profile(Job("j", "any"), {"k": steady(4.0)})
+    policy = HopsPolicy(Cluster.of({"k": (1, 2)}), known)
+    with pytest.raises(InvalidJobError, match="work is 0"):
+        policy.add_job(Job("j", "any", work_samples=1.0), RequirementSet.of([1]))
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
