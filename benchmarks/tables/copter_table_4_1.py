@@ -180,6 +180,7 @@ def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: st
     """The table on the screen, with the paper's figures."""
     title = f"{asked.gpus:,} GPUs, {asked.hours:g} h of arrivals, {asked.mode} mode; {source}"
     title += "; learned goodput, growth" if asked.learned else ""
+    title += f"; plans charged {asked.plan_latency:g} times" if asked.plan_latency else ""
     table = Table(title=title, title_justify="left")
     heads = ("", "JCT h", "makespan h", "p50 solve s", "p99 solve s", "max/p90", "integral jobs", "gap p50", "gap max")
     for head in (*heads, "paper 10k", "paper 25k"):

@@ -19,18 +19,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from runs import (
-    RunStore,
-    Setting,
-    data_directory,
-    figures_of,
-    mean,
-    mean_and_range,
-    ratio_and_range,
-    run_name,
-    show,
-    sia_policy,
-)
+from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
+from spreads import mean_and_range, ratio_and_range
 from sweeps import ORACLE_GROWTH, limited
 
 from copter_frontends.semantics import SIA_ARTIFACT

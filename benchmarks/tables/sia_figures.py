@@ -60,7 +60,7 @@ def told(result: SimulationResult) -> Figures:
     return {
         "avg_jct_h": summary["avg_jct_h"],
         "makespan_h": summary["makespan_h"],
-        "percentiles_h": np.nanpercentile(jct_s, DECILES).round(2).tolist() if len(jct_s) else [],
+        "percentiles_h": np.nanpercentile(jct_s, DECILES).round(2).tolist() if np.isfinite(jct_s).any() else [],
         "plan_s": [record.round_s for record in result.rounds if record.active_jobs],
     }
 

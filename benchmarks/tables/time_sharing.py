@@ -23,19 +23,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
-from runs import (
-    RunStore,
-    Setting,
-    data_directory,
-    jobs_of,
-    mean,
-    mean_and_range,
-    ratio_and_range,
-    run_name,
-    show,
-    sia_policy,
-    simulate,
-)
+from runs import RunStore, Setting, data_directory, jobs_of, mean, run_name, show, sia_policy, simulate
+from spreads import mean_and_range, ratio_and_range
 
 from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import GoodputModel
