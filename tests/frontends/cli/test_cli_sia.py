@@ -60,7 +60,7 @@ def test_all_of_sias_options_together(capsys: pytest.CaptureFixture[str], worklo
 
 
 def test_plans_that_are_charged_cost_the_jobs_time(capsys: pytest.CaptureFixture[str], workload: str) -> None:
-    """A plan takes far less than the hour that it counts for, and no job may end before its plan is there."""
+    """Ten thousand times the fraction of a millisecond that a plan takes is some seconds."""
     given = ["simulate", "fifo", "--cluster", "sia-het", "--trace", workload, "--plan-latency"]
     found = [run(capsys, *given, times)[1]["avg_jct_h"] for times in ("0", "10000")]
     assert found[0] < found[1]  # type: ignore[operator]
