@@ -165,7 +165,9 @@ def test_a_table_that_fails_stays_as_it_was(small: Table, tmp_path: Path, capsys
 
 
 def test_what_a_solver_prints_of_itself_is_no_part_of_a_table(small: Table, tmp_path: Path) -> None:
-    (tmp_path / "figure.py").write_text("print('HighsMipSolverData::newSolution run();')\nprint('a figure  ')\n")
+    (tmp_path / "figure.py").write_text(
+        "print('HighsMipSolverData::newSolution run();\\nRunning HiGHS 1.16.0 (git hash)')\nprint('a figure  ')\n"
+    )
     assert make_tables.main([]) == 0
     lines = (tmp_path / "results" / "small.txt").read_text().splitlines()
     assert [line for line in lines if not line.startswith("# ")] == ["a figure"]
