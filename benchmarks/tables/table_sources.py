@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -26,6 +27,7 @@ def sources(script: Path, frontends: Collection[str], places: Sequence[Path] = P
     line's own modules import is not: scripts take messages and progress from there, and no figures.
     """
     found: set[Path] = set()
+    named: set[str] = set()
     pending = [script]
     while pending:
         path = pending.pop()
@@ -33,16 +35,22 @@ def sources(script: Path, frontends: Collection[str], places: Sequence[Path] = P
             continue
         found.add(path)
         own = _name_of(path, places)
-        for name in _imports(path, own):
-            if not _left_out(own, name, frontends):
+        package = own if path.name == "__init__.py" else own.rpartition(".")[0]
+        for name in _imports(path.read_text(), package):
+            if name not in named and not _left_out(own, name, frontends):
+                named.add(name)
                 pending += _files_of(name, places)
     return sorted(found)
 
 
-def _imports(path: Path, own: str) -> Iterator[str]:
-    """Modules that a file names; of ``from a import b`` both a and a.b, as b may be a module."""
-    package = own if path.name == "__init__.py" else own.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
+@cache
+def _imports(source: str, package: str) -> tuple[str, ...]:
+    """Modules that a file of a package names; of ``from a import b`` both a and a.b, as b may be a module."""
+    return tuple(_named(source, package))
+
+
+def _named(source: str, package: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -67,6 +75,8 @@ def _files_of(name: str, places: Sequence[Path]) -> Iterator[Path]:
     """The files that importing a module runs: its packages' and its own."""
     parts = name.split(".")
     for place in places:
+        if not ((place / parts[0]).is_dir() or (place / f"{parts[0]}.py").is_file()):
+            continue
         for count in range(1, len(parts) + 1):
             path = place.joinpath(*parts[:count])
             yield from (each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file())
