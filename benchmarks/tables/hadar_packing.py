@@ -2,9 +2,9 @@
 
 python benchmarks/tables/hadar_packing.py --jobs 120 --scale 0.25 --seeds 3
 
-Rates of pairs are Gavel's, of the five models at the batch sizes of the other tables. Rounds are those of the LP as it is, shares
-carried out as they are: no restarts, no servers, and a pair may be split over a round as it likes, all of which
-favours pairs. Every round is solved in both ways from the same state, by what it is worth and by the progress it
+Rates of pairs are Gavel's, of the five models at the batch sizes of the other tables. Rounds are those of the LP as it
+is, shares carried out as they are: no restarts, no servers, and a pair may be split over a round as it likes, all of
+which favours pairs. Every round is solved in both ways from the same state, by what it is worth and by the progress it
 makes; and the whole workload is run in both ways.
 """
 
