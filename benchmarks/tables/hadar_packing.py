@@ -155,7 +155,7 @@ def measured(asked: argparse.Namespace) -> dict[str, list[float]]:
     factors = pair_factors(tuple(cluster.types))
     found: dict[str, list[float]] = {"worth": [], "progress": [], "jct": []}
     for seed in range(asked.seed, asked.seed + asked.seeds):
-        jobs = hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale)
+        jobs = hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale, sizes=asked.sizes)
         say(f"seed {seed} ...")
         alone, pairs = Rounds(cluster, jobs, None), Rounds(cluster, jobs, factors)
         jct_h, gains = run(alone, jobs, pairs)
@@ -168,7 +168,7 @@ def measured(asked: argparse.Namespace) -> dict[str, list[float]]:
 
 def main() -> None:
     """Print what pairs gain."""
-    command = options(__doc__, "")
+    command = options(__doc__, "", sizes=True)
     command.set_defaults(jobs=120, scale=0.25)
     asked = command.parse_args()
     found = measured(asked)

@@ -17,6 +17,7 @@ from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.tiresias import TiresiasPolicy
 from copter_frontends.hadar import AverageJct, HadarPolicy, OnlineRule, Unmeasured, utility_named
+from copter_frontends.hadar.workload import GPU_SHARES
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource
@@ -96,7 +97,9 @@ def make_policy(
         )
     if name in ("gavel", "gavel-misled"):
         chosen = {"jct": "max_sum_throughput", "makespan": "makespan", "ftf": "finish_time_fairness"}[objective]
-        return GavelPolicy(cluster, rates if name == "gavel" else Blurred(rates, False), chosen, round_s=round_s)
+        gavel = GavelPolicy(cluster, rates if name == "gavel" else Blurred(rates, False), chosen, round_s=round_s)
+        gavel.follows = True  # its makespan and fairness look at what is left, as Hadar does
+        return gavel
     if name == "tiresias":
         return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
     if name == "yarn":
@@ -188,8 +191,8 @@ def over_seeds(
     return found
 
 
-def options(about: str | None, schedulers: str) -> argparse.ArgumentParser:
-    """The command line that the tables share."""
+def options(about: str | None, schedulers: str, sizes: bool = False) -> argparse.ArgumentParser:
+    """The command line that the tables share; `sizes` for those that let the jobs' numbers of GPUs be chosen."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=480)
     parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
@@ -197,8 +200,15 @@ def options(about: str | None, schedulers: str) -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
     parser.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
     parser.add_argument("--schedulers", default=schedulers)
+    if sizes:
+        add_sizes(parser)
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return parser
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """The option for the jobs' numbers of GPUs."""
+    parser.add_argument("--sizes", choices=list(GPU_SHARES), default="gavel", help="whose GPUs per job (default gavel)")
 
 
 def say(text: str) -> None:

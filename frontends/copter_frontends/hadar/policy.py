@@ -86,6 +86,8 @@ class HadarPolicy(LpPolicy):
         The online algorithm's plan of the last round, if it ran.
     """
 
+    follows = True  # how far its jobs are decides what their next round is worth
+
     def __init__(
         self,
         cluster: Cluster,

@@ -103,3 +103,13 @@ def test_the_tables_blurred_rates_are_wrong_and_the_same_every_time(monkeypatch:
     logs = np.log(list(factors.values()))
     assert abs(logs.mean()) < 0.25
     assert 0.15 < logs.std() < 0.45
+
+
+def test_the_policy_is_told_each_round_how_far_its_jobs_are() -> None:
+    cluster = Cluster.of({"fast": (1, 4)})
+    source = TableSource(configurations_of(cluster), {"m": TableApplication("m", {"fast": 1.0}, {"fast": 4})})
+    policy = HadarPolicy(cluster, GoodputThroughputs(cluster, source))
+    run = Simulation(cluster, [Job("j", "m", work_samples=14400.0, requested_gpus=4)], policy, source, ROUND_S)
+    for done in range(4):
+        run.step()
+        assert policy.book.progress[0] == pytest.approx(max(360.0 * done - 10.0, 0.0) * 4 / 14400.0, abs=1e-12)
