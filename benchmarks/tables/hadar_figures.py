@@ -39,6 +39,7 @@ PAPER = {
     "10": "Hadar's utilisation is above Gavel's and Tiresias's",
     "IV": "a round of 6 minutes, with reallocation and without, as in the first two columns",
 }
+FIGURE_3 = {"hadar": (1.0, 1.0), "gavel": (1.8, 2.1), "tiresias": (2.5, 3.0), "yarn": (7.0, 15.0)}
 TABLE_4 = {
     "resnet50": (2.1, 0.33),
     "resnet18": (1.29, 0.21),
@@ -72,13 +73,17 @@ def figure_3(asked: argparse.Namespace) -> Figures:
     """Hours after which a share of the jobs has completed, all having come at the beginning."""
     found = outcomes(asked, arrivals="static")
     print(f"\nFigure 3, static, {asked.jobs} jobs: hours until a share of the jobs has completed")
-    print(f"  {'':<16}" + "".join(f"{f'{share}%':>9}" for share in SHARES) + "   average, h     over the first's")
-    base = [o.jct_h.mean() for o in next(iter(found.values()))]
+    columns = ("average, h", "average x", "paper", "median x", "paper")
+    heads = "".join(f"{column:<{8 if column == 'paper' else 24}}" for column in columns)
+    print(f"  {'':<16}" + "".join(f"{f'{share}%':>9}" for share in SHARES) + f"   {heads.rstrip()}")
+    first = next(iter(found.values()))
     for name, runs in found.items():
         at = np.mean([np.percentile(o.jct_h, SHARES) for o in runs], axis=0)
-        average = [float(o.jct_h.mean()) for o in runs]
-        ratio = [mine / first for mine, first in zip(average, base, strict=True)]
-        print(f"  {name:<16}" + "".join(f"{value:>9.2f}" for value in at) + f"   {spread(average)}   {spread(ratio)}")
+        cells = [f"{spread([float(o.jct_h.mean()) for o in runs]):<24}"]
+        for figure, paper in zip((np.mean, np.median), FIGURE_3.get(name, (None, None)), strict=True):
+            ratio = [float(figure(mine.jct_h) / figure(base.jct_h)) for mine, base in zip(runs, first, strict=True)]
+            cells += [f"{spread(ratio):<24}", f"{'-' if paper is None else paper:<8}"]
+        print(f"  {name:<16}" + "".join(f"{value:>9.2f}" for value in at) + f"   {''.join(cells).rstrip()}")
     return {name: [sorted(o.jct_h.tolist()) for o in runs] for name, runs in found.items()}
 
 
@@ -98,21 +103,24 @@ def figure_4(asked: argparse.Namespace) -> Figures:
 
 def figure_7(asked: argparse.Namespace) -> Figures:
     """Seconds of a plan: 32 jobs on 8 nodes of each type, and so on in proportion."""
-    print(f"\nFigure 7: seconds of a plan, {asked.rounds} rounds\n  {'jobs':>8}{'GPUs':>8}   scheduler, median, most")
+    print(
+        f"\nFigure 7: seconds of a plan, {asked.rounds} rounds\n  {'jobs':>8}{'GPUs':>8}   {'':<12}{'median':<28}most"
+    )
     found: Figures = {}
     for jobs in (32, 128, 512, 2048):
         nodes = max(1, jobs * 5 // 480)
         cluster = Cluster.of({kind: (nodes, size) for kind, (_, size) in NAMED_CLUSTERS["hadar-60"].items()})
         source = table_source(cluster, spread_cost=asked.spread_cost)
         for name in asked.schedulers:
-            seconds: list[float] = []
+            seconds: list[list[float]] = []
             for seed in range(asked.seeds):
                 every = hadar_jobs(jobs, "static", seed=seed)
                 policy = make_policy(name, "jct", cluster, source)
                 result = Simulation(cluster, every, policy, source, ROUND_S).run(rounds=asked.rounds)
-                seconds += [record.round_s for record in result.rounds]
+                seconds.append([record.round_s for record in result.rounds])
             found[f"{name} {jobs}"] = seconds
-            print(f"  {jobs:>8,}{cluster.gpus:>8,}   {name:<12}{np.median(seconds):>9.3f}{max(seconds):>9.3f}")
+            median = spread([float(np.median(each)) for each in seconds])
+            print(f"  {jobs:>8,}{cluster.gpus:>8,}   {name:<12}{median:<28}{max(map(max, seconds)):.3g}")
     return found
 
 

@@ -80,7 +80,8 @@ class Watched:
         row = book.row(job_id)
         rate = float(book.rates[row, policy.servers.types.index(held.gpu_type)])
         rate *= 1.0 - policy.spread_cost if policy.servers.is_spread(held) else 1.0
-        return 1.0 - float((book.progress[row] - before) * book.total[row]) / (rate * policy.round_s)
+        done = float((book.progress[row] - before) * book.total[row])
+        return round(1.0 - done / (rate * policy.round_s), 9)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.policy, name)
