@@ -48,6 +48,7 @@ TABLE_4 = {
     "transformer": (0.71, 0.17),
 }
 SHARES = (10, 25, 50, 75, 90, 100)
+CROWDS = (32, 128, 512, 2048)
 RATES = (0.5, 1.0, 1.5, 2.0)
 
 
@@ -89,10 +90,10 @@ def figure_3(asked: argparse.Namespace) -> Figures:
 
 def utilised(title: str, found: dict[str, list[Outcome]]) -> Figures:
     """Utilisation while jobs wait, and the share of a running job's rounds that change its GPUs."""
-    print(f"\n{title}\n  {'':<16}{'utilisation':>24}{'rounds that change':>24}")
+    print(f"\n{title}\n  {'':<16}{'utilisation':<28}rounds that change")
     for name, runs in found.items():
         used, changed = [o.utilisation for o in runs], [o.changed_share for o in runs]
-        print(f"  {name:<16}{spread(used):>24}{spread(changed):>24}")
+        print(f"  {name:<16}{spread(used):<28}{spread(changed)}")
     return {name: [[o.utilisation, o.changed_share] for o in runs] for name, runs in found.items()}
 
 
@@ -107,7 +108,7 @@ def figure_7(asked: argparse.Namespace) -> Figures:
         f"\nFigure 7: seconds of a plan, {asked.rounds} rounds\n  {'jobs':>8}{'GPUs':>8}   {'':<12}{'median':<28}most"
     )
     found: Figures = {}
-    for jobs in (32, 128, 512, 2048):
+    for jobs in CROWDS:
         nodes = max(1, jobs * 5 // 480)
         cluster = Cluster.of({kind: (nodes, size) for kind, (_, size) in NAMED_CLUSTERS["hadar-60"].items()})
         source = table_source(cluster, spread_cost=asked.spread_cost)
