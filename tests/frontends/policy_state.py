@@ -97,7 +97,7 @@ def _sia(policy: SiaPolicy) -> Hashable:
 def _hadar(policy: HadarPolicy) -> Hashable:
     book = policy.book
     order = sorted(range(len(book)), key=lambda row: book.jobs[row].id)
-    arrays = (book.gpus, book.rates, book.held, book.total, book.progress, book.pinned, book.spread)
+    arrays = (book.gpus, book.rates, book.held, book.total, book.progress, book.pinned, book.spread, book.restart_s)
     return (
         tuple(book.jobs[row].id for row in order),
         tuple(np.asarray(array)[order].tobytes() for array in arrays),
@@ -105,6 +105,7 @@ def _hadar(policy: HadarPolicy) -> Hashable:
         _sorted(policy.held),
         _sorted(policy.pins),
         nodes_state(policy.servers.nodes),
+        _sorted(policy.stragglers.found),
     )
 
 

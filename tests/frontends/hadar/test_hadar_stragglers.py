@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from copter_frontends.hadar import HadarPolicy, Unmeasured
-from copter_frontends.policy_kit import ThroughputTable
-from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job
+from copter_frontends.policy_kit import GoodputThroughputs, ThroughputTable
+from copter_frontends.simulator import Simulation
+from copter_frontends.simulator.saved_run import load_run, save_run
+from copter_frontends.simulator.table_source import TableApplication, TableSource
+from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, configurations_of
 
 MODES = ["lp", "online", "lp_posted", "horizon"]
 FAST = {"fast": 4.0, "slow": 1.0}
@@ -154,3 +158,20 @@ def test_a_guessed_rate_makes_no_straggler() -> None:
     policy.update_job("j0", observed=1e-3)
     assert policy.stragglers.found == {}
     assert policy.book.rates[0, policy.servers.types.index(kind)] == 1e-3
+
+
+def test_a_run_with_a_straggler_goes_on_from_a_file_as_it_would_have(tmp_path: Path) -> None:
+    cluster = Cluster.of({"fast": (2, 4), "slow": (1, 4)})
+    facts = TableApplication("m", {"fast": 1.0, "slow": 0.3}, {"fast": 4, "slow": 4})
+    source = TableSource(configurations_of(cluster), {"m": facts})
+    policy = HadarPolicy(cluster, GoodputThroughputs(cluster, source))
+    run = Simulation(cluster, [Job("j", "m", work_samples=1e5, requested_gpus=4)], policy, source, 360.0)
+    run.run(rounds=2)
+    policy.update_job("j", observed=1.0)
+    run.run(rounds=1)
+    save_run(run, tmp_path / "run.copter")
+    again = load_run(tmp_path / "run.copter")
+    assert isinstance(again.policy, HadarPolicy)
+    assert again.policy.stragglers.found == policy.stragglers.found
+    assert set(policy.stragglers.found) == {"j"}
+    assert again.run().jobs["jct_s"].tolist() == run.run().jobs["jct_s"].tolist()
