@@ -54,14 +54,14 @@ def main() -> None:
     for arrivals in ("static", "continuous"):
         print(f"\nshare of rounds in which GPUs change, {arrivals}, {asked.jobs} jobs")
         columns = ("together", "by job", "by job, after its first", "of the cluster")
-        print(f"  {'':<18}" + "".join(f"{column:<26}" for column in columns) + "rounds of a job, median")
+        print(f"  {'':<18}" + "".join(f"{column:<30}" for column in columns) + "rounds of a job, median")
         for label, (name, anew) in VARIANTS.items():
             say(f"{label}, {arrivals} ...")
             runs = [watched(asked, name, anew, arrivals, asked.seed + each) for each in range(asked.seeds)]
             shares = [each.changed_shares() for each in runs]
             length = [float(np.median([len(job.changed) for job in each.jobs.values()])) for each in runs]
             cells = [spread([each[column] for each in shares]) for column in columns]
-            print(f"  {label:<18}" + "".join(f"{cell:<26}" for cell in cells) + spread(length))
+            print(f"  {label:<18}" + "".join(f"{cell:<30}" for cell in cells) + spread(length))
             tables[f"{arrivals}, {label}"] = {column: [each[column] for each in shares] for column in columns}
     print("\nThe paper: only 30% of scheduling rounds require a change in allocation for an average job.")
     finish(asked, tables)
