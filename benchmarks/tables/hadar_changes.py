@@ -23,11 +23,11 @@ from copter_frontends.simulator import Simulation
 
 VARIANTS: dict[str, tuple[str, bool]] = {
     "hadar": ("hadar", False),
-    "restarts free": ("hadar-free", False),
+    "restarts-free": ("hadar-free", False),
     "anew": ("hadar", True),
     "online": ("hadar-online", False),
-    "online, anew": ("hadar-online", True),
-    "online, printed": ("hadar-printed", False),
+    "online-anew": ("hadar-online", True),
+    "online-printed": ("hadar-printed", False),
 }
 
 
@@ -55,7 +55,8 @@ def main() -> None:
         print(f"\nshare of rounds in which GPUs change, {arrivals}, {asked.jobs} jobs")
         columns = ("together", "by job", "by job, after its first", "of the cluster")
         print(f"  {'':<18}" + "".join(f"{column:<30}" for column in columns) + "rounds of a job, median")
-        for label, (name, anew) in VARIANTS.items():
+        for label in asked.schedulers.split(","):
+            name, anew = VARIANTS[label]
             say(f"{label}, {arrivals} ...")
             runs = [watched(asked, name, anew, arrivals, asked.seed + each) for each in range(asked.seeds)]
             shares = [each.changed_shares() for each in runs]
