@@ -59,6 +59,7 @@ HOPS = ("hops", "baselines")
 SIA = ("sia", "baselines")
 DRAWS = "of the workloads"
 ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
+LEARNING = "hadar,hadar-measured,hadar-blurred,hadar-misled,gavel,gavel-misled"
 TABLES = [
     Table("hadar_jct_static", f"hadar_jct.py --jobs 120 --scale 0.25 --seeds 3 --schedulers {ALL_MODES}", HADAR),
     Table(
@@ -68,7 +69,30 @@ TABLES = [
     ),
     Table("hadar_jct_480", "hadar_jct.py --seeds 3 --schedulers hadar,gavel,tiresias,yarn", HADAR),
     Table("hadar_prices", "hadar_prices.py --jobs 40 --scale 0.1 --seeds 3", HADAR),
-    Table("hadar_fairness_makespan", "hadar_fairness_makespan.py --jobs 120 --scale 0.2 --seeds 3", HADAR),
+    Table(
+        "hadar_jct_philly",
+        "hadar_jct.py --seeds 2 --sizes philly --schedulers hadar,gavel,tiresias,yarn",
+        HADAR,
+        "0, 1",
+    ),
+    Table("hadar_learning", f"hadar_jct.py --jobs 60 --scale 0.25 --seeds 3 --schedulers {LEARNING}", HADAR),
+    Table(
+        "hadar_fairness_makespan",
+        "hadar_fairness_makespan.py --jobs 120 --scale 0.2 --seeds 3 --schedulers hadar,hadar-horizon,gavel,tiresias",
+        HADAR,
+    ),
+    Table(
+        "hadar_horizon",
+        "hadar_fairness_makespan.py --jobs 240 --scale 0.25 --seeds 2 --schedulers hadar,hadar-horizon,gavel",
+        HADAR,
+        "0, 1",
+    ),
+    Table("hadar_packing", "hadar_packing.py --jobs 120 --scale 0.25 --seeds 3", HADAR),
+    Table("hadar_changes", "hadar_changes.py --jobs 60 --scale 0.25 --seeds 3", HADAR),
+    Table("hadar_figure_3", "hadar_figures.py 3 --jobs 60 --seeds 3", HADAR),
+    Table("hadar_figure_4", "hadar_figures.py 4 --jobs 60 --seeds 3", HADAR),
+    Table("hadar_figure_7", "hadar_figures.py 7 --rounds 2 --seeds 2 --schedulers hadar,gavel", HADAR, "0, 1"),
+    Table("hadar_figure_8", "hadar_figures.py 8 --jobs 40 --seeds 3 --schedulers hadar,gavel,tiresias", HADAR),
     Table("hadar_table3", "hadar_table3.py --seeds 10", HADAR, "0 to 9"),
     Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3", HADAR),
     Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3", HADAR),

@@ -65,6 +65,7 @@ ROOMS = [
     ),
     *_of(*HADAR, "online find_alloc posted_prices", "test_hadar_online test_hadar_guarantee"),
     *_of(*HADAR, "horizon", "test_hadar_horizon"),
+    *_of(*HADAR, "stragglers", "test_hadar_stragglers"),
     *_of(
         *HOPS, "formulation offers shim draft", "test_hops_steps test_hops_program test_hops_policy test_hops_learning"
     ),

@@ -129,7 +129,7 @@ def _sia(policy: SiaPolicy) -> Hashable:
 def _hadar(policy: HadarPolicy) -> Hashable:
     book = policy.book
     order = sorted(range(len(book)), key=lambda row: book.jobs[row].id)
-    arrays = (book.gpus, book.rates, book.held, book.total, book.progress, book.pinned, book.spread)
+    arrays = (book.gpus, book.rates, book.held, book.total, book.progress, book.pinned, book.spread, book.restart_s)
     return (
         tuple(book.jobs[row].id for row in order),
         tuple(np.asarray(array)[order].tobytes() for array in arrays),
@@ -137,6 +137,7 @@ def _hadar(policy: HadarPolicy) -> Hashable:
         _sorted(policy.held),
         _sorted(policy.pins),
         nodes_state(policy.servers.nodes),
+        _sorted(policy.stragglers.found),
     )
 
 

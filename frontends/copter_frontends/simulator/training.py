@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from copter_frontends.simulator.execution import advance
 from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
@@ -55,6 +57,12 @@ def observed_rates(
         return []
     rows = running[table.resume_s[running] < end_s]
     return list(zip(rows.tolist(), training.rates(rows).tolist(), strict=True))
+
+
+def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> list[int]:
+    """Rows of the jobs of which the policy is told after a round: those that changed, or all that ran if it follows."""
+    rows = running[np.isnan(table.completion_s[running])] if getattr(policy, "follows", False) else changed
+    return [int(row) for row in rows]
 
 
 class ExactTraining:
