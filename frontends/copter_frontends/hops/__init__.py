@@ -10,6 +10,7 @@ from copter_frontends.hops.latency_ratio import LatencyQueue
 from copter_frontends.hops.offers import OfferRules
 from copter_frontends.hops.policy import HopsPolicy
 from copter_frontends.hops.profiling import profile_by_gpu, profiled
+from copter_frontends.hops.profiling_queue import ProfilingQueue
 from copter_frontends.hops.requirements import LearningRates, RequirementSet
 from copter_frontends.hops.shim import HopsShim
 from copter_frontends.hops.throughputs import LearnedThroughputs, ModelledThroughputs, PlacedThroughputs
@@ -28,6 +29,7 @@ __all__ = [
     "ModelledThroughputs",
     "OfferRules",
     "PlacedThroughputs",
+    "ProfilingQueue",
     "RequirementSet",
     "ThroughputDatabase",
     "ThroughputDatabaseError",
