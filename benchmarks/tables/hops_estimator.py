@@ -7,7 +7,7 @@ servers, as the paper's profiler and its offline link measurements do; equations
 measured placement. The profiles do not split the compute time: the backward pass is taken as two thirds of it. The
 second figure is the error once half of the other placements, chosen at random for each seed, have run and are in the
 database. Then, as in Figure 6, predicted and measured throughput configuration by configuration, of each model's
-largest batch on the GPU type that has most of them.
+largest batch on one GPU type.
 """
 
 from __future__ import annotations
@@ -130,11 +130,12 @@ def errors_of(model: str, folder: Path, rng: np.random.Generator) -> dict[str, f
     }
 
 
-def configurations(model: str, folder: Path) -> dict[str, Any]:
+def configurations(model: str, folder: Path, gpu_type: str) -> dict[str, Any]:
     """Predicted and measured samples per second of one job of a model, placement by placement."""
-    job, kind, measured, parts = max(
-        profiled_jobs(model, folder), key=lambda each: (len(each[2]), each[3].batch_per_gpu, each[1])
-    )
+    known = [each for each in profiled_jobs(model, folder) if each[1] == gpu_type]
+    if not known:
+        raise SystemExit(f"{model} has no profile on {gpu_type!r}")
+    job, kind, measured, parts = max(known, key=lambda each: (len(each[2]), each[3].batch_per_gpu))
     estimator = ThroughputEstimator(by_application=False)
     estimator.profile(job, {kind: parts})
     rows = {
@@ -173,6 +174,7 @@ def main() -> None:
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.add_argument("--profiles", help="folder of the profiles (default: $COPTER_DATA/profiles/sia)")
     command.add_argument("--seeds", type=whole, default=3, help="draws of the placements that have run (default 3)")
+    command.add_argument("--gpu-type", default="dgx-ext", help="of the configurations (default dgx-ext: InfiniBand)")
     command.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     asked = command.parse_args()
     root = Path(asked.profiles or Path(os.environ.get("COPTER_DATA", "../shared/data")) / "profiles" / "sia")
@@ -193,7 +195,7 @@ def main() -> None:
     table["by_gpu_type"] = by_gpu_type(root)
     print("\nFigure 6, samples per second predicted from the profile, and measured, by GPUs on each server")
     for model in MODELS:
-        found = table[model]["configurations"] = configurations(model, root / model)
+        found = table[model]["configurations"] = configurations(model, root / model, asked.gpu_type)
         print(f"  {model} on {found['gpu_type']}, {found['batch_per_gpu']:g} samples a GPU")
         rows = list(found["samples_per_s"].items())
         for at in sorted({round(i) for i in np.linspace(0, len(rows) - 1, min(MOST_SHOWN, len(rows)))}):

@@ -4,9 +4,9 @@ python benchmarks/tables/hops_figures.py 9 [--cluster hops-64] [--jobs 120] [--s
 
 7b: error of the predicted throughput against the runs that the estimator has seen, where loading is unstable. 9:
 distribution of JCT and latency ratio. 11: the cluster's throughput, round by round. 12: latency ratio and finish-time
-fairness behind a queue by rho with lambda = 2 (4.4). 14: seconds of a plan and its gap, and of the paper's program by
-HiGHS with a gap and without. 15: seconds of a plan against jobs and GPUs. raqlr: the queue's recent latency ratio over
-time. Rows are means over seeds with the least and the most; --json has the curves' points.
+fairness behind a queue by rho with lambda = 2 (4.4). 14: processor seconds of a plan and its gap, and of the paper's
+program by HiGHS with a gap and without. 15: processor seconds of a plan against jobs and GPUs. raqlr: the queue's
+recent latency ratio over time. Rows are means over seeds with the least and the most; --json has the curves' points.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ def main() -> None:
     command.add_argument("--jobs-per-hour", type=float, default=60.0)
     command.add_argument("--scale", type=float, default=0.3, help="factor on all jobs' GPU-hours (default 0.3)")
     command.add_argument("--samples", type=int, default=5, help="14: plans a seed that HiGHS solves too (default 5)")
+    command.add_argument("--limit", type=float, default=20.0, help="14: seconds of a branch and bound (default 20)")
     command.add_argument("--hours", type=float, default=3.0, help="15: simulated hours of a run (default 3)")
     command.add_argument("--times", type=multiples, default=[2, 4], help="15: times 64 GPUs (default 2,4)")
     asked = command.parse_args()

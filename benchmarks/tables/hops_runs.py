@@ -59,6 +59,7 @@ class Outcome:
     latency: np.ndarray  # type: ignore[type-arg]
     profiling_h: float = 0.0
     held_h: float = 0.0
+    round_mean_s: float = 0.0
 
 
 class TypeBlind:
@@ -237,6 +238,7 @@ def run(
         round_p99_s=float(summary["round_s"]["p99"]),
         latency=latency.values,
         profiling_h=sum(probing) * policy.round_s / 3600.0,
+        round_mean_s=float(np.mean([record.round_s for record in result.rounds])),
         held_h=float(result.jobs["gpu_seconds"].astype(float).sum()) / 3600.0,
     )
 
@@ -283,7 +285,7 @@ def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.Argu
     parser.add_argument("--jobs", type=int, default=jobs)
     parser.add_argument("--jobs-per-hour", type=float, default=jobs_per_hour)
     parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
-    parser.add_argument("--seeds", type=whole, default=1, help="how many, each with jobs of its own (default 1)")
+    parser.add_argument("--seeds", type=whole, default=3, help="how many, each with jobs of its own (default 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return parser
