@@ -9,8 +9,8 @@ import numpy as np
 from figure_command import spread
 
 from copter_frontends.clusters import named_cluster
-from copter_frontends.hops import IterationTimes, ThroughputEstimator, profile_by_gpu
-from copter_frontends.hops.loading_records import LoadingRecords
+from copter_frontends.hops import IterationTimes, LearnedLoading, ThroughputEstimator, profile_by_gpu
+from copter_frontends.hops.iteration_time import NOT_HIDDEN
 from copter_frontends.hops.workload import MODELS, iteration_times
 from copter_frontends.vocabulary import Job
 
@@ -33,15 +33,9 @@ def placements(kinds: dict[str, list[str]]) -> list[tuple[str, dict[str, int]]]:
 
 def measured(true: IterationTimes, gpus: int, nodes: int, rng: np.random.Generator) -> tuple[float, Any, Any]:
     """Samples per second of a run whose loads are drawn, and the loads and waits of some of its iterations."""
-    loading = true.loading
-    cached = rng.random(RUN_ITERATIONS) < loading.cached_share
-    means, deviations, waits = (
-        np.where(cached, getattr(loading.cached, name), getattr(loading.slow, name))
-        for name in ("mean_s", "deviation_s", "wait_s")
-    )
-    loads = np.maximum(rng.normal(means, deviations), 0.0)
+    loads, waits = true.loading.draw_with_waits(RUN_ITERATIONS, rng)
     communication = true.links.communication_s(true.parameters, gpus, nodes) if gpus > 1 else 0.0
-    back = max(true.backward_s + 0.2 * communication, communication) + true.update_s
+    back = max(true.backward_s + NOT_HIDDEN * communication, communication) + true.update_s
     step = (np.maximum(loads, back) if true.pattern == 1 else loads + back) + true.forward_s
     step += waits if gpus > 1 else 0.0
     rate = gpus * true.batch_per_gpu * RUN_ITERATIONS / float(step.sum())
@@ -53,7 +47,8 @@ def narrowing(name: str, seed: int, loading: bool) -> list[float]:
     cluster = named_cluster("hops-64")
     kinds = {kind: [node.id for node in cluster.nodes_of(kind)] for kind in cluster.types}
     truth = {kind: iteration_times(MODELS[name], kind) for kind in kinds}
-    estimator, records, job = ThroughputEstimator(), LoadingRecords(), Job("j", name)
+    estimator, job = ThroughputEstimator(), Job("j", name)
+    learned = LearnedLoading(estimator)
     gpus = {kind: cluster.capacity(kind) for kind in kinds}
     profile_by_gpu(estimator, {name: truth}, gpus, seed, PROFILED)
     rng, among = np.random.default_rng(seed + 1000), placements(kinds)
@@ -68,10 +63,8 @@ def narrowing(name: str, seed: int, loading: bool) -> list[float]:
         kind, placed = among[int(rng.integers(len(among)))]
         rate, loads, waits = measured(truth[kind], sum(placed.values()), len(placed), rng)
         estimator.observe(job, kind, placed, rate)
-        if loading and records.add(name, kind, loads.tolist(), None if waits is None else waits.tolist()):
-            known = estimator.database.theory(name, kind)
-            if known is not None:
-                estimator.profile(job, {kind: records.refit(name, kind, known)})
+        if loading:
+            learned.observe(job, kind, loads.tolist(), None if waits is None else waits.tolist())
     return errors
 
 

@@ -9,9 +9,11 @@ from math import isfinite, nan
 
 import numpy as np
 
-from copter_frontends.hops.data_loading import DataLoading, fit_loading
+from copter_frontends.hops.data_loading import DataLoading, Floats, fit_loading
 from copter_frontends.hops.errors import ThroughputError
+from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.iteration_time import IterationTimes
+from copter_frontends.vocabulary import Job
 
 WINDOW = 1000  # latest loads that are kept of a job (or application) on a GPU type
 FIRST_FIT = 40  # loads from which a fit is as good as a profiling run of 10 to 50 iterations
@@ -83,7 +85,28 @@ class LoadingRecords:
         return replace(known, loading=fit_loading(loads, waits))
 
 
-def _known_waits(loading: DataLoading, loads: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _known_waits(loading: DataLoading, loads: Floats) -> Floats:
     cached, slow = loading.cached, loading.slow
     nearer_slow = np.abs(loads - slow.mean_s) < np.abs(loads - cached.mean_s)
-    return np.where(nearer_slow, slow.wait_s, cached.wait_s)
+    return np.asarray(np.where(nearer_slow, slow.wait_s, cached.wait_s))
+
+
+class LearnedLoading:
+    """Fits the loading of an estimator's theory again as running jobs load data (HP26).
+
+    Parameters
+    ----------
+    estimator : ThroughputEstimator
+        Its theory is written anew where a fit is due; the layers above it stay.
+    """
+
+    def __init__(self, estimator: ThroughputEstimator) -> None:
+        self.estimator, self.records = estimator, LoadingRecords()
+
+    def observe(self, job: Job, gpu_type: str, loads: Sequence[float], waits: Sequence[float] | None = None) -> None:
+        """Take in loads of a job on a GPU type; one that was never profiled there has no theory to mend."""
+        key = str(self.estimator.key(job))
+        if self.records.add(key, gpu_type, loads, waits):
+            known = self.estimator.database.theory(key, gpu_type)
+            if known is not None:
+                self.estimator.profile(job, {gpu_type: self.records.refit(key, gpu_type, known)})
