@@ -51,7 +51,8 @@ def fairness(asked: Any) -> list[Any]:
     """lambda from throughput alone to almost the queue's order."""
     rows = []
     for power in LAMBDAS:
-        rows += show(f"lambda = {power}", [runs(asked, "hops", fairness=power)])
+        found = show(f"lambda = {power}", [runs(asked, "hops", fairness=power)])
+        rows += [{"lambda": power, **row} for row in found]
     return rows
 
 

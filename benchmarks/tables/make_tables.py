@@ -55,6 +55,8 @@ class Table:
 HADAR = ("hadar", "baselines")
 HOPS = ("hops", "baselines")
 SIA = ("sia", "baselines", "goodput", "traces")
+PROFILED = "hops,hops-profiling,hops-profiling-each"
+SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"
 ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
 TABLES = [
     Table("hadar_jct_static", f"hadar_jct.py --jobs 120 --scale 0.25 --seeds 3 --schedulers {ALL_MODES}", HADAR),
@@ -70,13 +72,19 @@ TABLES = [
     Table("hadar_figure_10", "hadar_figures.py 10 --scale 0.1 --seeds 3", HADAR),
     Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3", HADAR),
     Table("hops_table3", "hops_table3.py --seeds 3", HOPS),
-    Table("hops_table4", "hops_table4.py --jobs 250 --seeds 3", HOPS),
-    Table("hops_figure_12", "hops_figures.py 12 --jobs 60 --seeds 3", HOPS),
-    Table(
-        "hops_queues",
-        "hops_sweeps.py --sweep priorities --cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3 --seeds 3",
-        HOPS,
-    ),
+    Table("hops_table4", "hops_table4.py --seeds 3", HOPS),
+    Table("hops_profiling", f"hops_table3.py --seeds 5 --schedulers {PROFILED}", HOPS, "0 to 4"),
+    Table("hops_profiling_512", f"hops_table4.py --jobs 250 --seeds 3 --schedulers {PROFILED}", HOPS),
+    Table("hops_figure_6", "hops_estimator.py --seeds 3", ("hops", "goodput")),
+    Table("hops_figure_7b", "hops_figures.py 7b --seeds 10", HOPS, "0 to 9"),
+    Table("hops_figure_9", "hops_figures.py 9 --seeds 5", HOPS, "0 to 4"),
+    Table("hops_figure_11", "hops_figures.py 11 --seeds 5", HOPS, "0 to 4"),
+    Table("hops_figure_12", "hops_figures.py 12 --seeds 5", HOPS, "0 to 4"),
+    Table("hops_figure_14", "hops_figures.py 14 --seeds 3 --samples 10", HOPS),
+    Table("hops_figure_15", "hops_figures.py 15 --seeds 2 --times 2,4,8,16", HOPS, "0, 1"),
+    Table("hops_raqlr", "hops_figures.py raqlr --seeds 5", HOPS, "0 to 4"),
+    Table("hops_queues", f"hops_sweeps.py --sweep priorities {SMALL} --seeds 3", HOPS),
+    Table("hops_fragments", f"hops_sweeps.py --sweep fragments {SMALL} --seeds 5", HOPS, "0 to 4"),
     Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", SIA, "of the workloads"),
 ]
 
