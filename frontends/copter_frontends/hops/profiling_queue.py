@@ -12,8 +12,8 @@ from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.iteration_time import IterationTimes
 from copter_frontends.hops.policy import HopsPolicy
 from copter_frontends.hops.profiling import profile_by_gpu
-from copter_frontends.hops.requirements import RequirementSet
-from copter_frontends.vocabulary import Allocation, CapacityInUseError, Job, Plan
+from copter_frontends.hops.requirements import RequirementSet, requirements_of
+from copter_frontends.vocabulary import Allocation, CapacityInUseError, DuplicateJobError, InvalidJobError, Job, Plan
 
 Truth = Mapping[str, Mapping[str, IterationTimes]]
 PROBE = "(profiling)"  # the application that a probe counts as; its rates decide nothing, as it is pinned
@@ -86,15 +86,27 @@ class ProfilingQueue:
     @property
     def waiting(self) -> int:
         """Jobs that have not joined."""
-        return len(self._entries) + sum(map(len, self._behind.values()))
+        return len(self._all())
 
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job, requirements: RequirementSet | Iterable[int] | None = None) -> None:
-        """Queue a job for profiling, or at once where its application's profile is known."""
+        """Queue a job for profiling, or at once where its application's profile is known.
+
+        Raises
+        ------
+        DuplicateJobError, InvalidJobError
+            If its id is known; if its application is not among those that probes can run, or its requirements fit nowhere.
+        """
         wanted = requirements
         if wanted is not None and not isinstance(wanted, RequirementSet):
             wanted = RequirementSet.of(wanted)
+        if job.id in self._policy.jobs or any(job.id == entry.job.id for entry in self._all()):
+            raise DuplicateJobError(f"job {job.id!r} is in the queue already; remove it first")
+        if job.application not in self._truth:
+            raise InvalidJobError(f"job {job.id!r}: {job.application!r} cannot be profiled; known: {list(self._truth)}")
+        gpus = {kind: self._policy.nodes.capacity(kind) for kind in self._policy.nodes.types}
+        (wanted or requirements_of(job)).check_within(job.id, gpus)
         entry = Entry(job, wanted, list(self._kinds))
         if not self.each and job.application in self._known:
             self._policy.add_job(job, wanted)
@@ -147,6 +159,9 @@ class ProfilingQueue:
         return self.start_s + self.iterations * max(parts[kind].seconds(1, 1) for kind in self._kinds[gpu])
 
     # Inside -------------------------------------------------------------------------------------------------------
+
+    def _all(self) -> list[Entry]:
+        return [entry for entries in (self._entries, *self._behind.values()) for entry in entries]
 
     def _join(self, entry: Entry) -> None:
         name = entry.job.application

@@ -7,7 +7,7 @@ import pytest
 from copter_frontends.hops import HopsPolicy, IterationTimes, ProfilingQueue, ThroughputError, ThroughputEstimator
 from copter_frontends.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
 from copter_frontends.simulator import Simulation
-from copter_frontends.vocabulary import Allocation, Cluster, Job
+from copter_frontends.vocabulary import Allocation, Cluster, DuplicateJobError, InvalidJobError, Job
 
 KINDS = {"rtx3090-w780": (1, 2), "rtx3090-yk8100": (1, 2), "titanxp": (1, 2)}
 NAMES = ("resnet50-cifar10", "gpt2-medium-wikitext")
@@ -118,3 +118,21 @@ def test_all_jobs_of_a_simulation_end_and_wait_for_their_profiles() -> None:
 def test_a_run_without_iterations_is_refused() -> None:
     with pytest.raises(ThroughputError, match="iterations is 0"):
         queue_of(Cluster.of(KINDS), iterations=0)
+
+
+def test_jobs_that_cannot_be_profiled_or_fit_nowhere_are_refused_when_they_come() -> None:
+    queue, _ = queue_of(Cluster.of(KINDS))
+    with pytest.raises(InvalidJobError, match="cannot be profiled"):
+        queue.add_job(Job("a", "unknown", work_samples=1.0), [1])
+    with pytest.raises(InvalidJobError):
+        queue.add_job(Job("b", NAMES[0], work_samples=1.0), [7])
+    assert queue.waiting == 0
+    for name in ("first", "behind it"):
+        queue.add_job(Job(name, NAMES[0], work_samples=1e6), [1])
+        with pytest.raises(DuplicateJobError):
+            queue.add_job(Job(name, NAMES[1], work_samples=1e6), [1])
+    queue.plan(0.0)
+    queue.plan(60.0)
+    assert queue.waiting == 0
+    with pytest.raises(DuplicateJobError):
+        queue.add_job(Job("first", NAMES[1], work_samples=1e6), [1])
