@@ -96,7 +96,8 @@ class ProfilingQueue:
         Raises
         ------
         DuplicateJobError, InvalidJobError
-            If its id is known; if its application is not among those that probes can run, or its requirements fit nowhere.
+            If its id is known; if its application is not among those that probes can run, or its requirements fit
+            nowhere.
         """
         wanted = requirements
         if wanted is not None and not isinstance(wanted, RequirementSet):
