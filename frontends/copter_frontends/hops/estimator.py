@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from copter_frontends.hops.database import ANY_SERVER, ThroughputDatabase
+from copter_frontends.hops.database import ThroughputDatabase
 from copter_frontends.hops.errors import ThroughputError
 from copter_frontends.hops.iteration_time import IterationTimes
 from copter_frontends.hops.records import Records
 from copter_frontends.vocabulary import InvalidJobError, Job
+
+MOST_ENDED = 4096  # jobs that have ended whose records are kept; the oldest goes first
 
 
 class ThroughputEstimator:
     """Estimates throughputs: the server's own records, else the type's, else the theory (a PlacedThroughputs).
 
     A rate from the type or theory layer is multiplied, for one server, by how fast that server has been relative to
-    its type, over all jobs. A job that was never profiled on a type cannot run there.
+    its type, over all jobs (HP26). A job that was never profiled on a type cannot run there.
 
     Parameters
     ----------
@@ -28,25 +31,30 @@ class ThroughputEstimator:
         self.database = database or ThroughputDatabase()
         self.by_application = by_application
         self._seen = -1
-        self._records = Records()
+        self._records = Records(self._profiled)
+        self._ended: OrderedDict[str, None] = OrderedDict()
         self._parts: dict[tuple[str, str], IterationTimes | None] = {}
 
     @property
     def version(self) -> int:
         """Changes of estimates so far; an observation that confirms what is known is none."""
-        return self._current().changes
+        return self._settled().changes
 
     @property
     def speeds_version(self) -> int:
-        """The last change of servers' speeds, from which all estimates follow."""
-        return self._current().speeds_changed
+        """The last change of servers' speeds."""
+        return self._settled().speeds_changed
 
-    def changed_since(self, version: int) -> frozenset[Hashable] | None:
-        """Keys of the jobs whose estimates have changed since then; None if all may have."""
-        records = self._current()
-        if records.speeds_changed > version:
-            return None
-        return frozenset(key for key, change in records.changed.items() if change > version)
+    def changed_since(self, version: int) -> frozenset[Hashable]:
+        """Keys of the jobs whose own records, or whose servers, have changed since then.
+
+        The rates of the others on servers that are alike are in proportion to the mean of these servers' speeds.
+        """
+        return frozenset(key for key, change in self._settled().changed.items() if change > version)
+
+    def seen_on(self, servers: Iterable[tuple[str, str]]) -> frozenset[Hashable]:
+        """Keys of the jobs that have records of their own on one of these (GPU type, server)."""
+        return frozenset(self._current().jobs_on(servers))
 
     def key(self, job: Job) -> Hashable:
         """What the job's records go by: its application or its id."""
@@ -75,6 +83,23 @@ class ThroughputEstimator:
         records.add(key, gpu_type, servers, gpus, rate / gpus)
         self._seen = self.database.version
 
+    def began(self, job_id: str) -> None:
+        """A job has come, or come again: its records stay."""
+        self._ended.pop(job_id, None)
+
+    def ended(self, job_id: str) -> None:
+        """A job has gone: its records tell of servers for some time yet. Those of applications stay for good."""
+        if self.by_application:
+            return
+        self._ended[job_id] = None
+        if len(self._ended) > MOST_ENDED:
+            oldest, _ = self._ended.popitem(last=False)
+            self._current().forget(oldest)
+            for key in [key for key in self._parts if key[0] == oldest]:
+                del self._parts[key]
+            self.database.forget(oldest)
+            self._seen = self.database.version
+
     # Estimates ----------------------------------------------------------------------------------------------------
 
     def per_gpu(self, job: Job, gpu_type: str, server: str, gpus: int, nodes: int) -> float:
@@ -82,7 +107,7 @@ class ThroughputEstimator:
 
         Three layers, top first (Figure 3); what the lower two say is for an average server of the type.
         """
-        records, key = self._current(), self._key(job)
+        records, key = self._settled(), self._key(job)
         result = records.on_server(key, gpu_type, server, gpus, nodes)
         return self._below(key, gpu_type, gpus, nodes) * records.speed(gpu_type, server) if result is None else result
 
@@ -93,13 +118,25 @@ class ThroughputEstimator:
 
     def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
         """Mean over like servers of what the job does on them, samples per second."""
-        if not servers:
-            return 0.0
-        records, key = self._current(), self._key(job)
-        result = records.mean_on(key, gpu_type, servers, gpus, nodes)
-        if result is None:
-            result = self._below(key, gpu_type, gpus, nodes) * records.mean_speed(gpu_type, servers)
-        return gpus * result
+        return self.rates(job)(gpu_type, gpus, nodes, servers)
+
+    def rates(self, job: Job) -> Callable[[str, int, int, Sequence[str]], float]:
+        """:meth:`rate` of one job, for many questions at one time: (GPU type, GPUs, nodes, servers)."""
+        records, key = self._settled(), self._key(job)
+        below: dict[tuple[str, int, int], float] = {}
+
+        def rate(gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
+            if not servers:
+                return 0.0
+            result = records.mean_on(key, gpu_type, servers, gpus, nodes)
+            if result is None:
+                at = (gpu_type, gpus, nodes)
+                if at not in below:
+                    below[at] = self._below(key, gpu_type, gpus, nodes)
+                result = below[at] * records.mean_speed(gpu_type, servers)
+            return gpus * result
+
+        return rate
 
     def work(self, job: Job) -> float:
         """Samples of the whole job; InvalidJobError if it does not say."""
@@ -109,7 +146,7 @@ class ThroughputEstimator:
 
     def server_speed(self, gpu_type: str, server: str) -> float:
         """How fast a server has been relative to its type, 1 if nothing ran there."""
-        return self._current().speed(gpu_type, server)
+        return self._settled().speed(gpu_type, server)
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -124,12 +161,27 @@ class ThroughputEstimator:
             self._records.load(self.database.all_measured())
         return self._records
 
+    def _settled(self) -> Records:
+        """The records, and the servers' speeds as they have them."""
+        records = self._current()
+        records.settle()
+        return records
+
     def _below(self, key: str, gpu_type: str, gpus: int, nodes: int) -> float:
         """What the type layer says, else the theory; 0 if the job was never profiled there."""
-        result = self._records.on_server(key, gpu_type, ANY_SERVER, gpus, nodes)
+        result = self._records.on_average(key, gpu_type, gpus, nodes)
         if result is not None:
             return result
+        parts = self._theory(key, gpu_type)
+        return 0.0 if parts is None else parts.throughput(gpus, nodes)
+
+    def _profiled(self, key: str, gpu_type: str, gpus: int) -> float | None:
+        """Per-GPU throughput on one server by the profile; None without one."""
+        parts = self._theory(key, gpu_type)
+        return None if parts is None else parts.throughput(gpus, 1)
+
+    def _theory(self, key: str, gpu_type: str) -> IterationTimes | None:
+        """What the job's profile says of the type."""
         if (key, gpu_type) not in self._parts:
             self._parts[key, gpu_type] = self.database.theory(key, gpu_type)
-        parts = self._parts[key, gpu_type]
-        return 0.0 if parts is None else parts.throughput(gpus, nodes)
+        return self._parts[key, gpu_type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,13 +11,15 @@ import scipy.sparse as sp
 from copter import Model, Session, Settings, Solution
 from copter.matrix import Template
 from copter_frontends.hops.offers import PACKED, Floats, Ints, Offers
-from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_places_of
+from copter_frontends.hops.server_groups import ServerGroups, group_servers, in_places_of, regrouped
 from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughputs
 from copter_frontends.policy_kit import NodeInventory
 
 NONE = -1
 SPARE_TEMPLATES = 64  # that no job uses, before they are given to other offers
 MOST_EMPTY = 4  # groups, times those that have servers, before the programs are written anew
+MOST_TEMPLATES = 4  # of a program, times its jobs, before a change of groups writes it anew
+MOST_ROWS = 1024  # up to which these programs, of plain requests, are quicker by prices than by interior points
 MOST_USAGES = 4096  # blocks that are kept; the oldest goes first
 
 
@@ -71,6 +73,11 @@ class GroupFormulation:
         self._templates: dict[bytes, Template] = {}
         self._spare: dict[int, list[Template]] = {}  # that no job uses, by their columns
         self._usages: dict[bytes, sp.csc_array] = {}
+
+    @property
+    def templates(self) -> int:
+        """Usage blocks that the model holds, those that no job uses included."""
+        return len(self._templates) + sum(map(len, self._spare.values()))
 
     # Edits --------------------------------------------------------------------------------------------------------
 
@@ -210,6 +217,7 @@ class RoundPrograms:
     throughputs : PlacedThroughputs
         Says how fast servers are.
     settings : copter.Settings
+        With as many coupling rows as these programs have, of plain requests, they are solved by their rows' prices.
     speed_bin, stay_bonus : float
         As for :class:`.HopsPolicy`.
 
@@ -230,7 +238,8 @@ class RoundPrograms:
         speed_bin: float,
         stay_bonus: float,
     ) -> None:
-        self.nodes, self.throughputs, self.settings = nodes, throughputs, settings
+        self.nodes, self.throughputs = nodes, throughputs
+        self.settings = replace(settings, interior_rows=max(settings.interior_rows, MOST_ROWS))
         self.speed_bin, self.stay_bonus = speed_bin, stay_bonus
         self._stale, self._version = False, self._speeds_version()
         self.groups: ServerGroups
@@ -253,10 +262,14 @@ class RoundPrograms:
             return False
         came_or_went, self._stale, self._version = self._stale, False, version
         fresh = self._grouped()
-        groups = in_places_of(self.groups, fresh)
-        if groups.key == self.groups.key:
+        if came_or_went:
+            groups = in_places_of(self.groups, fresh)
+        else:
+            groups = regrouped(self.groups, fresh, self.throughputs.server_speed)
+        if groups.key == self.groups.key and not (groups.speeds != self.groups.speeds).any():
             return False
-        if len(groups) > MOST_EMPTY * len(fresh):
+        full = self.whole.templates > MOST_TEMPLATES * (len(self.whole.wishes) + SPARE_TEMPLATES)
+        if len(groups) > MOST_EMPTY * len(fresh) or (full and not groups.has_columns_of(self.groups)):
             self._build(fresh)
             return True
         self.groups = groups

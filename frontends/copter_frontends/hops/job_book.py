@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.latency_ratio import expected_age_s
+from copter_frontends.hops.loading_records import LearnedLoading
 from copter_frontends.hops.offers import OfferRules, Offers
 from copter_frontends.hops.requirements import LearningRates, RequirementSet, requirements_of
 from copter_frontends.hops.server_groups import ServerGroups
@@ -16,6 +18,7 @@ from copter_frontends.hops.throughputs import LearnedThroughputs, PlacedThroughp
 from copter_frontends.vocabulary import Allocation, InvalidJobError, Job
 
 MOST_KEPT = 4096  # offers, and slowdowns, that are kept; the oldest goes first
+GROUP_MOVED = 5e-3  # relative change of a group's mean speed from which offers follow it
 
 CacheKey = tuple[Hashable, tuple[int, ...]]
 
@@ -36,6 +39,8 @@ class JobBook:
     age_s, work : dict of job id to float
         Expected seconds (9), and samples of the whole job.
     learning : dict of job id to LearningRates
+    loading : LearnedLoading or None
+        What fits data loading again, where the throughputs are an estimator's.
     gpus : int
         Of all servers that there are now.
     """
@@ -47,11 +52,13 @@ class JobBook:
         self.age_s: dict[str, float] = {}
         self.work: dict[str, float] = {}
         self.learning: dict[str, LearningRates] = {}
+        self.loading = LearnedLoading(throughputs) if isinstance(throughputs, ThroughputEstimator) else None
         self.gpus = 0
         self._made: OrderedDict[CacheKey, Offers | None] = OrderedDict()
         self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
         self._groups: ServerGroups | None = None
         self._version = -1
+        self._speeds = np.zeros(0)  # of the groups, as offers have them
         self._stale: set[Hashable] | None = set()  # keys of jobs whose offers are to be made again; None: all
 
     def add(self, job: Job, groups: ServerGroups, requirements: RequirementSet | Iterable[int] | None = None) -> None:
@@ -74,6 +81,8 @@ class JobBook:
         work = self.throughputs.work(job)
         if not 0 < work < np.inf:
             raise InvalidJobError(f"job {job.id!r}: its work is {work}, must be finite and > 0")
+        if isinstance(self.throughputs, ThroughputEstimator):
+            self.throughputs.began(job.id)
         self.requirements[job.id] = wanted
         self._write(job, offers, work, groups)
 
@@ -85,16 +94,30 @@ class JobBook:
         TypeError, InvalidJobError
             If the throughputs do not learn; if the job has no GPUs.
         """
+        estimator, held = self._learning(job, held)
+        estimator.observe(job, held.gpu_type, dict(held.nodes), rate)
+
+    def observe_loads(
+        self, job: Job, held: Allocation | None, loads: Sequence[float], waits: Sequence[float] | None
+    ) -> None:
+        """Take in data loads on a job's present GPUs, and the waits that went with them; as :meth:`observe`."""
+        _, held = self._learning(job, held)
+        assert self.loading is not None
+        self.loading.observe(job, held.gpu_type, loads, waits)
+
+    def _learning(self, job: Job, held: Allocation | None) -> tuple[ThroughputEstimator, Allocation]:
         if not isinstance(self.throughputs, ThroughputEstimator):
-            raise TypeError("observed rates need a policy whose throughputs are a ThroughputEstimator")
+            raise TypeError("what is observed needs a policy whose throughputs are a ThroughputEstimator")
         if held is None:
-            raise InvalidJobError(f"job {job.id!r}: a rate of {rate} is observed, but it has no GPUs")
-        self.throughputs.observe(job, held.gpu_type, dict(held.nodes), rate)
+            raise InvalidJobError(f"job {job.id!r}: what it does is observed, but it has no GPUs")
+        return self.throughputs, held
 
     def remove(self, job_id: str) -> None:
         """Forget a job."""
         for known in (self.requirements, self.offers, self.age_s, self.work, self.learning):
             known.pop(job_id, None)
+        if isinstance(self.throughputs, ThroughputEstimator):
+            self.throughputs.ended(job_id)
 
     def refresh(self, jobs: Mapping[str, Job], groups: ServerGroups) -> dict[str, str]:
         """Make offers again if servers or estimates have changed; {job: why} of jobs that cannot be considered."""
@@ -138,29 +161,34 @@ class JobBook:
     def _current(self, groups: ServerGroups) -> None:
         """Drop offers that were made for other servers or estimates; the next :meth:`refresh` makes them again."""
         known, version = self.throughputs, self.throughputs.version
-        others = self._groups is None or self._groups.key != groups.key
-        if not others and self._version == version:
+        if self._groups is groups and self._version == version:
             return
-        changed = known.changed_since(self._version) if isinstance(known, LearnedThroughputs) and not others else None
+        before, since = self._groups, self._version
         self._groups, self._version = groups, version
         self.gpus = sum(group.gpus * len(group.servers) for group in groups.groups)
         self._slowdowns.clear()
-        if changed is None:
+        if not isinstance(known, LearnedThroughputs) or before is None or not groups.has_columns_of(before):
             self._made.clear()
-            self._stale = None
+            self._stale, self._speeds = None, groups.speeds
             return
+        factor = groups.speeds / self._speeds
+        other = np.abs(factor - 1.0) > GROUP_MOVED
+        faster = [(groups.groups[g].gpu_type, s) for g in np.flatnonzero(other) for s in groups.groups[g].servers]
+        changed = known.changed_since(since) | known.seen_on([*groups.moved_from(before), *faster])
         for key in [key for key in self._made if key[0] in changed]:
             del self._made[key]
         if self._stale is not None:
             self._stale |= changed
+        if other.any():
+            self._stale, self._speeds = None, np.where(other, groups.speeds, self._speeds)
+            factor[~other] = 1.0
+            self._made.update((key, made and made.scaled(factor)) for key, made in self._made.items())
 
     def _offers(self, job: Job, wanted: RequirementSet, groups: ServerGroups) -> Offers | None:
         key = (self.throughputs.key(job), wanted.sizes)
         if key not in self._made:
-
-            def rate(gpu_type: str, gpus: int, nodes: int, servers: tuple[str, ...]) -> float:
-                return self.throughputs.rate(job, gpu_type, gpus, nodes, servers)
-
+            known = self.throughputs
+            rate = known.rates(job) if isinstance(known, ThroughputEstimator) else partial(known.rate, job)
             self._made[key] = self.rules.make(job, wanted, groups, rate)
             if len(self._made) > MOST_KEPT:
                 self._made.popitem(last=False)
@@ -168,10 +196,8 @@ class JobBook:
 
     def _write(self, job: Job, offers: Offers, work: float, groups: ServerGroups) -> None:
         self.offers[job.id], self.work[job.id] = offers, work
-        per_gpu: dict[str, float] = {}
-        gpus: dict[str, int] = {}
-        for g in np.unique(offers.group).tolist():
-            at = int(np.flatnonzero(offers.group == g)[0])
-            per_gpu[str(g)] = offers.base * float(offers.gain[at]) / int(offers.gpus[at])
-            gpus[str(g)] = groups.groups[g].gpus * len(groups.groups[g].servers)
+        which, first = np.unique(offers.group, return_index=True)
+        each = (offers.base * offers.gain[first] / offers.gpus[first]).tolist()
+        per_gpu = dict(zip(map(str, which.tolist()), each, strict=True))
+        gpus = {str(g): groups.groups[g].gpus * len(groups.groups[g].servers) for g in which.tolist()}
         self.age_s[job.id] = expected_age_s(work, per_gpu, gpus, offers.requirements.mean)

@@ -1,8 +1,9 @@
-"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP26)."""
+"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP27)."""
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from array import array
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
@@ -24,10 +25,17 @@ MOST_KEYS = 4096  # windows that are kept; the one that got a load longest ago g
 class _Window:
     """The latest loads, the waits that came with them (NaN on one GPU), and how many have come since the last fit."""
 
-    loads: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
-    waits: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    loads: array[float] = field(default_factory=lambda: array("d"))
+    waits: array[float] = field(default_factory=lambda: array("d"))
     fresh: int = 0
     fitted: int = 0
+
+    def add(self, loads: Sequence[float], waits: Sequence[float]) -> None:
+        """Take in loads; the oldest go."""
+        for kept, new in ((self.loads, loads), (self.waits, waits)):
+            kept.extend(new)
+            del kept[: max(0, len(kept) - WINDOW)]
+        self.fresh += len(loads)
 
 
 class LoadingRecords:
@@ -66,9 +74,7 @@ class LoadingRecords:
         self._windows.move_to_end(at)
         if len(self._windows) > MOST_KEYS:
             self._windows.popitem(last=False)
-        window.loads.extend(loads)
-        window.waits.extend(also)
-        window.fresh += len(loads)
+        window.add(loads, also)
         return window.fresh >= min(max(FIRST_FIT, window.fitted), WINDOW)
 
     def refit(self, key: str, gpu_type: str, known: IterationTimes) -> IterationTimes:
@@ -92,7 +98,7 @@ def _known_waits(loading: DataLoading, loads: Floats) -> Floats:
 
 
 class LearnedLoading:
-    """Fits the loading of an estimator's theory again as running jobs load data (HP26).
+    """Fits the loading of an estimator's theory again as running jobs load data (HP27).
 
     Parameters
     ----------

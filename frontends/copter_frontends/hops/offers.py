@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,12 @@ class Offers:
     sensitivity: float
     key: bytes
 
+    def scaled(self, factor: Floats) -> Offers:
+        """The same where servers of each group have become faster by these factors, (groups,)."""
+        rates = self.gain * factor[self.group]
+        least = float(rates.min() / self.gain.min())
+        return replace(self, gain=rates / least, base=self.base * least)
+
     def at(self, kind: int, group: int, gpus: int) -> int:
         """Column of an offer; -1 if there is none."""
         result = np.flatnonzero((self.kind == kind) & (self.group == group) & (self.gpus == gpus))
@@ -78,12 +84,13 @@ class OfferRules:
         """
         sensitivity = self.sensitivity(job, groups, rate)
         sizes = requirements.sizes
+        servers = groups.servers_by_type
         result: list[tuple[int, int, int, float]] = []
         for g, group in enumerate(groups.groups):
             if not group.servers:
                 continue
             distributed = sensitivity <= self.threshold or sizes[0] > group.gpus
-            there = group.gpus * sum(len(o.servers) for o in groups.groups if o.gpu_type == group.gpu_type)
+            there = group.gpus * servers[group.gpu_type]
             for size in sizes:
                 if size <= group.gpus:
                     result.append((PACKED, g, size, _checked(job, group, size, 1, rate)))
@@ -117,7 +124,7 @@ def _one_a_type(groups: ServerGroups) -> list[ServerGroup]:
 
 def _checked(job: Job, group: ServerGroup, gpus: int, nodes: int, rate: Rate) -> float:
     value = rate(group.gpu_type, gpus, nodes, group.servers)
-    if not (np.isfinite(value) and value >= 0):
+    if not 0.0 <= value < np.inf:
         raise ThroughputError(
             f"job {job.id!r} on {gpus} {group.gpu_type!r} GPUs over {nodes} servers: the estimated throughput is "
             f"{value}, must be finite and >= 0"

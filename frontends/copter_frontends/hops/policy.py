@@ -25,6 +25,8 @@ from copter_frontends.hops.throughputs import ModelledThroughputs, PlacedThrough
 from copter_frontends.policy_kit import Choice, LpPolicy, RoundPolicy, StageClock
 from copter_frontends.vocabulary import Allocation, Cluster, Job, configurations_of
 
+TOLD_BIN, LEARNED_BIN = 0.05, 0.1  # relative widths of speed bins
+
 
 class HopsPolicy(LpPolicy, RoundPolicy):
     """The Hops scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
@@ -48,8 +50,9 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         Gain that a job's present GPUs are worth more than others; 0 is the paper's objective.
     rules : OfferRules, optional
     shim : HopsShim, optional
-    speed_bin : float
-        Relative width of the bins in which servers of a type count as alike.
+    speed_bin : float, optional
+        Relative width of the bins in which servers of a type count as alike: by default 5%, and 10% where speeds are
+        learned, which in the first hours are no better known.
     settings : copter.Settings, optional
         Of the LP solver.
 
@@ -75,9 +78,11 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         stay_bonus: float = 0.1,
         rules: OfferRules | None = None,
         shim: HopsShim | None = None,
-        speed_bin: float = 0.05,
+        speed_bin: float | None = None,
         settings: Settings | None = None,
     ) -> None:
+        if speed_bin is None:
+            speed_bin = LEARNED_BIN if isinstance(throughputs, ThroughputEstimator) else TOLD_BIN
         for name, value in (("round_s", round_s), ("full_round_s", full_round_s), ("speed_bin", speed_bin)):
             if not (isfinite(value) and value > 0):
                 raise SettingsError(f"{name} is {value}, must be finite and > 0")
@@ -112,6 +117,11 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         return isinstance(self.book.throughputs, ThroughputEstimator)
 
     @property
+    def learns_loading(self) -> bool:
+        """Whether data ``loads`` are of use too."""
+        return self.learns
+
+    @property
     def groups(self) -> ServerGroups:
         """Servers that are alike."""
         return self.programs.groups
@@ -140,17 +150,20 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         """Take in what changed.
 
         ``progress`` (fraction done), ``requirements`` (a set of GPU counts), ``learning_rates``
-        (:class:`.LearningRates`), and ``observed`` (samples per second on the GPUs that it has now).
+        (:class:`.LearningRates`), ``observed`` (samples per second on the GPUs that it has now), and ``loads`` with
+        ``waits`` (seconds of some data loads there, and on several GPUs of the waits for slower processes).
         """
         job = self.job(job_id)
         requirements, rates = what_changed.pop("requirements", None), what_changed.pop("learning_rates", None)
-        observed = what_changed.pop("observed", None)
+        observed, loads, waits = (what_changed.pop(name, None) for name in ("observed", "loads", "waits"))
         check_facts(job_id, what_changed)
         if requirements is not None:
             self._regroup()
             self.book.add(job, self.groups, requirements)
         if observed is not None:
             self.book.observe(job, self.held.get(job_id), float(observed))
+        if loads is not None:
+            self.book.observe_loads(job, self.held.get(job_id), loads, waits)
         if rates is not None:
             self.book.learning[job_id] = rates
         super().update_job(job_id, **what_changed)

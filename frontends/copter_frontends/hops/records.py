@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from copter_frontends.hops.database import ANY_SERVER, MOST_WEIGHT
+from copter_frontends.hops.server_speeds import Server, ServerSpeeds
 
 LayerKey = tuple[str, str, bool, int]  # job or application, GPU type, spread, GPUs (or servers, if spread)
-MOVED = 1e-3  # relative change of a record since it was last told of, from which its job's estimates are made again
+Profile = Callable[[str, str, int], float | None]  # per GPU, by job, GPU type and GPUs, on an average server
+MOVED = 1e-2  # relative change of a record since it was last told of, from which its job's estimates are made again
 SPEED_MOVED = 2e-2  # the same of a server's speed, less than half a bin
 MOST_GROUPS = 512  # server groups whose members are kept as sets
 
 
 class Records:
     """Per-GPU throughputs by job, configuration and server, and how fast servers are relative to their type.
+
+    Parameters
+    ----------
+    profile : callable
+        What a job's profile says.
 
     Attributes
     ----------
@@ -27,10 +34,13 @@ class Records:
         Changes so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
         self._layers: dict[LayerKey, dict[str, list[float]]] = {}  # server: [observations, per GPU, per GPU as told]
-        self._sums: dict[tuple[str, str], list[float]] = {}  # (type, server): weighted ratios, weights
-        self._speeds: dict[tuple[str, str], float] = {}
+        self._of_job: dict[str, set[LayerKey]] = {}
+        self._on: dict[Server, set[str]] = {}  # jobs with a record of their own
+        self._fit = ServerSpeeds()
+        self._speeds: dict[Server, float] = {}  # as told
         self._members: dict[int, tuple[Sequence[str], frozenset[str]]] = {}
         self._mean_speeds: dict[tuple[str, int], float] = {}
         self.changed: dict[str, int] = {}
@@ -40,16 +50,19 @@ class Records:
     def load(self, rows: Iterable[tuple[str, str, str, bool, int, int, float]]) -> None:
         """Replace everything by what a database holds."""
         self._layers.clear()
-        self._sums.clear()
+        self._of_job.clear()
+        self._on.clear()
+        self.changed.clear()
+        self._fit = ServerSpeeds()
         for job, kind, server, spread, count, observations, per_gpu in rows:
-            layer = self._layers.setdefault((job, kind, spread, count), {})
+            layer = self._layer((job, kind, spread, count))
             layer[server] = [float(observations), per_gpu, per_gpu]
-        for key in self._layers:
-            self._count(key, +1.0)
-        self._speeds = {server: ratio / weight for server, (ratio, weight) in self._sums.items() if weight > 0}
-        self.speeds_moved()
+        for key, layer in self._layers.items():
+            self._note(key, layer, layer)
+        self._speeds = self._fit.settle()
+        self._speeds_moved()
 
-    def speeds_moved(self) -> None:
+    def _speeds_moved(self) -> None:
         """Say that all estimates may have changed."""
         self.changes += 1
         self.speeds_changed = self.changes
@@ -64,8 +77,7 @@ class Records:
         """Take in an observation, as :meth:`.ThroughputDatabase.record` writes it."""
         spread = len(servers) > 1
         key = (job, kind, spread, len(servers) if spread else gpus)
-        layer = self._layers.setdefault(key, {})
-        self._count(key, -1.0)
+        layer = self._layer(key)
         told = False
         for server in (*servers, ANY_SERVER):
             entry = layer.get(server)
@@ -77,20 +89,56 @@ class Records:
             entry[0] += 1
             if abs(entry[1] - entry[2]) > MOVED * entry[2]:
                 entry[2], told = entry[1], True
-        self._count(key, +1.0)
+        self._note(key, layer, servers)
         if told:
             self.moved(job)
-        if not spread:
-            self._tell_speeds(kind, layer)
+
+    def settle(self) -> None:
+        """Find the servers' speeds anew if there is news of them, and tell of those that have moved."""
+        moved = []
+        for server, speed in self._fit.settle().items():
+            known = self._speeds.get(server, 1.0)
+            if abs(speed - known) > SPEED_MOVED * known:
+                self._speeds[server] = speed
+                moved.append(server)
+        if moved:
+            self._speeds_moved()
+        for server in moved:
+            for job in self._on[server]:
+                self.moved(job)
+
+    def forget(self, job: str) -> None:
+        """Drop a job's records."""
+        for key in self._of_job.pop(job, ()):
+            for server in self._layers.pop(key):
+                jobs = self._on.get((key[1], server))
+                if jobs is not None:
+                    jobs.discard(job)
+            self._fit.forget(key)
+        self.changed.pop(job, None)
+
+    def jobs_on(self, servers: Iterable[Server]) -> set[str]:
+        """Jobs (or applications) that have records of their own on one of the servers."""
+        return set().union(*(self._on.get(server, ()) for server in servers))
 
     def on_server(self, job: str, kind: str, server: str, gpus: int, nodes: int) -> float | None:
-        """Per-GPU throughput on a server (ANY_SERVER: on the type); None without a record."""
-        entry = self._layers.get((job, kind, nodes > 1, nodes if nodes > 1 else gpus), {}).get(server)
+        """Per-GPU throughput on a server; None without a record."""
+        entry = self._layers.get(_key(job, kind, gpus, nodes), {}).get(server)
         return None if entry is None else entry[1]
+
+    def on_average(self, job: str, kind: str, gpus: int, nodes: int) -> float | None:
+        """Per-GPU throughput on an average server of the type, by what was seen on some; None without a record."""
+        done = speed = 0.0
+        for server, (count, per_gpu, _) in self._layers.get(_key(job, kind, gpus, nodes), {}).items():
+            if server != ANY_SERVER:
+                weight = min(count, MOST_WEIGHT)
+                done += weight * per_gpu
+                speed += weight * self.speed(kind, server)
+        return done / speed if speed > 0.0 else None
 
     def mean_on(self, job: str, kind: str, servers: Sequence[str], gpus: int, nodes: int) -> float | None:
         """Mean of the servers' own records, over those that have one; None if none has."""
-        layer = self._layers.get((job, kind, nodes > 1, nodes if nodes > 1 else gpus))
+        layer = self._layers.get(_key(job, kind, gpus, nodes))
         if not layer:
             return None
         members = self._as_set(servers)
@@ -98,16 +146,17 @@ class Records:
         return sum(found) / len(found) if found else None
 
     def speed(self, kind: str, server: str) -> float:
-        """How fast a server has been relative to its type, over all jobs with records in both; 1 without any."""
+        """How fast a server has been relative to its type (HP26), as told; 1 where nothing was seen."""
         return self._speeds.get((kind, server), 1.0)
 
     def mean_speed(self, kind: str, servers: Sequence[str]) -> float:
         """The mean of servers' speeds, kept until one changes."""
-        self._as_set(servers)
         key = (kind, id(servers))
-        if key not in self._mean_speeds:
-            self._mean_speeds[key] = float(np.mean([self.speed(kind, server) for server in servers]))
-        return self._mean_speeds[key]
+        result = self._mean_speeds.get(key)
+        if result is None:
+            self._as_set(servers)  # keeps the sequence, so that its id stays its own
+            result = self._mean_speeds[key] = float(np.mean([self.speed(kind, server) for server in servers]))
+        return result
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -121,28 +170,27 @@ class Records:
             known = self._members[id(servers)] = (servers, frozenset(servers))
         return known[1]
 
-    def _count(self, key: LayerKey, sign: float) -> None:
-        """Add what one configuration of one job says of its servers' speeds, or take it back."""
-        _, kind, spread, _ = key
-        layer = self._layers[key]
-        average = layer.get(ANY_SERVER)
-        if spread or average is None:
-            return
-        for server, entry in layer.items():
-            if server != ANY_SERVER:
-                sums = self._sums.setdefault((kind, server), [0.0, 0.0])
-                sums[0] += sign * entry[0] * entry[1] / average[1]
-                sums[1] += sign * entry[0]
+    def _layer(self, key: LayerKey) -> dict[str, list[float]]:
+        """A configuration's records; begun where there are none."""
+        known = self._layers.get(key)
+        if known is None:
+            known = self._layers[key] = {}
+            self._of_job.setdefault(key[0], set()).add(key)
+        return known
 
-    def _tell_speeds(self, kind: str, layer: dict[str, list[float]]) -> None:
-        moved = False
-        for server in layer:
+    def _note(self, key: LayerKey, layer: dict[str, list[float]], servers: Iterable[str]) -> None:
+        """Hand what a configuration has done on servers to the fit of their speeds; spread ones say nothing of one."""
+        job, kind, spread, gpus = key
+        profile = None if spread else self._profile(job, kind, gpus)
+        for server in servers:
             if server == ANY_SERVER:
                 continue
-            ratio, weight = self._sums[kind, server]
-            speed, known = ratio / weight, self._speeds.get((kind, server), 1.0)
-            if abs(speed - known) > SPEED_MOVED * known:
-                self._speeds[kind, server] = speed
-                moved = True
-        if moved:
-            self.speeds_moved()
+            self._on.setdefault((kind, server), set()).add(job)
+            if not spread:
+                count, per_gpu, _ = layer[server]
+                self._fit.observe(key, kind, gpus, server, min(count, MOST_WEIGHT), per_gpu, profile)
+
+
+def _key(job: str, kind: str, gpus: int, nodes: int) -> LayerKey:
+    """Which records a configuration has: by its servers if it is spread, else by its GPUs."""
+    return (job, kind, nodes > 1, nodes if nodes > 1 else gpus)

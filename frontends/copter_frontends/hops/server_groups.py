@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+MOST_ODD = 0.05  # share of the servers that may be in a group next to their bin's
+
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
@@ -72,6 +74,35 @@ class ServerGroups:
         """What a formulation on these groups depends on."""
         return tuple((group.gpu_type, group.gpus, group.servers) for group in self.groups)
 
+    @property
+    def servers_by_type(self) -> dict[str, int]:
+        """How many servers of each GPU type there are."""
+        result = dict.fromkeys((group.gpu_type for group in self.groups), 0)
+        for group in self.groups:
+            result[group.gpu_type] += len(group.servers)
+        return result
+
+    @property
+    def speeds(self) -> NDArray[np.float64]:
+        """Mean speed of each group, (groups,)."""
+        return np.array([group.speed for group in self.groups])
+
+    def moved_from(self, other: ServerGroups) -> list[tuple[str, str]]:
+        """(GPU type, server) of those that are in another place than in the other groups, which have them too."""
+        here = self.group.tolist()
+        return [
+            (self.groups[g].gpu_type, server)
+            for g, server in zip(here, self.ids, strict=True)
+            if g != other.group[other.index[server]]
+        ]
+
+    def has_columns_of(self, other: ServerGroups) -> bool:
+        """Whether what was written for the other groups can go on: the same servers, in no group that it lacked."""
+        if len(self) != len(other) or frozenset(self.ids) != frozenset(other.ids):
+            return False
+        pairs = zip(self.groups, other.groups, strict=True)
+        return all(mine.label == its.label and (its.servers or not mine.servers) for mine, its in pairs)
+
 
 def group_servers(
     servers: Mapping[str, tuple[int, list[str]]],
@@ -104,3 +135,33 @@ def in_places_of(before: ServerGroups, now: ServerGroups) -> ServerGroups:
     fresh = {group.label: group for group in now.groups}
     kept = [fresh.pop(group.label, replace(group, servers=())) for group in before.groups]
     return ServerGroups([*kept, *fresh.values()])
+
+
+def regrouped(before: ServerGroups, now: ServerGroups, speed: Callable[[str, str], float]) -> ServerGroups:
+    """The groups of `now` in the places of `before`, and no new ones for a few servers.
+
+    As long as at most `MOST_ODD` of the servers are in bins that had no servers, these stay with the nearest bin of
+    their type and size that has: a new group costs every job new columns.
+
+    Parameters
+    ----------
+    before, now : ServerGroups
+        Of the same servers.
+    speed : callable (GPU type, server) -> float
+    """
+    there = [group for group in before.groups if group.servers]
+    labels = {group.label for group in there}
+    odd = [group for group in now.groups if group.label not in labels]
+    if sum(len(group.servers) for group in odd) > MOST_ODD * len(now.ids):
+        return in_places_of(before, now)
+    members = {group.label: list(group.servers) for group in now.groups if group.label in labels}
+    for group in odd:
+        alike = [other for other in there if other.label[:2] == group.label[:2]]
+        nearest = min(alike, key=lambda other: abs(other.bin - group.bin))
+        members.setdefault(nearest.label, []).extend(group.servers)
+    result = []
+    for group in before.groups:
+        servers = tuple(members.get(group.label, ()))
+        values = [speed(group.gpu_type, server) for server in servers]
+        result.append(replace(group, servers=servers, speed=float(np.mean(values)) if values else group.speed))
+    return ServerGroups(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from copter_frontends.policy_kit import GoodputThroughputs
@@ -33,14 +33,20 @@ class PlacedThroughputs(Protocol):
 
 @runtime_checkable
 class LearnedThroughputs(PlacedThroughputs, Protocol):
-    """Speeds that change as jobs run, and say which did."""
+    """Speeds that change as jobs run, and say which did.
+
+    The rates of jobs that are not said to have changed are in proportion to the mean speed of the servers asked about.
+    """
 
     @property
     def speeds_version(self) -> int:
         """The version at which a server's speed changed last."""
 
-    def changed_since(self, version: int) -> frozenset[Hashable] | None:
-        """Keys of the jobs whose answers have changed since that version; None if all may have."""
+    def changed_since(self, version: int) -> frozenset[Hashable]:
+        """Keys of the jobs whose answers have changed since that version, but for servers' speeds."""
+
+    def seen_on(self, servers: Iterable[tuple[str, str]]) -> frozenset[Hashable]:
+        """Keys of the jobs that have been seen on one of these (GPU type, server)."""
 
 
 class ModelledThroughputs:

@@ -131,16 +131,6 @@ def test_records_in_memory_are_those_of_the_database_read_anew(history: list[tup
                     )
 
 
-def test_a_server_speed_is_the_mean_over_the_jobs_seen_on_it() -> None:
-    estimator = ThroughputEstimator()
-    for name, fast, slow in (("bert", 12.0, 8.0), ("vgg", 30.0, 10.0)):
-        estimator.observe(Job("j", name), "v100", {"a": 1}, fast)
-        estimator.observe(Job("j", name), "v100", {"b": 1}, slow)
-    assert estimator.server_speed("v100", "a") == pytest.approx((1.2 + 1.5) / 2)
-    assert estimator.server_speed("v100", "b") == pytest.approx((0.8 + 0.5) / 2)
-    assert estimator.server_speed("v100", "c") == 1.0
-
-
 def test_an_observation_makes_only_its_own_jobs_offers_again() -> None:
     cluster = Cluster.of({"titanxp": (4, 4)})
     policy = HopsPolicy(cluster, by_gpu(cluster), round_s=300.0)

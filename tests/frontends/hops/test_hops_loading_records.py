@@ -10,6 +10,7 @@ import pytest
 from copter_frontends.baselines.fifo import FifoPolicy
 from copter_frontends.hops import (
     DataLoading,
+    HopsPolicy,
     IterationTimes,
     LearnedLoading,
     Links,
@@ -18,11 +19,12 @@ from copter_frontends.hops import (
     ThroughputError,
     ThroughputEstimator,
     fit_loading,
+    profile_by_gpu,
 )
 from copter_frontends.hops.loading_records import FIRST_FIT, WINDOW
 from copter_frontends.hops.workload import MODELS, hops_jobs, iteration_source, iteration_times
 from copter_frontends.simulator import Simulation
-from copter_frontends.vocabulary import Cluster, Job
+from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
 
 PARTS = IterationTimes(
     0.1, 0.2, 0.0, DataLoading(LoadingState(0.1), LoadingState(1.0, wait_s=0.5), 0.5), 1e6, 32.0, Links(1e9, 1e9)
@@ -130,6 +132,59 @@ def test_the_theory_of_an_estimator_follows_and_its_records_stay() -> None:
     assert estimator.per_gpu(job, "v100", "a", 2, 1) == pytest.approx(25.0)
     learned.observe(Job("k", "vgg"), "v100", [0.1] * FIRST_FIT)
     assert estimator.per_gpu(Job("k", "vgg"), "v100", "a", 1, 1) == 0.0, "never profiled there"
+
+
+def test_a_policy_that_learns_takes_in_loads_on_the_gpus_that_a_job_has() -> None:
+    cluster = Cluster.of({"v100": (1, 4)})
+    estimator = ThroughputEstimator()
+    job = Job("j", "bert", work_samples=1e6)
+    estimator.profile(job, {"v100": PARTS})
+    policy = HopsPolicy(cluster, estimator)
+    policy.add_job(job, [2])
+    with pytest.raises(InvalidJobError, match="no GPUs"):
+        policy.update_job("j", loads=[0.1] * FIRST_FIT)
+    policy.plan(0.0)
+    assert policy.learns_loading
+    policy.update_job("j", loads=[0.1] * FIRST_FIT, waits=[0.05] * FIRST_FIT)
+    found = estimator.database.theory("bert", "v100")
+    assert found is not None
+    assert found.loading.mean_s == pytest.approx(0.1)
+    assert found.loading.cached.wait_s == pytest.approx(0.05)
+    assert estimator.per_gpu(job, "v100", "x", 2, 1) == pytest.approx(32.0 / 0.3501)
+    assert policy.book.offers["j"] is not None
+    told = HopsPolicy(cluster)
+    assert not told.learns_loading
+    told.add_job(Job("k", "bert", work_samples=1e6), [2])
+    told.plan(0.0)
+    with pytest.raises(TypeError, match="ThroughputEstimator"):
+        told.update_job("k", loads=[0.1])
+
+
+def test_what_jobs_load_in_the_simulator_mends_the_theory() -> None:
+    cluster = Cluster.of({"rtx3090-w780": (4, 4), "rtx3090-yk8100": (4, 4)})
+    source, estimator = iteration_source(cluster), ThroughputEstimator()
+    truth = {name: {kind: iteration_times(model, kind) for kind in cluster.types} for name, model in MODELS.items()}
+    profile_by_gpu(estimator, truth, dict.fromkeys(cluster.types, 16), iterations=10)
+    jobs, _ = hops_jobs(30, 600.0, seed=1, scale=0.05)
+    before = {
+        (name, kind): estimator.database.theory(name, kind)
+        for name in {job.application for job in jobs}
+        for kind in truth[name]
+    }
+    policy = HopsPolicy(cluster, estimator)
+    result = Simulation(cluster, jobs, policy, source, policy.round_s).run()
+    assert result.summary()["jobs_completed"] == len(jobs)
+    assert policy.book.loading is not None
+    fitted = [at for at in before if policy.book.loading.records.count(*at) >= FIRST_FIT]
+    assert len(fitted) > 5
+    nearer = 0
+    for name, kind in fitted:
+        old, new, true = before[name, kind], estimator.database.theory(name, kind), truth[name][kind]
+        assert old is not None
+        assert new is not None
+        assert new.loading.mean_s == pytest.approx(true.loading.mean_s, rel=0.25)
+        nearer += abs(new.loading.mean_s - true.loading.mean_s) < abs(old.loading.mean_s - true.loading.mean_s)
+    assert nearer > 0.8 * len(fitted)
 
 
 # What the simulator tells ---------------------------------------------------------------------------------------------

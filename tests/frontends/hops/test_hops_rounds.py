@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -11,7 +12,8 @@ from hops_instances import RandomSpeeds
 
 from copter import Settings
 from copter.errors import SettingsError
-from copter_frontends.hops import HopsPolicy, LearningRates, RequirementSet
+from copter_frontends.hops import HopsPolicy, LearningRates, RequirementSet, ThroughputEstimator
+from copter_frontends.hops.formulation import MOST_ROWS
 from copter_frontends.hops.offers import OfferRules
 from copter_frontends.hops.round_planner import RoundPlanner
 from copter_frontends.hops.shim import HopsShim
@@ -121,16 +123,20 @@ def test_sizes_that_are_told_after_servers_changed_are_offers_on_the_new_ones() 
 def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
     settings, rules, shim = Settings(threads=1), OfferRules(scale_by_smallest=True), HopsShim()
     given = policy_of(settings=settings, rules=rules, shim=shim, fairness=0.0, stay_bonus=0.0)
-    assert given.formulation.session.settings == given.programs.idle.session.settings == settings
+    by_prices = replace(settings, interior_rows=MOST_ROWS)
+    assert given.formulation.session.settings == given.programs.idle.session.settings == by_prices
     assert given.book.rules is rules
     assert given.shim is shim
     assert (given.fairness, given.programs.stay_bonus) == (0.0, 0.0)
     plain = HopsPolicy(Cluster.of({"t4": (1, 4)}))
     assert isinstance(plain.book.throughputs, ModelledThroughputs)
-    assert plain.formulation.session.settings == Settings()
+    assert plain.formulation.session.settings == replace(Settings(), interior_rows=1024)
     assert (plain.fairness, plain.round_s, plain.full_round_s) == (1.0, 60.0, 300.0)
     assert (plain.programs.stay_bonus, plain.programs.speed_bin) == (0.1, 0.05)
     assert not plain.learns
+    assert HopsPolicy(Cluster.of({"t4": (1, 4)}), ThroughputEstimator()).programs.speed_bin == 0.1
+    more = policy_of(settings=Settings(interior_rows=5000))
+    assert more.formulation.session.settings.interior_rows == 5000
 
 
 @pytest.mark.parametrize("name", ["round_s", "full_round_s", "speed_bin", "fairness", "stay_bonus"])
