@@ -142,6 +142,8 @@ class RoundPlanner:
             self._admit(draft, waiting, behind)
             if behind:
                 fill(draft)
+        if not behind:
+            return 0.0
         formulation = self.programs.whole
         prices = formulation.prices(solution)
         return sum(formulation.most_profit(each, prices) for each in behind.values())
