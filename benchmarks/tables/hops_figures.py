@@ -6,7 +6,7 @@ python benchmarks/tables/hops_figures.py 9 [--cluster hops-64] [--jobs 120] [--s
 distribution of JCT and latency ratio. 11: the cluster's throughput, round by round. 12: latency ratio and finish-time
 fairness behind a queue by rho with lambda = 2 (4.4). 14: processor seconds of a plan and its gap, and of the paper's
 program by HiGHS with a gap and without. 15: processor seconds of a plan against jobs and GPUs. raqlr: the queue's
-recent latency ratio over time. Rows are means over seeds with the least and the most; --json has the curves' points.
+recent latency ratio over time. curves: 9, 11 and raqlr of the same runs. Rows are means over seeds with the least and the most; --json has the curves' points.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from copter_frontends.clusters import named_cluster
 from copter_frontends.hops.latency_ratio import Priority
 
 SCHEDULERS = ("hops", "sia", "gavel")
+Found = dict[str, list[Curves]]  # by scheduler, a run a seed
 FTF: Priority = "ftf"
 PAPER = {
     "7b": "the gap between predicted and true throughput of jobs with unstable loading narrows as they run more often",
@@ -39,15 +40,16 @@ PAPER = {
     "15": "steady from 1,000 jobs on; below 10 s up to 500 GPUs; gap 0.05: 6 s at 1,000 GPUs, 17 s at 1,500",
     "raqlr": "no figure: (7) is what the paper calls the system's busyness",
 }
+PAPER["curves"] = f"9: {PAPER['9']}; 11: {PAPER['11']}"
 
 
-def by_scheduler(asked: argparse.Namespace) -> dict[str, list[Curves]]:
+def by_scheduler(asked: argparse.Namespace) -> Found:
     """Every scheduler on every seed."""
     cluster = named_cluster(asked.cluster)
     return {name: [run(name, cluster, asked, seed) for seed in range(asked.seeds)] for name in SCHEDULERS}
 
 
-def lead(found: dict[str, list[Curves]], get: Callable[[Curves], float], of: str) -> None:
+def lead(found: Found, get: Callable[[Curves], float], of: str) -> None:
     """How many times the others' figure is the first one's, seed by seed."""
     first, *others = found
     for name in others:
@@ -55,9 +57,9 @@ def lead(found: dict[str, list[Curves]], get: Callable[[Curves], float], of: str
         print(f"  {name}'s {of} over {first}'s, by seed: {spread(ratios)}")
 
 
-def figure_9(asked: argparse.Namespace) -> Any:
+def figure_9(asked: argparse.Namespace, known: Found | None = None) -> Any:
     """Distributions of JCT and latency ratio."""
-    found = by_scheduler(asked)
+    found = known or by_scheduler(asked)
     for title, get in (("JCT, h", lambda c: c.jct_h), ("latency ratio", lambda c: c.latency)):
         head(f"Figure 9, {title}")
         for name, curves in found.items():
@@ -67,9 +69,9 @@ def figure_9(asked: argparse.Namespace) -> Any:
     return {name: [[sorted(c.jct_h), sorted(c.latency)] for c in curves] for name, curves in found.items()}
 
 
-def figure_11(asked: argparse.Namespace) -> Any:
+def figure_11(asked: argparse.Namespace, known: Found | None = None) -> Any:
     """Work done in each round over its length, in Titan XPs that would do as much: restarts and idle GPUs count."""
-    found = by_scheduler(asked)
+    found = known or by_scheduler(asked)
     print("\nFigure 11, cluster throughput in Titan XPs' worth, half hour by half hour (means over seeds)")
     for name, curves in found.items():
         many = max(len(curve.by_half_hour()) for curve in curves)
@@ -102,9 +104,10 @@ def figure_12(asked: argparse.Namespace) -> Any:
     return {name: [sorted(c.rho) for c in curves] for name, curves in found.items()}
 
 
-def figure_raqlr(asked: argparse.Namespace) -> Any:
+def figure_raqlr(asked: argparse.Namespace, known: Found | None = None) -> Any:
     """RAQLR of the last hour, at the end of each hour."""
-    curves = [run("hops", named_cluster(asked.cluster), asked, seed) for seed in range(asked.seeds)]
+    cluster = named_cluster(asked.cluster)
+    curves = known["hops"] if known else [run("hops", cluster, asked, seed) for seed in range(asked.seeds)]
     print("\nRAQLR (7) of Hops' queue, by the hour")
     by_hour = [{int(hour): value for hour, value in curve.raqlr} for curve in curves]
     for hour in range(1 + max(max(each, default=0) for each in by_hour)):
@@ -112,6 +115,16 @@ def figure_raqlr(asked: argparse.Namespace) -> Any:
         if found:
             print(f"  hour {hour + 1:<4}{spread(found)}   ({len(found)} of {len(curves)} seeds)")
     return [curve.raqlr for curve in curves]
+
+
+def figure_curves(asked: argparse.Namespace) -> Any:
+    """Figures 9 and 11 and RAQLR, of the same runs."""
+    found = by_scheduler(asked)
+    return {
+        "9": figure_9(asked, found),
+        "11": figure_11(asked, found),
+        "raqlr": figure_raqlr(asked, found),
+    }
 
 
 FIGURES: dict[str, Callable[[argparse.Namespace], Any]] = {
@@ -122,6 +135,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace], Any]] = {
     "14": figure_14,
     "15": figure_15,
     "raqlr": figure_raqlr,
+    "curves": figure_curves,
 }
 
 
