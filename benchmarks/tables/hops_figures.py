@@ -6,7 +6,8 @@ python benchmarks/tables/hops_figures.py 9 [--cluster hops-64] [--jobs 120] [--s
 distribution of JCT and latency ratio. 11: the cluster's throughput, round by round. 12: latency ratio and finish-time
 fairness behind a queue by rho with lambda = 2 (4.4). 14: processor seconds of a plan and its gap, and of the paper's
 program by HiGHS with a gap and without. 15: processor seconds of a plan against jobs and GPUs. raqlr: the queue's
-recent latency ratio over time. curves: 9, 11 and raqlr of the same runs. Rows are means over seeds with the least and the most; --json has the curves' points.
+recent latency ratio over time. curves: 9, 11 and raqlr of the same runs. Rows are means over seeds with the least and
+the most; --json has the curves' points.
 """
 
 from __future__ import annotations
