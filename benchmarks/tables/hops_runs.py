@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,17 @@ from figure_command import spread, whole
 from copter import Model, Session, Settings
 from copter.shims import IDLE, RoundingShim
 from copter_frontends.baselines.gavel import GavelPolicy
-from copter_frontends.hops import HopsPolicy, ModelledThroughputs, RequirementSet, ThroughputEstimator
+from copter_frontends.hops import (
+    HopsPolicy,
+    HopsShim,
+    ModelledThroughputs,
+    ProfilingQueue,
+    RequirementSet,
+    ThroughputEstimator,
+)
 from copter_frontends.hops.latency_ratio import Priority
 from copter_frontends.hops.profiling import profile_by_gpu
-from copter_frontends.hops.workload import hops_jobs
+from copter_frontends.hops.workload import RESTART_S, hops_jobs
 from copter_frontends.policy_kit import Choice, GoodputThroughputs, RoundPolicy, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.alone import GoodputAloneTimes
@@ -26,14 +33,20 @@ from copter_frontends.simulator.fairness import finish_time_fairness, fragmentat
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Allocation, Cluster, Job, SchedulingPolicy
 
+PROFILED_ITERATIONS = 50  # the paper's 10 to 50 on every GPU type, where profiling takes time and GPUs
 FIGURES = ("makespan_h", "jct_h", "wait_h", "max_lr", "fragments", "max_ftf")
 SCHEDULERS = "hops,hops-told,sia,sia-told,gavel,gavel-told"
-"""By what they see at first: means over the servers of a GPU type (Hops then learns), or the simulator's own rates."""
+"""By what they see at first: means over the servers of a GPU type (Hops then learns), or the simulator's own rates.
+
+hops-profiling, hops-profiling-each: the first job of each application, or every job, is profiled before it joins (the
+others have their profiles for nothing).
+"""
+TOLD = {"hops": ("", "told", "profiling", "profiling-each"), "sia": ("", "told"), "gavel": ("", "told")}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Figures of one scheduler: hours, ratios, GPUs, and every job's latency ratio."""
+    """Figures of one scheduler: hours, ratios, GPUs, every job's latency ratio, GPU-hours of profiling and of jobs."""
 
     name: str
     makespan_h: float
@@ -44,6 +57,9 @@ class Outcome:
     max_ftf: float
     round_p99_s: float
     latency: np.ndarray  # type: ignore[type-arg]
+    profiling_h: float = 0.0
+    held_h: float = 0.0
+    round_mean_s: float = 0.0
 
 
 class TypeBlind:
@@ -146,14 +162,20 @@ def make_policy(
     sets: Mapping[str, RequirementSet],
     fairness: float = 1.0,
     priority: Priority = "lr",
+    shim: HopsShim | None = None,
 ) -> SchedulingPolicy:
     """A scheduler of the paper's comparison."""
     kind, _, told = name.partition("-")
-    if kind not in ("hops", "sia", "gavel") or told not in ("", "told"):
-        raise SystemExit(f"unknown scheduler {name!r}: {SCHEDULERS}")
+    if told not in TOLD.get(kind, ()):
+        raise SystemExit(f"unknown scheduler {name!r}: {SCHEDULERS},hops-profiling,hops-profiling-each")
+    if told.startswith("profiling"):
+        estimator, truth = ThroughputEstimator(), {app: facts.parts for app, facts in source.applications.items()}
+        behind = HopsPolicy(cluster, estimator, fairness=fairness, priority=priority, shim=shim)
+        each = told.endswith("each")
+        return _OnSets(ProfilingQueue(behind, estimator, truth, PROFILED_ITERATIONS, each, RESTART_S), sets)
     if kind == "hops":
         known = ModelledThroughputs(cluster, source) if told else learning(cluster, source)
-        return _OnSets(HopsPolicy(cluster, known, fairness=fairness, priority=priority), sets)
+        return _OnSets(HopsPolicy(cluster, known, fairness=fairness, priority=priority, shim=shim), sets)
     true = GoodputThroughputs(cluster, source)
     rates = true if told else TypeBlind(true, cluster)
     return SiaOnSets(cluster, rates, sets) if kind == "sia" else GavelPolicy(cluster, rates, "max_min_fairness")
@@ -170,7 +192,7 @@ def learning(cluster: Cluster, source: TableSource, seed: int = 0) -> Throughput
 class _OnSets:
     """A Hops policy whose jobs come with their requirement sets (a SchedulingPolicy)."""
 
-    def __init__(self, policy: HopsPolicy, sets: Mapping[str, RequirementSet]) -> None:
+    def __init__(self, policy: HopsPolicy | ProfilingQueue, sets: Mapping[str, RequirementSet]) -> None:
         self._policy, self._sets = policy, sets
 
     def add_job(self, job: Job) -> None:
@@ -189,14 +211,20 @@ def run(
     sets: Mapping[str, RequirementSet],
     fairness: float = 1.0,
     priority: Priority = "lr",
+    shim: HopsShim | None = None,
 ) -> Outcome:
     """Simulate until the last job ends."""
     say(f"{name} ...")
-    policy = make_policy(name, cluster, source, sets, fairness, priority)
+    policy = make_policy(name, cluster, source, sets, fairness, priority, shim)
     result = Simulation(cluster, jobs, policy, source, policy.round_s).run()
     if result.skipped:
         raise SystemExit(f"{name} refused {len(result.skipped)} jobs: {result.skipped[0]}")
     summary, alone = result.summary(), GoodputAloneTimes(source)
+    probing = getattr(policy, "probing", [0] * len(result.rounds))  # held by nobody's job, but not idle
+    rounds = [
+        replace(each, gpus_used={**each.gpus_used, "profiling": gpus})
+        for each, gpus in zip(result.rounds, probing, strict=True)
+    ]
     latency = latency_ratios(result, jobs, alone)
     fairness_ratio = finish_time_fairness(result, jobs, alone)["thesis"].worst
     return Outcome(
@@ -205,10 +233,13 @@ def run(
         jct_h=float(summary["avg_jct_h"]),
         wait_h=float(result.jobs["queue_s"].astype(float).mean() / 3600.0),
         max_lr=float(latency.worst or 0.0),
-        fragments=float(fragmentation_gpus(result.rounds) or 0.0),
+        fragments=float(fragmentation_gpus(rounds) or 0.0),
         max_ftf=float(fairness_ratio or 0.0),
         round_p99_s=float(summary["round_s"]["p99"]),
         latency=latency.values,
+        profiling_h=sum(probing) * policy.round_s / 3600.0,
+        round_mean_s=float(np.mean([record.round_s for record in result.rounds])),
+        held_h=float(result.jobs["gpu_seconds"].astype(float).sum()) / 3600.0,
     )
 
 
@@ -220,15 +251,18 @@ def show(
     def each(value: float) -> str:
         return "-" if np.isnan(value) else f"{value:.2f}"
 
-    print(f"\n{title}\n  {'':<12}" + "".join(f"{name:<26}" for name in FIGURES).rstrip())
+    print(f"\n{title}\n  {'':<20}" + "".join(f"{name:<26}" for name in FIGURES).rstrip())
     rows = []
     for runs in outcomes:
         name = runs[0].name
         values = {figure: [float(getattr(run, figure)) for run in runs] for figure in FIGURES}
-        print(f"  {name:<12}" + "".join(f"{spread(found):<26}" for found in values.values()).rstrip())
+        print(f"  {name:<20}" + "".join(f"{spread(found):<26}" for found in values.values()).rstrip())
         said = (paper or {}).get(name)
         if said is not None:
-            print(f"  {'(paper)':<12}" + "".join(f"{each(value):<26}" for value in said).rstrip())
+            print(f"  {'(paper)':<20}" + "".join(f"{each(value):<26}" for value in said).rstrip())
+        if any(run.profiling_h for run in runs):
+            took, share = [run.profiling_h for run in runs], [100 * run.profiling_h / run.held_h for run in runs]
+            print(f"  {name}: profiling took {spread(took)} GPU-hours, {spread(share)}% of what jobs had")
         rows.append({"scheduler": name, **values, "round_p99_s": [run.round_p99_s for run in runs], "paper": said})
     return rows
 
@@ -251,7 +285,7 @@ def options(about: str | None, jobs: int, jobs_per_hour: float) -> argparse.Argu
     parser.add_argument("--jobs", type=int, default=jobs)
     parser.add_argument("--jobs-per-hour", type=float, default=jobs_per_hour)
     parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
-    parser.add_argument("--seeds", type=whole, default=1, help="how many, each with jobs of its own (default 1)")
+    parser.add_argument("--seeds", type=whole, default=3, help="how many, each with jobs of its own (default 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return parser

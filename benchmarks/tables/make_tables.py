@@ -58,6 +58,8 @@ HADAR = ("hadar", "baselines")
 HOPS = ("hops", "baselines")
 SIA = ("sia", "baselines")
 DRAWS = "of the workloads"
+PROFILED = "hops,hops-profiling,hops-profiling-each"
+SMALL = "--cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3"
 ALL_MODES = "hadar,hadar-online,hadar-printed,hadar-horizon,gavel,tiresias,yarn"
 LEARNING = "hadar,hadar-measured,hadar-blurred,hadar-misled,gavel,gavel-misled"
 TABLES = [
@@ -98,12 +100,16 @@ TABLES = [
     Table("hadar_restarts", "hadar_figures.py IV --jobs 60 --seeds 3", HADAR),
     Table("hops_table3", "hops_table3.py --seeds 3", HOPS),
     Table("hops_table4", "hops_table4.py --jobs 250 --seeds 3", HOPS),
-    Table("hops_figure_12", "hops_figures.py 12 --jobs 60 --seeds 3", HOPS),
-    Table(
-        "hops_queues",
-        "hops_sweeps.py --sweep priorities --cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3 --seeds 3",
-        HOPS,
-    ),
+    Table("hops_table4_500", "hops_table4.py --seeds 1", HOPS, "0"),
+    Table("hops_profiling", f"hops_table3.py --seeds 5 --schedulers {PROFILED}", HOPS, "0 to 4"),
+    Table("hops_figure_6", "hops_estimator.py --seeds 3", ("hops", "goodput")),
+    Table("hops_figure_7b", "hops_figures.py 7b --seeds 10", HOPS, "0 to 9"),
+    Table("hops_figures_9_11", "hops_figures.py curves --seeds 5", HOPS, "0 to 4"),
+    Table("hops_figure_12", "hops_figures.py 12 --jobs 60 --seeds 5", HOPS, "0 to 4"),
+    Table("hops_figure_14", "hops_figures.py 14 --seeds 3 --samples 10", HOPS),
+    Table("hops_figure_15", "hops_figures.py 15 --seeds 2 --times 2,4,8,16", HOPS, "0, 1"),
+    Table("hops_queues", f"hops_sweeps.py --sweep priorities {SMALL} --seeds 3", HOPS),
+    Table("hops_fragments", f"hops_sweeps.py --sweep fragments {SMALL} --seeds 3", HOPS),
     *(
         Table(
             f"table_3_3_{trace}", f"table_3_3.py --policies sia,pollux,gavel --workloads 5 --traces {trace}", SIA, DRAWS

@@ -80,10 +80,15 @@ class DataLoading:
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Seconds of `count` loads."""
+        return self.draw_with_waits(count, rng)[0]
+
+    def draw_with_waits(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Seconds of `count` loads, and of the waits that go with their states."""
         hit = rng.random(count) < self.cached_share
         mean = np.where(hit, self.cached.mean_s, self.slow.mean_s)
         deviation = np.where(hit, self.cached.deviation_s, self.slow.deviation_s)
-        return np.asarray(np.maximum(rng.normal(mean, deviation), 0.0))
+        waits = np.where(hit, self.cached.wait_s, self.slow.wait_s)
+        return np.asarray(np.maximum(rng.normal(mean, deviation), 0.0)), np.asarray(waits)
 
 
 def fit_loading(seconds: Sequence[float] | Floats, waits_s: Sequence[float] | Floats | None = None) -> DataLoading:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.latency_ratio import expected_age_s
+from copter_frontends.hops.loading_records import LearnedLoading
 from copter_frontends.hops.offers import OfferRules, Offers
 from copter_frontends.hops.requirements import LearningRates, RequirementSet, requirements_of
 from copter_frontends.hops.server_groups import ServerGroups
@@ -38,6 +39,8 @@ class JobBook:
     age_s, work : dict of job id to float
         Expected seconds (9), and samples of the whole job.
     learning : dict of job id to LearningRates
+    loading : LearnedLoading or None
+        What fits data loading again, where the throughputs are an estimator's.
     gpus : int
         Of all servers that there are now.
     """
@@ -49,6 +52,7 @@ class JobBook:
         self.age_s: dict[str, float] = {}
         self.work: dict[str, float] = {}
         self.learning: dict[str, LearningRates] = {}
+        self.loading = LearnedLoading(throughputs) if isinstance(throughputs, ThroughputEstimator) else None
         self.gpus = 0
         self._made: OrderedDict[CacheKey, Offers | None] = OrderedDict()
         self._slowdowns: OrderedDict[tuple[Hashable, str, int, int], float] = OrderedDict()
@@ -90,11 +94,23 @@ class JobBook:
         TypeError, InvalidJobError
             If the throughputs do not learn; if the job has no GPUs.
         """
+        estimator, held = self._learning(job, held)
+        estimator.observe(job, held.gpu_type, dict(held.nodes), rate)
+
+    def observe_loads(
+        self, job: Job, held: Allocation | None, loads: Sequence[float], waits: Sequence[float] | None
+    ) -> None:
+        """Take in data loads on a job's present GPUs, and the waits that went with them; as :meth:`observe`."""
+        _, held = self._learning(job, held)
+        assert self.loading is not None
+        self.loading.observe(job, held.gpu_type, loads, waits)
+
+    def _learning(self, job: Job, held: Allocation | None) -> tuple[ThroughputEstimator, Allocation]:
         if not isinstance(self.throughputs, ThroughputEstimator):
-            raise TypeError("observed rates need a policy whose throughputs are a ThroughputEstimator")
+            raise TypeError("what is observed needs a policy whose throughputs are a ThroughputEstimator")
         if held is None:
-            raise InvalidJobError(f"job {job.id!r}: a rate of {rate} is observed, but it has no GPUs")
-        self.throughputs.observe(job, held.gpu_type, dict(held.nodes), rate)
+            raise InvalidJobError(f"job {job.id!r}: what it does is observed, but it has no GPUs")
+        return self.throughputs, held
 
     def remove(self, job_id: str) -> None:
         """Forget a job."""

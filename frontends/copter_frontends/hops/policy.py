@@ -117,6 +117,11 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         return isinstance(self.book.throughputs, ThroughputEstimator)
 
     @property
+    def learns_loading(self) -> bool:
+        """Whether data ``loads`` are of use too."""
+        return self.learns
+
+    @property
     def groups(self) -> ServerGroups:
         """Servers that are alike."""
         return self.programs.groups
@@ -145,17 +150,20 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         """Take in what changed.
 
         ``progress`` (fraction done), ``requirements`` (a set of GPU counts), ``learning_rates``
-        (:class:`.LearningRates`), and ``observed`` (samples per second on the GPUs that it has now).
+        (:class:`.LearningRates`), ``observed`` (samples per second on the GPUs that it has now), and ``loads`` with
+        ``waits`` (seconds of some data loads there, and on several GPUs of the waits for slower processes).
         """
         job = self.job(job_id)
         requirements, rates = what_changed.pop("requirements", None), what_changed.pop("learning_rates", None)
-        observed = what_changed.pop("observed", None)
+        observed, loads, waits = (what_changed.pop(name, None) for name in ("observed", "loads", "waits"))
         check_facts(job_id, what_changed)
         if requirements is not None:
             self._regroup()
             self.book.add(job, self.groups, requirements)
         if observed is not None:
             self.book.observe(job, self.held.get(job_id), float(observed))
+        if loads is not None:
+            self.book.observe_loads(job, self.held.get(job_id), loads, waits)
         if rates is not None:
             self.book.learning[job_id] = rates
         super().update_job(job_id, **what_changed)

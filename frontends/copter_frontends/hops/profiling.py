@@ -90,6 +90,7 @@ def profile_by_gpu(
     truth: Mapping[str, Mapping[str, IterationTimes]],
     gpus: Mapping[str, int],
     seed: int = 0,
+    iterations: int = 200,
 ) -> None:
     """Profile every application on every GPU, whatever server it is in, as a scheduler by GPU types would.
 
@@ -102,6 +103,8 @@ def profile_by_gpu(
     gpus : mapping of type to int
         GPUs of each type.
     seed : int
+    iterations : int
+        Of the run on each GPU.
     """
     rng = np.random.default_rng(seed)
     for name, parts in truth.items():
@@ -110,6 +113,6 @@ def profile_by_gpu(
             alike.setdefault(kind.partition("-")[0], []).append(kind)
         found: dict[str, IterationTimes] = {}
         for kinds in alike.values():
-            seen = profiled([parts[kind] for kind in kinds], [gpus[kind] for kind in kinds], rng)
+            seen = profiled([parts[kind] for kind in kinds], [gpus[kind] for kind in kinds], rng, iterations)
             found |= dict.fromkeys(kinds, seen)
         estimator.profile(Job(f"profile of {name}", name), found)

@@ -10,9 +10,9 @@ import numpy as np
 from copter import Solution, Status
 from copter_frontends.hops.draft import Draft
 from copter_frontends.hops.drafting import Drafting
-from copter_frontends.hops.formulation import RoundPrograms
+from copter_frontends.hops.formulation import RoundPrograms, Wish
 from copter_frontends.hops.service_window import adjust_for_sensitivity, service_window
-from copter_frontends.hops.shim import HopsShim, fill
+from copter_frontends.hops.shim import HopsShim, fill, place_support
 from copter_frontends.policy_kit import OPTIMAL_GAP, Choice, StageClock, Wanted, relative_gap, status_of
 from copter_frontends.vocabulary import Allocation
 
@@ -133,18 +133,38 @@ class RoundPlanner:
 
     def _fill_fragments(self, draft: Draft, waiting: list[str], solution: Solution) -> float:
         """Give fragments to jobs behind the window too; return what these may add to the bound (HP18)."""
-        idle = draft.idle
-        if idle == 0 or not waiting:
-            return 0.0
-        window = self._fragment_window(waiting, idle)
-        behind = {job: self.drafting.wish(job) for job in window if job not in draft.wishes}
+        behind: dict[str, Wish] = {}
+        for _ in range(self.shim.repeats):
+            if draft.idle == 0 or not waiting or not self._plan_again(draft, waiting, behind):
+                break
+            waiting = [job for job in waiting if job not in draft.placed]
+        if draft.idle and waiting:
+            self._admit(draft, waiting, behind)
+            if behind:
+                fill(draft)
         if not behind:
             return 0.0
-        draft.admit(behind)
-        fill(draft)
         formulation = self.programs.whole
         prices = formulation.prices(solution)
         return sum(formulation.most_profit(each, prices) for each in behind.values())
+
+    def _plan_again(self, draft: Draft, waiting: list[str], behind: dict[str, Wish]) -> bool:
+        """Solve the program of the idle GPUs for the window made for them; whether more jobs were placed."""
+        before = len(draft.placed)
+        window = self._admit(draft, waiting, behind)
+        program = self.programs.idle
+        program.set_free(np.array(draft.free, dtype=np.int64))
+        program.set_wishes({job: draft.wishes[job] for job in window})
+        place_support(draft, program, program.solve(deadline_s=SOLVE_SHARE * self.deadline_s))
+        return len(draft.placed) > before
+
+    def _admit(self, draft: Draft, waiting: list[str], behind: dict[str, Wish]) -> list[str]:
+        """The window made for the idle GPUs; its jobs are let in, those that were not in the program noted."""
+        window = self._fragment_window(waiting, draft.idle)
+        fresh = {job: self.drafting.wish(job) for job in window if job not in draft.wishes}
+        draft.admit(fresh)
+        behind |= fresh
+        return window
 
     def _fragment_window(self, waiting: list[str], idle: int) -> list[str]:
         """The jobs that may have the idle GPUs."""

@@ -24,6 +24,9 @@ class HopsShim:
     ----------
     dives : int
         Passes in which the relaxation is solved again, warm, for the jobs and GPUs that are left.
+    repeats : int
+        Times that a whole round plans the idle GPUs again by the program, with the window made for them, before they
+        are given away greedily.
     swaps : int
         Passes of local exchange.
     good_enough : float
@@ -37,6 +40,7 @@ class HopsShim:
     """
 
     dives: int = 0
+    repeats: int = 0
     swaps: int = 2
     good_enough: float = 1e-3
     core_gap: float = 0.03

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from copter_frontends.hops.data_loading import DataLoading, LoadingState
+from copter_frontends.hops.data_loading import DataLoading, Floats, LoadingState
 from copter_frontends.hops.iteration_time import IterationTimes, Links
 from copter_frontends.hops.requirements import RequirementSet
 from copter_frontends.simulator.table_source import TableSource
@@ -114,6 +114,10 @@ class ProfiledModel:
         if parts is None:
             return 0.0
         return configuration.gpus * parts.throughput(configuration.gpus, configuration.nodes)
+
+    def draw_loads(self, gpu_type: str, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Seconds of so many data loads on a GPU type, and of the waits that go with them."""
+        return self.parts[gpu_type].loading.draw_with_waits(count, rng)
 
 
 def iteration_source(cluster: Cluster) -> TableSource:

@@ -120,6 +120,7 @@ def _fairness(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("worst finish-time ρ, thesis / artifact", worst),
         ("unfair jobs, thesis / artifact", unfair),
         ("largest latency ratio", number(summary["latency_ratio"]["max"], "{:.2f}")),
+        ("latency ratio of the worst hour", number(summary["latency_ratio"].get("worst_hour"), "{:.2f}")),
         ("GPUs idle while jobs wait", number(summary["fragmentation_gpus"], "{:.2f}")),
     ]
 

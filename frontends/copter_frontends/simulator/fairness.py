@@ -133,6 +133,14 @@ def recent_latency_ratio(result: SimulationResult, ratios: Ratios, now_s: float,
     return float(np.mean(recent)) if recent else None
 
 
+def latency_ratios_by_hour(result: SimulationResult, ratios: Ratios) -> dict[int, float]:
+    """Hops' equation 7 hour by hour: {hours so far: mean latency ratio of the jobs that ended in the last of them}."""
+    ended = dict(zip(result.jobs["id"].tolist(), result.jobs["completion_s"].tolist(), strict=True))
+    hours = np.array([max(1, math.ceil(ended[job_id] / 3600.0)) for job_id in ratios.jobs], dtype=np.int64)
+    jobs, totals = np.bincount(hours), np.bincount(hours, weights=ratios.values)
+    return {hour: float(totals[hour] / jobs[hour]) for hour in np.flatnonzero(jobs).tolist()}
+
+
 def fragmentation_gpus(rounds: Sequence[RoundRecord]) -> float | None:
     """GPUs that are idle while jobs wait, on average over the rounds (B35); None without rounds."""
     if not rounds:
@@ -151,13 +159,20 @@ def partly_used_gpus(allocations: Mapping[str, Allocation], cluster: Cluster) ->
 
 
 def fairness_summary(result: SimulationResult, jobs: Iterable[Job], alone: AloneTimes) -> dict[str, Any]:
-    """``finish_time_fairness`` (both ways), ``latency_ratio`` (max, mean) and ``fragmentation_gpus``."""
+    """``finish_time_fairness`` (both ways), ``latency_ratio`` and ``fragmentation_gpus``.
+
+    The latency ratio is that of the worst job, the mean, and the mean of the worst hour (Hops' equation 7).
+    """
     listed = list(jobs)
     latency = latency_ratios(result, listed, alone)
     both = finish_time_fairness(result, listed, alone)
     measured = [record for record in result.rounds if not record.warmup]
     return {
         "finish_time_fairness": {name: ratios.summary() for name, ratios in both.items()},
-        "latency_ratio": {"max": latency.worst, "mean": float(latency.values.mean()) if latency.jobs else None},
+        "latency_ratio": {
+            "max": latency.worst,
+            "mean": float(latency.values.mean()) if latency.jobs else None,
+            "worst_hour": max(latency_ratios_by_hour(result, latency).values(), default=None),
+        },
         "fragmentation_gpus": fragmentation_gpus(measured),
     }

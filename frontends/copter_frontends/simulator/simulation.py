@@ -24,7 +24,13 @@ from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
-from copter_frontends.simulator.training import ExactTraining, Training, observed_rates, rows_with_news
+from copter_frontends.simulator.training import (
+    ExactTraining,
+    Training,
+    drop_observed,
+    observed_facts,
+    rows_with_news,
+)
 from copter_frontends.simulator.usable_jobs import usable_jobs
 from copter_frontends.vocabulary import (
     Allocation,
@@ -57,14 +63,16 @@ class Simulation:
         In any order. Jobs that cannot be simulated are skipped and reported in the result.
     policy : SchedulingPolicy
         If it has an attribute `learns` that is true, it is told before each plan what running jobs were seen to do on
-        the GPUs that it gave them: ``update_job(job_id, observed=samples_per_s)``. If it has an attribute `follows`
-        that is true, it is told each round how far the jobs that ran are, not only when one enters another phase.
+        the GPUs that it gave them: ``update_job(job_id, observed=samples_per_s)``; with `learns_loading` also of some
+        data loads (``loads``, ``waits``), if the goodput model's applications can draw them. If it has an attribute
+        `follows` that is true, it is told each round how far the jobs that ran are, not only when one enters another
+        phase.
     goodput_model : GoodputSource
         Says how fast jobs train; the policy may believe another.
     round_s : float
         Seconds from one plan to the next.
     seed : int
-        Kept with the result. The simulator itself draws nothing: its outcome is a function of its arguments.
+        Kept with the result. All that the simulator itself draws are observed data loads, by this seed.
     charge : {"allocation", "type_and_count", "type_and_shape"}, optional
         Whether a move to other nodes of the same type and number restarts a job, or only a change of type or number, or
         of type or of the GPUs on each node; by default as the semantics say.
@@ -137,7 +145,7 @@ class Simulation:
             self._training = AgentTraining(self._table, profiles or fitted_profiles(facts), semantics)
         else:
             rates = goodput_model.rate_table(names) if hasattr(goodput_model, "rate_table") else None
-            self._training = ExactTraining(self._table, rates or RateTable(goodput_model, names))
+            self._training = ExactTraining(self._table, rates or RateTable(goodput_model, names), facts)
         self._occupancy = Occupancy(self.cluster)
         self._arrivals = Arrivals(self._table, semantics, self._capacity(), self.round_s)
         self._dropped: set[int] = set()  # rows that the policy refused
@@ -172,16 +180,17 @@ class Simulation:
         self._late_s = self.plan_latency * (edit_s + plan_s - plan.timings.get("observe", 0.0))
         try:
             running, changes = self._carry_out(plan)
-            observed = observed_rates(self.policy, self._training, self._table, running, self.now_s + self.round_s)
+            span = (self.now_s, self.now_s + self.round_s)
+            observed = observed_facts(self.policy, self._training, self._table, running, span, self.seed)
             changed, completed = self._training.advance(running, self.now_s, self.now_s + self.round_s)
         except SimulationError as error:
             raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
         self._account(running)
         for row in rows_with_news(self.policy, self._table, running, changed):
             self._news.setdefault(self._table.jobs[row].id, {}).update(self._training.news(row))
-        for row, rate in observed:
+        for row, facts in observed:
             if np.isnan(self._table.completion_s[row]):
-                self._news.setdefault(self._table.jobs[row].id, {})["observed"] = rate
+                self._news.setdefault(self._table.jobs[row].id, {}).update(facts)
         ids = tuple(self._table.jobs[row].id for row in completed.tolist())
         wall = (begun, plan_s, edit_s)
         record = self._record(plan, len(running), changes, ids, warmup, wall)
@@ -281,7 +290,7 @@ class Simulation:
                 self._occupancy.release(job)
                 self._edit(lambda job=job: self.policy.pin(job, None))  # type: ignore[misc]
                 continue
-            self._news.get(job, {}).pop("observed", None)  # the policy would ask on what
+            drop_observed(self._news.get(job, {}))  # the policy would ask on what
             self._occupancy.release(job)
             self._halt(self._active[job])
             held = not self._table.jobs[self._active[job]].preemptible

@@ -12,6 +12,8 @@ from copter_frontends.simulator.job_table import Floats, Ints, JobTable
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.vocabulary import Allocation
 
+TOLD_LOADS = 20  # data loads of a round that a policy is told of
+
 
 class Training(Protocol):
     """Trains jobs from one plan to the next; a job is a row of the simulation's table."""
@@ -49,14 +51,43 @@ class MeasuredTraining(Protocol):
         """Samples per second that jobs with GPUs do now, (k,)."""
 
 
-def observed_rates(
-    policy: object, training: Training, table: JobTable, running: Ints, end_s: float
-) -> list[tuple[int, float]]:
-    """(row, samples per second) of the jobs that train in a round that ends at `end_s`, for a policy that learns."""
+@runtime_checkable
+class LoadingTraining(Protocol):
+    """Training of which a policy may see what data loads take."""
+
+    def loads(self, row: int, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Some loads of a job on the GPUs that it has, ``loads``, and ``waits`` on several; nothing if not known."""
+
+
+@runtime_checkable
+class DrawnLoads(Protocol):
+    """Facts of an application that can draw data loads."""
+
+    def draw_loads(self, gpu_type: str, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Seconds of so many loads and of the waits for slower processes that go with them."""
+
+
+def observed_facts(
+    policy: object, training: Training, table: JobTable, running: Ints, span: tuple[float, float], seed: int
+) -> list[tuple[int, dict[str, Any]]]:
+    """(row, facts of ``update_job``) of the jobs that train in a round of this span, for a policy that learns.
+
+    Loads are drawn by the seed, the round and the job, whatever else is drawn.
+    """
     if not (getattr(policy, "learns", False) and isinstance(training, MeasuredTraining)):
         return []
-    rows = running[table.resume_s[running] < end_s]
-    return list(zip(rows.tolist(), training.rates(rows).tolist(), strict=True))
+    rows = running[table.resume_s[running] < span[1]]
+    told = [(row, {"observed": rate}) for row, rate in zip(rows.tolist(), training.rates(rows).tolist(), strict=True)]
+    if getattr(policy, "learns_loading", False) and isinstance(training, LoadingTraining):
+        for row, facts in told:
+            facts |= training.loads(row, np.random.default_rng((seed, int(span[0]), row)))
+    return told
+
+
+def drop_observed(facts: dict[str, Any]) -> None:
+    """Forget what a job was seen to do: it has lost its GPUs."""
+    for name in ("observed", "loads", "waits"):
+        facts.pop(name, None)
 
 
 def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> list[int]:
@@ -66,10 +97,11 @@ def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints
 
 
 class ExactTraining:
-    """At the goodput model's rates, exact over phases and at completion."""
+    """At the goodput model's rates, exact over phases and at completion; `facts` of applications may draw loads."""
 
-    def __init__(self, table: JobTable, rates: RateTable) -> None:
-        self._table, self._rates = table, rates
+    def __init__(self, table: JobTable, rates: RateTable, facts: Mapping[str, object] | None = None) -> None:
+        self._table, self._rates, self._facts = table, rates, facts or {}
+        self._where: dict[int, tuple[str, int]] = {}  # GPU type and GPUs, of jobs whose loads can be drawn
 
     def arrive(self, row: int) -> Mapping[str, Any]:
         """No facts: the policy's own model says all."""
@@ -82,10 +114,13 @@ class ExactTraining:
     def begin(self, row: int, allocation: Allocation) -> None:
         """Look up the job's rate curve."""
         self._table.curve[row] = self._rates.curve(self._table.jobs[row], allocation)
+        if isinstance(self._facts.get(self._table.jobs[row].application), DrawnLoads):
+            self._where[row] = (allocation.gpu_type, allocation.gpus)
 
     def halt(self, row: int) -> None:
         """The job has no rate any more."""
         self._table.curve[row] = -1
+        self._where.pop(row, None)
 
     def leave(self, row: int) -> None:
         """Nothing to drop: all that is kept of a job is its row."""
@@ -104,6 +139,15 @@ class ExactTraining:
     def rates(self, rows: Ints) -> Floats:
         """Samples per second of the phase that each job is in, its slowdown included, (k,)."""
         return self._rates.rates(self._table.curve[rows], self._table.phase[rows])
+
+    def loads(self, row: int, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Some loads on the GPUs that a job has, with the waits where there are several."""
+        facts = self._facts.get(self._table.jobs[row].application)
+        if row not in self._where or not isinstance(facts, DrawnLoads):
+            return {}
+        kind, gpus = self._where[row]
+        loads, waits = facts.draw_loads(kind, TOLD_LOADS, rng)
+        return {"loads": loads.tolist()} | ({"waits": waits.tolist()} if gpus > 1 else {})
 
     def news(self, row: int) -> Mapping[str, Any]:
         """How far the job is."""

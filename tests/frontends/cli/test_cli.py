@@ -47,7 +47,7 @@ def test_json_is_the_last_line_with_every_key(capsys):
     assert found["jobs_submitted"] == 4 * 64  # a whole day is sampled, however much of it is simulated
     assert set(found["round_s"]) == {"p50", "p95", "p99", "max"}
     assert set(found["finish_time_fairness"]) == {"thesis", "artifact"}
-    assert set(found["latency_ratio"]) == {"max", "mean"}
+    assert set(found["latency_ratio"]) == {"max", "mean", "worst_hour"}
     assert 0 <= found["fragmentation_gpus"] < 64
     assert set(found["gap"]) == set(found["variables"]) == set(found["fractional_jobs"]) == {"p50", "max"}
 

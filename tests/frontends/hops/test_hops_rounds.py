@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hops_instances import RandomSpeeds
@@ -180,3 +181,31 @@ def test_groups_that_have_emptied_stay_until_they_are_four_times_as_many(planned
 def test_the_learning_rate_of_an_unknown_job_is_refused() -> None:
     with pytest.raises(UnknownJobError, match="nobody"):
         policy_of().learning_rate("nobody")
+
+
+# Idle GPUs by the program again (HP18) --------------------------------------------------------------------------------
+
+
+class Tabled(RandomSpeeds):
+    """Rates by job and GPUs on one server; all are too sensitive to be spread, "m" and "n" less than the others."""
+
+    RATES: ClassVar[dict[str, dict[int, float]]] = {"n": {2: 20.0, 3: 29.0}}
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Sequence[str]) -> float:
+        rate = self.RATES.get(job.id, {}).get(gpus, 10.0 * gpus)
+        return rate * (1.0 if nodes == 1 else 0.6 if job.id in ("m", "n") else 0.1)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "expected"), [(0, {"a1": 5, "m": 2}), (1, {"a1": 5, "n": 3}), (3, {"a1": 5, "n": 3})]
+)
+def test_idle_gpus_are_planned_by_the_program_again_where_that_is_asked_for(
+    repeats: int, expected: dict[str, int]
+) -> None:
+    # Of the 3 GPUs that a1 leaves, m takes 2 for 0.5 a GPU, n 2 or 3 for 0.5 or 0.48; all three are worth more.
+    policy = HopsPolicy(Cluster.of({"k": (1, 8)}), Tabled(), shim=HopsShim(repeats=repeats, swaps=0))
+    for name, sizes in {"a1": [5], "a2": [5], "m": [2], "n": [2, 3]}.items():
+        policy.add_job(Job(name, "any", work_samples=1e4), sizes)
+    plan = policy.plan(0.0)
+    assert {job: each.gpus for job, each in plan.allocations.items()} == expected
+    assert plan.objective <= plan.bound + 1e-9

@@ -15,6 +15,7 @@ from copter_frontends.simulator.fairness import (
     finish_time_fairness,
     fragmentation_gpus,
     latency_ratios,
+    latency_ratios_by_hour,
     mean_contention,
     partly_used_gpus,
     recent_latency_ratio,
@@ -103,6 +104,19 @@ def test_the_latency_ratio_is_waiting_over_the_time_alone_on_the_fastest_type():
     assert recent_latency_ratio(ran, ratios, 100.0, 1.0) is None
 
 
+def test_latency_ratios_by_hour_are_means_over_the_jobs_that_end_in_it():
+    jobs = {"a": (0.0, 900.0, 125.0), "b": (0.0, 3600.0, 375.0), "c": (0.0, 3600.5, 1000.0), "d": (0.0, 10801.0, 250.0)}
+    ran = result(jobs, [record(0, 1, 0, 0, TWO)])
+    known = [Job(name, "x", requested_gpus=2) for name in jobs]
+    ratios = latency_ratios(ran, known, Halving())
+    np.testing.assert_allclose(ratios.values, [0.5, 1.5, 4.0, 1.0])
+    by_hour = latency_ratios_by_hour(ran, ratios)
+    assert by_hour == {1: 1.0, 2: 4.0, 4: 1.0}
+    assert all(recent_latency_ratio(ran, ratios, 3600.0 * hour, 1.0) == value for hour, value in by_hour.items())
+    assert recent_latency_ratio(ran, ratios, 3 * 3600.0, 1.0) is None
+    assert fairness_summary(ran, known, Halving())["latency_ratio"]["worst_hour"] == 4.0
+
+
 def test_fragments_are_gpus_idle_while_jobs_wait():
     rounds = [record(0, 3, 1, 3, ONE), record(1, 2, 0, 1, ONE), record(2, 2, 1, 2, ONE)]
     assert fragmentation_gpus(rounds) == pytest.approx((1 + 0 + 2) / 3)
@@ -131,4 +145,4 @@ def test_times_alone_take_the_best_size_up_to_the_limit():
 def test_a_run_without_completed_jobs_has_a_summary_of_nones():
     found = fairness_summary(result({"j": (0.0, math.nan, 0.0)}, [record(0, 1, 0, 0, ONE)]), [Job("j", "x")], Halving())
     assert found["finish_time_fairness"]["thesis"]["worst"] is None
-    assert found["latency_ratio"] == {"max": None, "mean": None}
+    assert found["latency_ratio"] == {"max": None, "mean": None, "worst_hour": None}

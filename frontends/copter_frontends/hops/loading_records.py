@@ -1,0 +1,118 @@
+"""Data loads of running jobs, and the two loading states fitted to them again (sections 3.2 and 3.5; HP27)."""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+
+import numpy as np
+
+from copter_frontends.hops.data_loading import DataLoading, Floats, fit_loading
+from copter_frontends.hops.errors import ThroughputError
+from copter_frontends.hops.estimator import ThroughputEstimator
+from copter_frontends.hops.iteration_time import IterationTimes
+from copter_frontends.vocabulary import Job
+
+WINDOW = 1000  # latest loads that are kept of a job (or application) on a GPU type
+FIRST_FIT = 40  # loads from which a fit is as good as a profiling run of 10 to 50 iterations
+MOST_KEYS = 4096  # windows that are kept; the one that got a load longest ago goes first
+
+
+@dataclass(slots=True)
+class _Window:
+    """The latest loads, the waits that came with them (NaN on one GPU), and how many have come since the last fit."""
+
+    loads: array[float] = field(default_factory=lambda: array("d"))
+    waits: array[float] = field(default_factory=lambda: array("d"))
+    fresh: int = 0
+    fitted: int = 0
+
+    def add(self, loads: Sequence[float], waits: Sequence[float]) -> None:
+        """Take in loads; the oldest go."""
+        for kept, new in ((self.loads, loads), (self.waits, waits)):
+            kept.extend(new)
+            del kept[: max(0, len(kept) - WINDOW)]
+        self.fresh += len(loads)
+
+
+class LoadingRecords:
+    """T_d and T_w of running jobs by job (or application) and GPU type, in windows of bounded length.
+
+    A fit is due at the first 40 loads, again each time that there are twice as many, and then once a window.
+    """
+
+    def __init__(self) -> None:
+        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Windows that are kept."""
+        return len(self._windows)
+
+    def count(self, key: str, gpu_type: str) -> int:
+        """Loads in a window."""
+        window = self._windows.get((key, gpu_type))
+        return 0 if window is None else len(window.loads)
+
+    def add(self, key: str, gpu_type: str, loads: Sequence[float], waits: Sequence[float] | None = None) -> bool:
+        """Take in loads, with the waits for slower processes where there are others; whether a fit is due.
+
+        Raises
+        ------
+        ThroughputError
+            If a time is negative or not finite, or there are not as many waits as loads; nothing is taken in.
+        """
+        also = [nan] * len(loads) if waits is None else list(waits)
+        if len(also) != len(loads):
+            raise ThroughputError(f"job {key!r}: {len(loads)} data loads and {len(also)} waits; there must be as many")
+        if not all(isfinite(each) and each >= 0 for each in (*loads, *(waits or ()))):
+            raise ThroughputError(f"job {key!r}: data loads and waits must be finite and >= 0 seconds")
+        at = (key, gpu_type)
+        window = self._windows.setdefault(at, _Window())
+        self._windows.move_to_end(at)
+        if len(self._windows) > MOST_KEYS:
+            self._windows.popitem(last=False)
+        window.add(loads, also)
+        return window.fresh >= min(max(FIRST_FIT, window.fitted), WINDOW)
+
+    def refit(self, key: str, gpu_type: str, known: IterationTimes) -> IterationTimes:
+        """The parts of an iteration with the loading that was seen; what is known where nothing was.
+
+        A load on one GPU has no wait: it gets that of the known state whose mean is nearer.
+        """
+        window = self._windows.get((key, gpu_type))
+        if window is None or not window.loads:
+            return known
+        loads, waits = np.array(window.loads), np.array(window.waits)
+        waits = np.where(np.isnan(waits), _known_waits(known.loading, loads), waits)
+        window.fresh, window.fitted = 0, len(loads)
+        return replace(known, loading=fit_loading(loads, waits))
+
+
+def _known_waits(loading: DataLoading, loads: Floats) -> Floats:
+    cached, slow = loading.cached, loading.slow
+    nearer_slow = np.abs(loads - slow.mean_s) < np.abs(loads - cached.mean_s)
+    return np.asarray(np.where(nearer_slow, slow.wait_s, cached.wait_s))
+
+
+class LearnedLoading:
+    """Fits the loading of an estimator's theory again as running jobs load data (HP27).
+
+    Parameters
+    ----------
+    estimator : ThroughputEstimator
+        Its theory is written anew where a fit is due; the layers above it stay.
+    """
+
+    def __init__(self, estimator: ThroughputEstimator) -> None:
+        self.estimator, self.records = estimator, LoadingRecords()
+
+    def observe(self, job: Job, gpu_type: str, loads: Sequence[float], waits: Sequence[float] | None = None) -> None:
+        """Take in loads of a job on a GPU type; one that was never profiled there has no theory to mend."""
+        key = str(self.estimator.key(job))
+        if self.records.add(key, gpu_type, loads, waits):
+            known = self.estimator.database.theory(key, gpu_type)
+            if known is not None:
+                self.estimator.profile(job, {gpu_type: self.records.refit(key, gpu_type, known)})
