@@ -149,6 +149,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "one slowdown less that is kept",
     (
         "copter_frontends.hops.server_speeds",
+        "self._rate.append(0.0)",
+        "0.0 -> 1.0",
+    ): "it is written in the next line",
+    (
+        "copter_frontends.hops.server_speeds",
         "self._n_layers += 1",
         "1 -> 2",
     ): "numbers that no layer has",

@@ -23,6 +23,7 @@ from copter_frontends.hops import (
     ThroughputDatabase,
     ThroughputEstimator,
     estimator,
+    records,
 )
 from copter_frontends.hops.job_book import GROUP_MOVED
 from copter_frontends.hops.offers import Offers
@@ -70,6 +71,23 @@ def test_jobs_of_one_server_each_tell_by_their_profiles() -> None:
     assert found["v100", "b"] == pytest.approx(math.exp(log), rel=1e-3)
     assert found["v100", "a"] == pytest.approx(math.exp(-log), rel=1e-3)
     assert found["v100", "b"] / found["v100", "a"] == pytest.approx(1.5, rel=0.01)
+
+
+def test_types_are_fitted_each_by_itself() -> None:
+    """The by-hand case on two types at once, with profiles: each is as it is alone."""
+
+    def seen(kinds: str) -> dict[tuple[str, str], float]:
+        fit = ServerSpeeds()
+        for kind in kinds:
+            for job, fast, slow in (("bert", 12.0, 8.0), ("vgg", 30.0, 10.0)):
+                fit.observe((job, kind), kind, 1, "a", 1.0, fast, 11.0)
+                fit.observe((job, kind), kind, 1, "b", 1.0, slow, 11.0)
+        return fit.settle()
+
+    both = seen("xy")
+    assert both == pytest.approx(seen("x") | seen("y"), rel=1e-5)
+    assert both["y", "a"] * both["y", "b"] == pytest.approx(1.0)
+    assert both["y", "a"] > 1.3
 
 
 def test_without_profile_or_company_a_server_is_average() -> None:
@@ -319,6 +337,16 @@ def test_a_slower_spread_counts_from_the_fewest_servers_on() -> None:
     assert slowdown(job, policy.groups, 0, 4, 2) == 1.0
     assert slowdown(job, policy.groups, 0, 4, 4) == 0.5
     assert slowdown(job, policy.groups, 0, 4, 1) == 1.0
+    assert slowdown(job, policy.groups, 0, 2, 2) == 1.0, "two servers are the fewest that spread a job"
+
+
+def test_a_spread_that_does_not_run_is_worth_nothing() -> None:
+    class Never(ThroughputEstimator):
+        def rate(self, job: Job, gpu_type: str, gpus: int, nodes: int, servers: Any) -> float:
+            return 0.0
+
+    policy = HopsPolicy(Cluster.of({"k": (8, 2)}), Never())
+    assert policy.book.slowdown(Job("j", "any"), policy.groups, 0, 4, 4) == 0.0
 
 
 def test_jobs_without_servers_are_said_in_every_plan_until_these_come_back() -> None:
@@ -437,6 +465,15 @@ def test_records_of_jobs_that_ended_long_ago_are_dropped(monkeypatch: pytest.Mon
     for j in range(30, 40):
         known.ended(f"j{j}")
     assert known.database.theory("j29", "v100") is not None, "it has not ended"
+
+
+def test_few_groups_of_servers_are_kept_as_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MOST_GROUPS", 3)
+    known, job = ThroughputEstimator(), Job("j", "bert")
+    known.observe(job, "k", {"a": 1}, 3.0)
+    for n in range(20):
+        assert known.rate(job, "k", 1, 1, ("a", f"b{n}")) == 3.0
+        assert len(known._records._members) <= 3
 
 
 def test_records_of_applications_stay(monkeypatch: pytest.MonkeyPatch) -> None:
