@@ -69,11 +69,16 @@ ROOMS = [
     *_of(
         *HOPS, "formulation offers shim draft", "test_hops_steps test_hops_program test_hops_policy test_hops_learning"
     ),
-    *_of(*HOPS, "policy", "test_hops_rounds test_hops_policy test_hops_learning test_hops_conformance"),
+    *_of(
+        *HOPS,
+        "policy",
+        "test_hops_rounds test_hops_policy test_hops_loading_records test_hops_learning test_hops_conformance",
+    ),
     *_of(
         *HOPS,
         "records estimator profiling job_book server_speeds server_groups",
-        "test_hops_server_speeds test_hops_learning test_hops_estimator test_hops_policy",
+        "test_hops_server_speeds test_hops_learned_offers test_hops_learning test_hops_loading_records "
+        " test_hops_estimator test_hops_policy",
     ),
     *_of(
         "copter_frontends.sia",
@@ -152,6 +157,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self._rate.append(0.0)",
         "0.0 -> 1.0",
     ): "it is written in the next line",
+    (
+        "copter_frontends.hops.server_speeds",
+        "self._gone = 0",
+        "0 -> 1",
+    ): "the columns are compacted one entry sooner",
     (
         "copter_frontends.hops.server_speeds",
         "self._n_layers += 1",
