@@ -20,7 +20,7 @@ from copter_frontends.hops import (
     records,
 )
 from copter_frontends.hops.job_book import GROUP_MOVED
-from copter_frontends.hops.offers import Offers
+from copter_frontends.hops.offers import PACKED, SPREAD, OfferRules, Offers
 from copter_frontends.hops.records import MOVED, SPEED_MOVED
 from copter_frontends.hops.server_groups import ServerGroup, group_servers, in_places_of, regrouped
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
@@ -163,6 +163,28 @@ def test_a_server_speed_that_moves_remakes_few_offers(monkeypatch: pytest.Monkey
     for name in policy.jobs.keys() - seen:
         offers = policy.book.offers[name]
         assert offers.gain * offers.base == pytest.approx(4.0 * (1.0 + int(name[1:])) * speed, rel=GROUP_MOVED)
+
+
+def test_offers_of_slow_jobs_by_hand() -> None:
+    """Half a sample a second on one GPU, 0.8 of it each on two servers: rho is 1.25, and two GPUs may be apart."""
+
+    def rate(gpu_type: str, gpus: int, nodes: int, servers: Any) -> float:
+        return 0.5 * gpus * (1.0 if nodes == 1 else 0.8)
+
+    groups = group_servers({"k": (2, ["a", "b"])})
+    offers = OfferRules().make(Job("j", "any"), RequirementSet.of([1, 2]), groups, rate)
+    assert offers is not None
+    assert offers.sensitivity == pytest.approx(1.25)
+    assert sorted(zip(offers.kind.tolist(), offers.gpus.tolist(), strict=True)) == [
+        (PACKED, 1),
+        (PACKED, 2),
+        (SPREAD, 2),
+    ]
+    assert offers.base == 0.5
+    found = {(kind, gpus): float(offers.gain[offers.at(kind, 0, gpus)]) for kind, gpus in ((PACKED, 1), (SPREAD, 2))}
+    assert found == pytest.approx({(PACKED, 1): 1.0, (SPREAD, 2): 1.6})
+    assert offers.at(SPREAD, 0, 1) == -1
+    assert offers.at(PACKED, 1, 1) == -1
 
 
 def test_scaled_offers_by_hand() -> None:
