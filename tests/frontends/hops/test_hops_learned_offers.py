@@ -309,6 +309,34 @@ def test_spread_records_go_by_servers_and_others_by_gpus() -> None:
     assert known.per_gpu(job, "k", "a", 2, 2) == 3.0
 
 
+def test_records_are_means_and_small_moves_are_not_told() -> None:
+    known, job = ThroughputEstimator(), Job("j", "bert")
+    for rate in (10.0, 12.0, 14.0):
+        known.observe(job, "k", {"a": 1}, rate)
+    assert known.rate(job, "k", 1, 1, ("a",)) == pytest.approx(12.0)
+    version = known.version
+    known.observe(job, "k", {"a": 1}, 12.2)
+    assert known.rate(job, "k", 1, 1, ("a",)) == pytest.approx(12.05), "it is taken in"
+    assert known.version == version, "and not told: less than 1%"
+    assert known.changed_since(version) == frozenset()
+    for _ in range(200):
+        known.observe(job, "k", {"a": 1}, 24.0)
+    assert known.rate(job, "k", 1, 1, ("a",)) == pytest.approx(24.0, rel=0.02)
+    version = known.version
+    known.observe(job, "k", {"a": 1}, 24.0)
+    assert known.version == version
+
+
+def test_the_mean_speed_of_servers_follows_them() -> None:
+    known, new, servers = ThroughputEstimator(), Job("n", "new"), ("a", "b")
+    known.profile(new, {"k": steady(4.0)})
+    for name, fast in (("bert", 2.0), ("vgg", 8.0)):
+        for server, rate in (("a", fast), ("c", 1.0)):
+            known.observe(Job("j", name), "k", {server: 1}, rate)
+        mean = (known.server_speed("k", "a") + 1.0) / 2
+        assert known.rate(new, "k", 1, 1, servers) == pytest.approx(4.0 * mean)
+
+
 def test_who_was_seen_on_a_server() -> None:
     known = ThroughputEstimator()
     for name, server in (("bert", "a"), ("vgg", "b"), ("vgg", "c")):
