@@ -191,6 +191,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a tie of measured numbers with a tolerance",
     (
         "copter_frontends.hops.server_speeds",
+        "ERROR = -1  # type of what is no server but the error of profiles",
+        "1 -> 2",
+    ): "any number below zero says the same",
+    (
+        "copter_frontends.hops.server_speeds",
+        "if 2 * self._gone > len(self._layer.values):",
+        "2 * self._gone > len(self._layer.values) -> 2 * self._gone >= len(self._layer.values)",
+    ): "the columns are compacted one entry sooner",
+    (
+        "copter_frontends.hops.server_speeds",
         "self._gone = 0",
         "0 -> 1",
     ): "the columns are compacted one entry sooner",

@@ -17,6 +17,8 @@ from copter_frontends.hops import (
     ThroughputDatabase,
     ThroughputEstimator,
     estimator,
+    formulation,
+    job_book,
     records,
 )
 from copter_frontends.hops.job_book import GROUP_MOVED
@@ -391,6 +393,23 @@ def test_records_of_jobs_that_ended_long_ago_are_dropped(monkeypatch: pytest.Mon
     for j in range(30, 40):
         known.ended(f"j{j}")
     assert known.database.theory("j29", "v100") is not None, "it has not ended"
+
+
+def test_offers_slowdowns_and_blocks_of_few_kinds_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_book, "MOST_KEPT", 3)
+    monkeypatch.setattr(formulation, "MOST_USAGES", 4)
+    known = ThroughputEstimator(by_application=False)
+    policy = HopsPolicy(Cluster.of({"k": (8, 2)}), known, round_s=300.0)
+    for j in range(12):
+        job = Job(f"j{j}", "any", work_samples=1e6)
+        known.profile(job, {"k": steady(4.0 + j)})
+        policy.add_job(job, RequirementSet.of([1 + j % 6, 8 + j]))
+        policy.plan(300.0 * j)
+        policy.book.slowdown(job, policy.groups, 0, 4, 4)
+        assert len(policy.book._made) <= 3
+        assert len(policy.book._slowdowns) <= 3
+        assert len(policy.formulation._usages) <= 4
+    assert policy.book.offers.keys() == policy.jobs.keys()
 
 
 def test_few_groups_of_servers_are_kept_as_sets(monkeypatch: pytest.MonkeyPatch) -> None:
