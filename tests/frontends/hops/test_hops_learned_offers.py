@@ -403,7 +403,7 @@ def test_offers_slowdowns_and_blocks_of_few_kinds_are_kept(monkeypatch: pytest.M
     for j in range(12):
         job = Job(f"j{j}", "any", work_samples=1e6)
         known.profile(job, {"k": steady(4.0 + j)})
-        policy.add_job(job, RequirementSet.of([1 + j % 6, 8 + j]))
+        policy.add_job(job, RequirementSet.of([1 + j % 4, 5 + j]))
         policy.plan(300.0 * j)
         policy.book.slowdown(job, policy.groups, 0, 4, 4)
         assert len(policy.book._made) <= 3
