@@ -5,6 +5,7 @@ PY      = $(VENV)/bin/python
 PIP     = $(PY) -m pip --disable-pip-version-check install --quiet
 SOURCES = $(shell find copter -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py pyproject.toml
 FUZZ_S ?= 3600
+MUTANTS ?= $(shell date +%Y%m%d)
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
 .PHONY: demo test test-ray test-ray-long quick check check-long fuzz bench bench-suite tables lp-sets wheel wheel-test docs \
@@ -38,10 +39,11 @@ check: $(VENV)/.check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# Mutants are other ones every day: the seed is printed, and MUTANTS=SEED draws its mutants again.
 check-long: $(VENV)/.test
 	$(PY) -m pytest -m long
 	PYTHONPATH=.:frontends:benchmarks $(PY) -m tests.adversary.long_run
-	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4
+	PYTHONPATH=. $(PY) -m tests.adversary.mutation_score --sample 4 --seed $(MUTANTS)
 
 # Damaged files to every reader, for an hour (FUZZ_S seconds).
 fuzz: $(VENV)/.test

@@ -86,9 +86,14 @@ def one_family(panel: Axes, own: list[dict[str, Any]], across: str, stream: floa
 def attribution_chart(results: list[dict[str, Any]], path: Path) -> None:
     """Stacked speed-ups over the memoryless baseline: mean with p10 to p90, as the thesis's Figure 4.6."""
     steps = {"b": "custom\nsolver", "c": "+ differential\nedits", "d": "+ warm\nstart"}
-    alone = {"e": "HiGHS +\nedits", "f": "HiGHS + edits\n+ warm start", "h": "the thesis's solver\n+ edits + warm"}
+    alone = {
+        "e": "HiGHS +\nedits",
+        "f": "HiGHS + edits\n+ warm start",
+        "h": "the thesis's solver\n+ edits + warm",
+        "i": "with the\nshim",
+    }
     bars = {**steps, **alone}
-    own = (*steps, "h")
+    own = (*steps, "h", "i")
     shades = ("#9cc9dc", COPTER)
     highs_shades = ("#eab8ac", HIGHS)
     with mpl.rc_context(STYLE):

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import Any
@@ -56,25 +58,39 @@ SOLVERS = {"auto": "", "coordinate_descent": " copter by coordinate descent, as 
 Result = dict[str, Any]
 
 
-def run_one(
-    family: str, scale: Size, churn: float | None, rounds: int, limit_s: float, method: str = "auto"
-) -> Result | None:
+@dataclass(frozen=True, slots=True)
+class How:
+    """How runs go: counted rounds, seconds of one run, copter's method, and whether times are of the processor."""
+
+    rounds: int
+    limit_s: float
+    method: str = "auto"
+    processor: bool = False
+
+
+def run_one(family: str, scale: Size, churn: float | None, how: How) -> Result | None:
     """One run of rounds.py in a process of its own; None when it does not end within the limit."""
+    limit_s, environment = how.limit_s, dict(os.environ)
     command = [sys.executable, str(HERE / "rounds.py"), "--family", family]
     command += ["--network" if isinstance(scale, str) else "--scale", str(scale)]
     command += ["--change", CHANGES[family]] if family in CHANGES else []
-    command += ["--mode", MODES.get(family, "full"), "--rounds", str(rounds), "--peers", "highs", "--json"]
+    command += ["--mode", MODES.get(family, "full"), "--rounds", str(how.rounds), "--peers", "highs", "--json"]
     command += ["--churn", str(churn)] if churn is not None else []
-    command += ["--method", method]
+    command += ["--method", how.method]
+    if how.processor:
+        command += ["--threads", "1"]
+        environment["COPTER_CLOCK"] = "processor"
     command += ["--time-limit", str(limit_s / 4)]
     command += ["--peer-time-limit", str(limit_s / 12)]  # six ways, each at least twice
     started = time.perf_counter()
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit_s, check=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit_s, check=True, env=environment)
     except subprocess.TimeoutExpired:
         print(f"{family} {scale} churn {churn}: not ended in {limit_s:.0f} s", file=sys.stderr, flush=True)
         return None
     result: Result = json.loads(done.stdout.strip().splitlines()[-1])
+    if how.processor:
+        result["copter"]["p50_s"] = result["copter"]["processor_p50_s"]
     print(
         f"{family} {scale} churn {churn}: copter {1e3 * result['copter']['p50_s']:.1f} ms, HiGHS "
         f"({result['best_peer']}) {1e3 * highs_s(result):.1f} ms ({time.perf_counter() - started:.0f} s)",
@@ -135,8 +151,9 @@ def table(results: list[Result]) -> list[str]:
 def markdown(found: dict[str, Any]) -> str:
     """The page: crossings, then both sweeps."""
     lines = ["# Crossover with HiGHS's best way", ""]
+    clock = ", processor time" if found.get("processor") else ""
     lines += [
-        f"Median round (edit + solve + shim) on {found['machine']['processor']}, "
+        f"Median round (edit + solve + shim{clock}) on {found['machine']['processor']}, "
         f"{found['machine']['threads']} threads; {found['rounds']} rounds after 3 of warm-up. "
         f"Ratio: HiGHS over copter; below 1, HiGHS wins.{SOLVERS[found.get('method', 'auto')]}",
         "",
@@ -160,24 +177,25 @@ def markdown(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def sweep(names: list[str], preset: str, rounds: int, limit_s: float, method: str = "auto") -> dict[str, Any]:
+def sweep(names: list[str], preset: str, how: How) -> dict[str, Any]:
     """All runs; a family stops growing once a size does not end within the limit."""
     found: dict[str, Any] = {
         "machine": machine(),
-        "rounds": rounds,
-        "method": method,
+        "rounds": how.rounds,
+        "method": how.method,
+        "processor": how.processor,
         "families": names,
         "sizes": [],
         "churns": [],
     }
     for family in names:
         for scale in SCALES[preset][family]:
-            result = run_one(family, scale, None if family in UNCHURNED else CHURN, rounds, limit_s, method)
+            result = run_one(family, scale, None if family in UNCHURNED else CHURN, how)
             if result is None:
                 break
             found["sizes"].append(result)
         for churn in () if family in UNCHURNED else CHURNS[preset]:
-            result = run_one(family, CHURN_SCALE[family], churn, rounds, limit_s, method)
+            result = run_one(family, CHURN_SCALE[family], churn, how)
             if result is not None:
                 found["churns"].append(result)
     return found
@@ -191,6 +209,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of one run")
     parser.add_argument("--method", choices=["auto", "coordinate_descent"], default="auto", help="of copter")
+    parser.add_argument(
+        "--processor", action="store_true", help="compare processor time, one thread each: on a machine that others use"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "results")
     arguments = parser.parse_args()
     names = arguments.families.split(",")
@@ -199,7 +220,9 @@ def main() -> None:
         parser.error("shards has a solver of its own: --method auto, or other --families")
     if unknown or arguments.rounds < 1:
         parser.error(f"families are some of {', '.join(SCALES[arguments.preset])}; rounds >= 1")
-    found = sweep(names, arguments.preset, arguments.rounds, arguments.limit, arguments.method)
+    found = sweep(
+        names, arguments.preset, How(arguments.rounds, arguments.limit, arguments.method, arguments.processor)
+    )
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "crossover.json").write_text(json.dumps(found, indent=1))
     (arguments.out / "crossover.md").write_text(markdown(found))

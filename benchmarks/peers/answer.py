@@ -7,6 +7,8 @@ from typing import Protocol
 
 from families.program import Floats, Program
 
+from peers.clock import STRETCH
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -64,7 +66,7 @@ class Limits:
 
     def after(self, best_s: float) -> float:
         """Seconds that a way has when the best one so far took `best_s` (infinite if none has ended)."""
-        return min(self.solve_s, max(self.times_best * best_s, self.least_s))
+        return min(self.solve_s, max(self.times_best * STRETCH * best_s, self.least_s))
 
 
 class Peer(Protocol):

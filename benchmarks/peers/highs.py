@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from families.program import Floats, Ints, Kept, Program
 from numpy.typing import NDArray
 
 from peers.answer import Answer, Limits
+from peers.clock import clock
 
 Status = highspy.HighsBasisStatus
 INLINE = 2000  # coefficients changed one by one; with more of them the whole program is passed
@@ -112,18 +112,18 @@ class Mirror:
         if self.way.integer:
             kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
             data.integrality_ = [kinds[int(whole)] for whole in program.integrality.tolist()]
-        started = time.perf_counter()
+        started = clock()
         self.highs.passModel(data)
-        return time.perf_counter() - started
+        return clock() - started
 
     def delete(self, rows: Ints, columns: Ints) -> float:
         """Delete what went."""
-        started = time.perf_counter()
+        started = clock()
         if len(columns):
             self.highs.deleteCols(len(columns), columns.astype(np.int32))
         if len(rows):
             self.highs.deleteRows(len(rows), rows.astype(np.int32))
-        return time.perf_counter() - started
+        return clock() - started
 
     def change(self, before: Program, now: Program, stay: tuple[Ints, Ints], changed: sp.coo_array) -> float:
         """Change costs, bounds, sides and coefficients of what stayed, where they are not what they were."""
@@ -135,7 +135,7 @@ class Mirror:
         sides = places((before.row_lower[rows] != below) | (before.row_upper[rows] != above))
         cost, low, high, below, above = self.sign * now.c[costs], low[boxes], high[boxes], below[sides], above[sides]
         entries = list(zip(*(part.tolist() for part in (*changed.coords, changed.data)), strict=True))
-        started = time.perf_counter()
+        started = clock()
         if len(costs):
             self.highs.changeColsCost(len(costs), costs, cost)
         if len(boxes):
@@ -146,7 +146,7 @@ class Mirror:
             self.highs.changeCoeff(row, column, value)
         if before.offset != now.offset:
             self.highs.changeObjectiveOffset(self.sign * now.offset)
-        return time.perf_counter() - started
+        return clock() - started
 
     def add(self, now: Program, m: int, n: int) -> float:
         """Add what came: rows with their entries in older columns, then columns."""
@@ -158,12 +158,12 @@ class Mirror:
         first, row = tail.indptr[:-1].astype(np.int32), tail.indices.astype(np.int32)
         cost, low, high = self.sign * now.c[n:], now.col_lower[n:], now.col_upper[n:]
         below, above = now.row_lower[m:], now.row_upper[m:]
-        started = time.perf_counter()
+        started = clock()
         if head is not None:
             self.highs.addRows(len(below), below, above, head.nnz, start, index, head.data)
         if len(cost):
             self.highs.addCols(len(cost), cost, low, high, tail.nnz, first, row, tail.data)
-        return time.perf_counter() - started
+        return clock() - started
 
     # Bases --------------------------------------------------------------------------------------------------------
 
@@ -191,9 +191,9 @@ class Mirror:
         found = highspy.HighsBasis()
         found.col_status, found.row_status = basis
         found.valid, found.alien = True, True
-        started = time.perf_counter()
+        started = clock()
         self.highs.setBasis(found)
-        return time.perf_counter() - started
+        return clock() - started
 
     def basis_at(self, x: Floats, y: Floats) -> Basis:
         """A basis for a point of the last program: columns between bounds are basic, and rows without a price."""
@@ -213,9 +213,9 @@ class Mirror:
         if not self.way.warm:
             self.highs.clearSolver()
         self.highs.setOptionValue("time_limit", self.highs.getRunTime() + limit_s)
-        started = time.perf_counter()
+        started = clock()
         self.highs.run()
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         info, status = self.highs.getInfo(), self.highs.getModelStatus()
         # Without crossover HiGHS often calls its point "unknown": whether it is good enough is the judge's to say.
         optimal = status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown)

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import copter_table_4_1 as table_4_1
 import numpy as np
 from figure_command import Figures, end_figure, figure_options, names_of, spread
+from numpy.typing import NDArray
 from runs import RunStore, show
 
 from copter import Settings
@@ -39,6 +40,7 @@ PAPER = {
 }
 CHANGED = 1e-6  # a value that moves by more has changed
 WARM_UP = 3  # rounds that are left out
+FloatArray = NDArray[np.float64]
 Point = dict[Hashable, dict[int, float]]
 
 
@@ -95,25 +97,32 @@ def path_of(asked: argparse.Namespace, seed: int) -> Figures:
 
 def figure_4_2(asked: argparse.Namespace, store: RunStore) -> Figures:
     """Path length: moves by quartile of the distance, with what a round costs."""
-    rounds: list[tuple[float, float, float, float]] = []
+    seeds: list[FloatArray] = []
     for seed in range(asked.seeds):
         name = f"path of {asked.gpus} GPUs, {asked.hours:g} h, seed {seed}"
         found = store.figures(name, partial(path_of, asked, seed))
         pairs = list(zip(found["moved"], found["cost_s"], strict=True))[WARM_UP:]
-        rounds += [(m["distance"], m["changed"], m["arrived_or_left"], cost) for m, cost in pairs]
-    every = np.array(rounds)
-    order = np.argsort(every[:, 0], kind="stable")
+        seeds.append(np.array([(m["distance"], m["changed"], m["arrived_or_left"], cost) for m, cost in pairs]))
+    quarters = [by_quarter(rounds) for rounds in seeds]
     rows = []
-    for title, part in zip(("least", "second", "third", "most"), np.array_split(order, 4), strict=True):
-        distance, changed, churn, cost = every[part].mean(axis=0)
-        rows.append([title, f"{distance:.3g}", f"{changed:.4%}", f"{churn:.2%}", f"{1e3 * cost:.3g}"])
+    for at, title in enumerate(("least", "second", "third", "most")):
+        distance, changed, churn, cost = np.array([each[at] for each in quarters]).T.tolist()
+        percents = [[100.0 * value for value in values] for values in (changed, churn)]
+        cells = [spread(distance), *(spread(each, "%") for each in percents), spread([1e3 * value for value in cost])]
+        rows.append([title, *cells])
     heads = ["quarter of rounds", "distance (1-norm)", "variables changed", "jobs come and gone", "cost ms"]
-    show(f"Figure 4.2: {asked.gpus:,} GPUs, {len(every)} rounds, {asked.seeds} seeds", heads, rows)
-    correlation = float(np.corrcoef(every[:, 0], every[:, 3])[0, 1]) if len(every) > 2 else float("nan")
-    print(
-        f"Correlation of distance and cost: {correlation:.2f}; mean change {every[:, 1].mean():.4%} of the variables."
-    )
-    return {"rounds": every.tolist(), "correlation": correlation}
+    count = sum(len(rounds) for rounds in seeds)
+    show(f"Figure 4.2: {asked.gpus:,} GPUs, {count} rounds, {asked.seeds} seeds", heads, rows)
+    correlation = [float(np.corrcoef(rounds[:, 0], rounds[:, 3])[0, 1]) for rounds in seeds]
+    changed = [100.0 * float(rounds[:, 1].mean()) for rounds in seeds]
+    print(f"Correlation of distance and cost: {spread(correlation)}; change of the variables: {spread(changed, '%')}.")
+    return {"rounds": [rounds.tolist() for rounds in seeds], "correlation": correlation}
+
+
+def by_quarter(rounds: FloatArray) -> FloatArray:
+    """Means of a seed's rounds by quarter of their distance (the first column), from the least to the most."""
+    order = np.argsort(rounds[:, 0], kind="stable")
+    return np.array([rounds[part].mean(axis=0) for part in np.array_split(order, 4)])
 
 
 def runs_of(asked: argparse.Namespace, store: RunStore) -> dict[str, list[Figures]]:
@@ -127,7 +136,7 @@ def runs_of(asked: argparse.Namespace, store: RunStore) -> dict[str, list[Figure
             argv = ["--gpus", str(asked.gpus), "--hours", str(asked.hours), "--seed", str(seed), "--threads", "1"]
             options = table_4_1.parser().parse_args([*argv, *(["--parts", k] if k else [])])
             title = f"{name}-{k}" if k else name
-            run = f"{title}, {asked.gpus} GPUs, full, seed {seed}, {workload.source}, work full"
+            run = table_4_1.kept_name(name, options, seed, workload.source)
             made = store.figures(run, partial(table_4_1.run, name, options, workload.jobs, seed))
             found.setdefault(title, []).append(made)
     return found

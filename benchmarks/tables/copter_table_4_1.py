@@ -132,6 +132,25 @@ def run(name: str, asked: argparse.Namespace, jobs: Sequence[Job], seed: int) ->
     }
 
 
+def kept_name(name: str, asked: argparse.Namespace, seed: int, source: str) -> str:
+    """The name under which a run is kept: everything that decides its figures, their times included."""
+    said = {
+        "GPUs": asked.gpus,
+        "hours": asked.hours,
+        "mode": asked.mode,
+        "seed": seed,
+        "jobs": source,
+        "work": asked.work,
+        "learned": asked.learned,
+        "plan latency": asked.plan_latency,
+        "threads": asked.threads,
+        "gap": asked.relative_gap,
+        "limit": asked.time_limit_s,
+    }
+    parts = f"-{asked.parts}" if name.startswith("pop") else ""
+    return f"{name}{parts}, " + ", ".join(f"{what} {value}" for what, value in said.items())
+
+
 def pooled(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One policy over seeds: the mean of each figure, and least and most of JCT and makespan."""
     row: dict[str, Any] = {
@@ -161,6 +180,7 @@ def report(rows: Sequence[dict[str, Any]], asked: argparse.Namespace, source: st
     """The table on the screen, with the paper's figures."""
     title = f"{asked.gpus:,} GPUs, {asked.hours:g} h of arrivals, {asked.mode} mode; {source}"
     title += "; learned goodput, growth" if asked.learned else ""
+    title += f"; plans charged {asked.plan_latency:g} times" if asked.plan_latency else ""
     table = Table(title=title, title_justify="left")
     heads = ("", "JCT h", "makespan h", "p50 solve s", "p99 solve s", "max/p90", "integral jobs", "gap p50", "gap max")
     for head in (*heads, "paper 10k", "paper 25k"):
@@ -246,12 +266,9 @@ def main(arguments: list[str] | None = None) -> int:
     for seed in range(asked.seed, asked.seed + asked.seeds):
         workload = make_workload(asked.trace, asked.jobs, asked.hours, asked.gpus, seed, asked.work)
         source = workload.source
-        setting = f"{asked.gpus} GPUs, {asked.mode}, seed {seed}, {source}, work {asked.work}"
-        setting += ", learned" if asked.learned else ""
         for name in names:
-            parts = f"-{asked.parts}" if name.startswith("pop") else ""
             made = partial(run, name, asked, workload.jobs, seed)
-            runs[name].append(store.figures(f"{name}{parts}, {setting}", made))
+            runs[name].append(store.figures(kept_name(name, asked, seed, source), made))
     rows = [pooled(found) for found in runs.values()]
     report(rows, asked, source)
     reached = within(rows)

@@ -21,13 +21,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 from figure_command import Figures, end_figure, figure_options, names_of, spread, whole
-from hadar_runs import ROUND_S, SCHEDULERS, Outcome, make_policy, run, say
+from hadar_runs import ROUND_S, SCHEDULERS, Outcome, add_sizes, make_policy, run, say
 from hadar_table3 import COUNTS, source_of, ten_jobs
+from hadar_watch import Watched
 
 from copter_frontends.clusters import NAMED_CLUSTERS, named_cluster
+from copter_frontends.hadar import HadarPolicy
 from copter_frontends.hadar.workload import RESTART_S, hadar_jobs, table_source
 from copter_frontends.simulator import Simulation
-from copter_frontends.vocabulary import Cluster
+from copter_frontends.vocabulary import Cluster, Job
 
 PAPER = {
     "3": "static, average JCT: Gavel 1.8, Tiresias 2.5, YARN-CS 7 times Hadar's; medians 2.1, 3, 15 times",
@@ -35,10 +37,24 @@ PAPER = {
     "7": "like Gavel's; a round of 2,000 jobs in less than 7 minutes",
     "8": "Hadar's range from least to largest JCT is the tightest, Tiresias's the widest, growing with the rate",
     "10": "Hadar's utilisation is above Gavel's and Tiresias's",
-    "IV": "with reallocation: ResNet-50 2.1%, ResNet-18 1.29%, LSTM 2.01%, CycleGAN 0.68%, Transformer 0.71%",
+    "IV": "a round of 6 minutes, with reallocation and without, as in the first two columns",
+}
+FIGURE_3 = {"hadar": (1.0, 1.0), "gavel": (1.8, 2.1), "tiresias": (2.5, 3.0), "yarn": (7.0, 15.0)}
+TABLE_4 = {
+    "resnet50": (2.1, 0.33),
+    "resnet18": (1.29, 0.21),
+    "lstm": (2.01, 0.87),
+    "cyclegan": (0.68, 0.13),
+    "transformer": (0.71, 0.17),
 }
 SHARES = (10, 25, 50, 75, 90, 100)
+CROWDS = (32, 128, 512, 2048)
 RATES = (0.5, 1.0, 1.5, 2.0)
+
+
+def drawn(asked: argparse.Namespace, seed: int, **arrivals: Any) -> list[Job]:
+    """A seed's jobs."""
+    return hadar_jobs(asked.jobs, **arrivals, seed=seed, scale=asked.scale, sizes=asked.sizes)
 
 
 def outcomes(asked: argparse.Namespace, **arrivals: Any) -> dict[str, list[Outcome]]:
@@ -47,7 +63,7 @@ def outcomes(asked: argparse.Namespace, **arrivals: Any) -> dict[str, list[Outco
     source = table_source(cluster, spread_cost=asked.spread_cost)
     found: dict[str, list[Outcome]] = {name: [] for name in asked.schedulers}
     for seed in range(asked.seeds):
-        jobs = hadar_jobs(asked.jobs, **arrivals, seed=seed, scale=asked.scale)
+        jobs = drawn(asked, seed, **arrivals)
         for name in asked.schedulers:
             say(f"{name}, seed {seed} ...")
             found[name].append(run(name, "jct", cluster, source, jobs))
@@ -58,22 +74,26 @@ def figure_3(asked: argparse.Namespace) -> Figures:
     """Hours after which a share of the jobs has completed, all having come at the beginning."""
     found = outcomes(asked, arrivals="static")
     print(f"\nFigure 3, static, {asked.jobs} jobs: hours until a share of the jobs has completed")
-    print(f"  {'':<16}" + "".join(f"{f'{share}%':>9}" for share in SHARES) + "   average, h     over the first's")
-    base = [o.jct_h.mean() for o in next(iter(found.values()))]
+    columns = ("average, h", "average x", "paper", "median x", "paper")
+    heads = "".join(f"{column:<{8 if column == 'paper' else 24}}" for column in columns)
+    print(f"  {'':<16}" + "".join(f"{f'{share}%':>9}" for share in SHARES) + f"   {heads.rstrip()}")
+    first = next(iter(found.values()))
     for name, runs in found.items():
         at = np.mean([np.percentile(o.jct_h, SHARES) for o in runs], axis=0)
-        average = [float(o.jct_h.mean()) for o in runs]
-        ratio = [mine / first for mine, first in zip(average, base, strict=True)]
-        print(f"  {name:<16}" + "".join(f"{value:>9.2f}" for value in at) + f"   {spread(average)}   {spread(ratio)}")
+        cells = [f"{spread([float(o.jct_h.mean()) for o in runs]):<24}"]
+        for figure, paper in zip((np.mean, np.median), FIGURE_3.get(name, (None, None)), strict=True):
+            ratio = [float(figure(mine.jct_h) / figure(base.jct_h)) for mine, base in zip(runs, first, strict=True)]
+            cells += [f"{spread(ratio):<24}", f"{'-' if paper is None else paper:<8}"]
+        print(f"  {name:<16}" + "".join(f"{value:>9.2f}" for value in at) + f"   {''.join(cells).rstrip()}")
     return {name: [sorted(o.jct_h.tolist()) for o in runs] for name, runs in found.items()}
 
 
 def utilised(title: str, found: dict[str, list[Outcome]]) -> Figures:
     """Utilisation while jobs wait, and the share of a running job's rounds that change its GPUs."""
-    print(f"\n{title}\n  {'':<16}{'utilisation':>24}{'rounds that change':>24}")
+    print(f"\n{title}\n  {'':<16}{'utilisation':<28}rounds that change")
     for name, runs in found.items():
         used, changed = [o.utilisation for o in runs], [o.changed_share for o in runs]
-        print(f"  {name:<16}{spread(used):>24}{spread(changed):>24}")
+        print(f"  {name:<16}{spread(used):<28}{spread(changed)}")
     return {name: [[o.utilisation, o.changed_share] for o in runs] for name, runs in found.items()}
 
 
@@ -84,21 +104,24 @@ def figure_4(asked: argparse.Namespace) -> Figures:
 
 def figure_7(asked: argparse.Namespace) -> Figures:
     """Seconds of a plan: 32 jobs on 8 nodes of each type, and so on in proportion."""
-    print(f"\nFigure 7: seconds of a plan, {asked.rounds} rounds\n  {'jobs':>8}{'GPUs':>8}   scheduler, median, most")
+    print(
+        f"\nFigure 7: seconds of a plan, {asked.rounds} rounds\n  {'jobs':>8}{'GPUs':>8}   {'':<12}{'median':<28}most"
+    )
     found: Figures = {}
-    for jobs in (32, 128, 512, 2048):
+    for jobs in CROWDS:
         nodes = max(1, jobs * 5 // 480)
         cluster = Cluster.of({kind: (nodes, size) for kind, (_, size) in NAMED_CLUSTERS["hadar-60"].items()})
         source = table_source(cluster, spread_cost=asked.spread_cost)
         for name in asked.schedulers:
-            seconds: list[float] = []
+            seconds: list[list[float]] = []
             for seed in range(asked.seeds):
-                drawn = hadar_jobs(jobs, "static", seed=seed)
+                every = hadar_jobs(jobs, "static", seed=seed)
                 policy = make_policy(name, "jct", cluster, source)
-                result = Simulation(cluster, drawn, policy, source, ROUND_S).run(rounds=asked.rounds)
-                seconds += [record.round_s for record in result.rounds]
+                result = Simulation(cluster, every, policy, source, ROUND_S).run(rounds=asked.rounds)
+                seconds.append([record.round_s for record in result.rounds])
             found[f"{name} {jobs}"] = seconds
-            print(f"  {jobs:>8,}{cluster.gpus:>8,}   {name:<12}{np.median(seconds):>9.3f}{max(seconds):>9.3f}")
+            median = spread([float(np.median(each)) for each in seconds])
+            print(f"  {jobs:>8,}{cluster.gpus:>8,}   {name:<12}{median:<28}{max(map(max, seconds)):.3g}")
     return found
 
 
@@ -127,27 +150,26 @@ def figure_10(asked: argparse.Namespace) -> Figures:
 
 
 def table_4(asked: argparse.Namespace) -> Figures:
-    """What restarts take of the time that jobs of a model hold GPUs, and of a round in which one restarts."""
+    """What restarts take of the rounds in which jobs of a model run, by what the jobs got done in them."""
     cluster = named_cluster("hadar-60")
     source = table_source(cluster, RESTART_S, asked.spread_cost)
-    lost: dict[str, list[float]] = defaultdict(list)
+    found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for seed in range(asked.seeds):
-        jobs = hadar_jobs(asked.jobs, "static", seed=seed, scale=asked.scale)
-        model = {job.id: job.application for job in jobs}
-        result = Simulation(cluster, jobs, make_policy("hadar", "jct", cluster, source), source, ROUND_S).run()
-        held: dict[str, float] = defaultdict(float)
-        starts: dict[str, float] = defaultdict(float)
-        for span in result.spans:
-            held[model[span.job]] += span.end_s - span.begin_s
-        for job, restarts in zip(result.jobs["id"], result.jobs["restarts"].astype(float), strict=True):
-            starts[model[str(job)]] += 1.0 + restarts
-        for name in RESTART_S:
-            if held[name]:
-                lost[name].append(100.0 * RESTART_S[name] * starts[name] / held[name])
-    print(f"\nTable IV, {asked.jobs} jobs\n  {'':<14}{'% of a round':>14}   % of all the time that jobs held GPUs")
-    for name, seconds in RESTART_S.items():
-        print(f"  {name:<14}{100.0 * seconds / ROUND_S:>14.2f}   {spread(lost[name]) if lost[name] else '-'}")
-    return dict(lost)
+        policy = make_policy("hadar", "jct", cluster, source)
+        assert isinstance(policy, HadarPolicy)
+        watched, jobs = Watched(policy), drawn(asked, seed, arrivals="static")
+        Simulation(cluster, jobs, watched, source, ROUND_S).run()  # type: ignore[arg-type]
+        for name, shares in watched.lost_shares().items():
+            with_change, without = TABLE_4[name]
+            expected = shares[3] * with_change + (1.0 - shares[3]) * without
+            found[name].append((*(100.0 * share for share in shares), expected))
+    columns = ("GPUs changed", "not changed", "all rounds", "rounds that change", "paper's % at that share")
+    print(f"\nTable IV, {asked.jobs} jobs: % of a round that is lost; the paper's first")
+    print(f"  {'':<13}{'with':>6}{'without':>9}   " + "".join(f"{column:<26}" for column in columns).rstrip())
+    for name, (with_change, without) in TABLE_4.items():
+        cells = [spread([each[i] for each in found[name]]) if found[name] else "-" for i in range(len(columns))]
+        print(f"  {name:<13}{with_change:>6.2f}{without:>9.2f}   " + "".join(f"{cell:<26}" for cell in cells).rstrip())
+    return dict(found)
 
 
 FIGURES: dict[str, Callable[[argparse.Namespace], Figures]] = {
@@ -168,6 +190,7 @@ def main() -> None:
     command.add_argument("--rounds", type=whole, default=3, help="of 7 (default 3)")
     command.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
     command.add_argument("--schedulers", type=names_of(SCHEDULERS), default="hadar,gavel,tiresias,yarn")
+    add_sizes(command)
     asked = command.parse_args()
     end_figure(asked, FIGURES[asked.figure](asked), PAPER)
 

@@ -23,7 +23,7 @@ PAPER = {
 
 def main() -> None:
     """Run the schedulers and print measured next to the paper's figures."""
-    command = options(__doc__, "hadar,hadar-online,hadar-printed,gavel,tiresias,yarn")
+    command = options(__doc__, "hadar,hadar-online,hadar-printed,gavel,tiresias,yarn", sizes=True)
     command.add_argument("--arrivals", choices=["static", "continuous"], default="static")
     command.add_argument("--jobs-per-hour", type=float, default=1.5)
     command.add_argument("--power", type=float, default=1.0, help="p of Hadar's AverageJct (default 1)")
@@ -32,7 +32,7 @@ def main() -> None:
     source = table_source(cluster, spread_cost=asked.spread_cost)
     outcomes = over_seeds(
         asked,
-        lambda seed: hadar_jobs(asked.jobs, asked.arrivals, asked.jobs_per_hour, seed, asked.scale),
+        lambda seed: hadar_jobs(asked.jobs, asked.arrivals, asked.jobs_per_hour, seed, asked.scale, asked.sizes),
         lambda name, jobs: run(name, "jct", cluster, source, jobs, power=asked.power),
     )
     paper = PAPER[asked.arrivals]

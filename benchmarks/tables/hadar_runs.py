@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from figure_command import spread, whole
 from copter_frontends.baselines import FifoPolicy
 from copter_frontends.baselines.gavel import GavelPolicy
 from copter_frontends.baselines.tiresias import TiresiasPolicy
-from copter_frontends.hadar import AverageJct, HadarPolicy, Measuring, OnlineRule, Unmeasured, utility_named
-from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
+from copter_frontends.hadar import AverageJct, HadarPolicy, OnlineRule, Unmeasured, utility_named
+from copter_frontends.hadar.workload import GPU_SHARES
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, Throughputs
 from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.vocabulary import Cluster, Job, SchedulingPolicy
@@ -28,10 +30,37 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "hadar-printed": {"mode": "online", "rule": OnlineRule(prices="printed")},
     "hadar-horizon": {"mode": "horizon"},
     "hadar-posted": {"mode": "lp_posted"},
+    "hadar-free": {"restart_s": 0.0},
 }
-"""By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices.
-`hadar-measured` is told no rates: it measures each type in a job's first rounds (H16)."""
-SCHEDULERS = (*MODES, "hadar-measured", "gavel", "tiresias", "yarn")
+"""By the LP; the paper's online algorithm, with our prices and (6) to (8) as printed; the LP with posted prices; the LP
+in whose plans restarts cost nothing."""
+BLUR = 0.3  # standard deviation of the logarithm
+
+
+class Blurred:
+    """Throughputs as a user might guess them: the true ones, each application's on each type times a random factor."""
+
+    def __init__(self, source: Throughputs, learns: bool) -> None:
+        self.source, self.learns = source, learns
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Units per second, times a factor that is log-normal."""
+        seed = zlib.crc32(f"{job.application} {gpu_type}".encode())
+        return self.source.rate(job, gpu_type, gpus, progress) * float(np.random.default_rng(seed).lognormal(0.0, BLUR))
+
+    def work(self, job: Job) -> float:
+        """All of a job's work."""
+        return self.source.work(job)
+
+
+TOLD: Mapping[str, Callable[[Throughputs], Throughputs]] = {
+    "hadar-measured": Unmeasured,
+    "hadar-blurred": lambda source: Blurred(source, True),
+    "hadar-misled": lambda source: Blurred(source, False),
+}
+"""What Hadar is told of rates where that is not all: nothing, but it measures each type in a job's first rounds (H16);
+blurred ones, with what jobs are then seen to do, and without. `gavel-misled` is told the blurred ones too."""
+SCHEDULERS = (*MODES, *TOLD, "gavel", "gavel-misled", "tiresias", "yarn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +82,24 @@ def make_policy(
 ) -> SchedulingPolicy:
     """A scheduler of the paper's comparison, for an objective: jct, makespan or ftf."""
     rates = GoodputThroughputs(cluster, source)
-    spread_cost = next(iter(source.applications.values())).spread_cost
-    if name in MODES:
-        utility = AverageJct(power=power) if objective == "jct" else utility_named(objective)
-        return HadarPolicy(cluster, rates, utility=utility, round_s=round_s, spread_cost=spread_cost, **MODES[name])
-    if name == "hadar-measured":
-        utility = AverageJct(power=power) if objective == "jct" else utility_named(objective)
-        blind = Unmeasured(rates)
-        return Measuring(HadarPolicy(cluster, blind, utility=utility, round_s=round_s, spread_cost=spread_cost), rates)
-    if name == "gavel":
+    if name in MODES or name in TOLD:
+        told = TOLD.get(name, lambda source: source)(rates)
+        return HadarPolicy(
+            cluster,
+            told,
+            utility=AverageJct(power=power) if objective == "jct" else utility_named(objective),
+            round_s=round_s,
+            spread_cost=next(iter(source.applications.values())).spread_cost,
+            **{
+                "restart_s": {each.name: each.restart_s for each in source.applications.values()},
+                **MODES.get(name, {}),
+            },
+        )
+    if name in ("gavel", "gavel-misled"):
         chosen = {"jct": "max_sum_throughput", "makespan": "makespan", "ftf": "finish_time_fairness"}[objective]
-        return GavelPolicy(cluster, rates, chosen, round_s=round_s)
+        gavel = GavelPolicy(cluster, rates if name == "gavel" else Blurred(rates, False), chosen, round_s=round_s)
+        gavel.follows = True  # its makespan and fairness look at what is left, as Hadar does
+        return gavel
     if name == "tiresias":
         return TiresiasPolicy(cluster, round_s=round_s, can_run=RunsWith(rates))
     if name == "yarn":
@@ -155,8 +191,8 @@ def over_seeds(
     return found
 
 
-def options(about: str | None, schedulers: str) -> argparse.ArgumentParser:
-    """The command line that the tables share."""
+def options(about: str | None, schedulers: str, sizes: bool = False) -> argparse.ArgumentParser:
+    """The command line that the tables share; `sizes` for those that let the jobs' numbers of GPUs be chosen."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=480)
     parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
@@ -164,8 +200,15 @@ def options(about: str | None, schedulers: str) -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, default=1.0, help="factor on all jobs' GPU-hours (default 1)")
     parser.add_argument("--spread-cost", type=float, default=0.05, help="speed lost on more nodes than needed")
     parser.add_argument("--schedulers", default=schedulers)
+    if sizes:
+        add_sizes(parser)
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
     return parser
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """The option for the jobs' numbers of GPUs."""
+    parser.add_argument("--sizes", choices=list(GPU_SHARES), default="gavel", help="whose GPUs per job (default gavel)")
 
 
 def say(text: str) -> None:

@@ -4,7 +4,8 @@ python benchmarks/tables/rigid_only.py [--workloads 5] [--keep FILE] [--json]
 
 Jobs have the batch and GPUs of the workload file. The thesis has Sia's average JCT "about 25%" below Gavel's, as it
 is then "a max-sum-goodput policy": p = 1. Its usual p = -0.5 and p = 1 are both run, with what the public simulator
-knows of a job before it has run (nothing) and with its throughputs known, as Gavel has them.
+knows of a job before it has run (nothing) and with its throughputs known, as Gavel has them. A figure is its mean over
+the workloads, with the least and the most.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
+from spreads import mean_and_range, ratio_and_range
 from sweeps import ORACLE_GROWTH, limited
 
 from copter_frontends.semantics import SIA_ARTIFACT
@@ -34,39 +37,45 @@ ROWS = {
 }
 
 
-def run(row: str, path: Path, store: RunStore) -> dict[str, Any]:
-    """One row on one workload."""
+def run(row: str, path: Path, store: RunStore, jobs: int | None = None) -> dict[str, Any]:
+    """One row on one workload, or on its first so many jobs."""
     if row == "gavel":
-        setting = Setting("gavel", CLUSTER, path)
+        setting = Setting("gavel", CLUSTER, path, jobs=jobs)
         return store.figures(run_name(setting), lambda: figures_of(setting))
     semantics, power = ROWS[row]
-    setting = Setting("sia", CLUSTER, path, semantics, change=limited("rigid"))
+    setting = Setting("sia", CLUSTER, path, semantics, jobs=jobs, change=limited("rigid"))
     return store.figures(
         run_name(setting, f"rigid, {row}"), lambda: figures_of(setting, sia_policy(setting, power=power))
     )
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run Gavel and Sia's rows, and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=int, default=5, help="philly workloads to average over (default 5)")
+    parser.add_argument("--jobs", type=int, help="only the first so many jobs of each")
     parser.add_argument("--keep", metavar="FILE", help="keep the figures of each run here, and do not run it again")
     parser.add_argument("--json", action="store_true", help="one object, the last line of stdout")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
+    if asked.workloads < 1 or (asked.jobs is not None and asked.jobs < 1):
+        parser.error("--workloads and --jobs must be 1 or more")
     paths = sorted((data_directory() / "traces" / "sia" / "philly").glob("workload-*.csv"))[: asked.workloads]
     store = RunStore(asked.keep)
-    rows = {}
-    for row in ("gavel", *ROWS):
-        found = [run(row, path, store) for path in paths]
-        rows[row] = {name: mean(found, name) for name in FIGURES}
-    base = rows["gavel"]["avg_jct_h"]
+    found = {row: [run(row, path, store, asked.jobs) for path in paths] for row in ("gavel", *ROWS)}
+    each = {row: {name: [one[name] for one in runs] for name in FIGURES} for row, runs in found.items()}
+    base = each["gavel"]["avg_jct_h"]
     table = [
-        [row, *found.values(), f"{1.0 if row == 'gavel' else THESIS:g} / {found['avg_jct_h'] / base:.2f}"]
-        for row, found in rows.items()
+        [
+            row,
+            *(mean_and_range(values) for values in figures.values()),
+            f"{1.0 if row == 'gavel' else THESIS:g} / {ratio_and_range(figures['avg_jct_h'], base)}",
+        ]
+        for row, figures in each.items()
     ]
     show(f"Thesis 3.5.4: rigid jobs, {len(paths)} workloads", ["policy", *FIGURES, "JCT ratio, paper / here"], table)
     if asked.json:
-        print(json.dumps({"rows": rows}))
+        rows = {row: {name: mean(runs, name) for name in FIGURES} for row, runs in found.items()}
+        print(json.dumps({"rows": rows, "each": each}))
     return 0
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ PAPER = {
 }
 TESTBED_JOBS, TESTBED_S = 30, 10_800.0
 DECILES = (10, 25, 50, 75, 90, 99)
+QUARTILES = (25, 50, 75, 95)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -59,7 +60,7 @@ def told(result: SimulationResult) -> Figures:
     return {
         "avg_jct_h": summary["avg_jct_h"],
         "makespan_h": summary["makespan_h"],
-        "percentiles_h": np.nanpercentile(jct_s, DECILES).round(2).tolist() if len(jct_s) else [],
+        "percentiles_h": np.nanpercentile(jct_s, DECILES).round(2).tolist() if np.isfinite(jct_s).any() else [],
         "plan_s": [record.round_s for record in result.rounds if record.active_jobs],
     }
 
@@ -107,26 +108,34 @@ def hours_by_type(setting: Setting) -> Figures:
 
 def figure_3_5(asked: argparse.Namespace, store: RunStore) -> Figures:
     """GPU hours by application and type."""
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, list[dict[str, float]]] = {}
     for policy in asked.policies:
-        total: dict[str, float] = defaultdict(float)
-        paths = workloads("saturn", asked.workloads)
-        for path in paths:
-            setting = Setting(policy, "sia-het", path, jobs=asked.jobs)
-            name = run_name(setting, "GPU hours by type")
-            for key, value in store.figures(name, partial(hours_by_type, setting)).items():
-                total[key] += value / len(paths)
-        found[policy] = dict(total)
+        settings = [Setting(policy, "sia-het", path, jobs=asked.jobs) for path in workloads("saturn", asked.workloads)]
+        found[policy] = [
+            store.figures(run_name(each, "GPU hours by type"), partial(hours_by_type, each)) for each in settings
+        ]
     kinds = list(NAMED_CLUSTERS["sia-het"])
-    rows = []
-    for name in sorted({key.split("/")[0] for hours in found.values() for key in hours}):
-        sums = {policy: sum(hours.get(f"{name}/{k}", 0.0) for k in kinds) for policy, hours in found.items()}
-        least = min((value for value in sums.values() if value), default=1.0)
-        for policy, hours in found.items():
-            shares = [hours.get(f"{name}/{kind}", 0.0) / (sums[policy] or 1.0) for kind in kinds]
-            rows.append([name, policy, f"{sums[policy] / least:.2f}", *(f"{100 * share:.0f}%" for share in shares)])
+    rows = hours_and_shares(found, kinds)
     show("Figure 3.5: GPU hours over the least, and where", ["application", "policy", "hours", *kinds], rows)
     return found
+
+
+def hours_and_shares(found: dict[str, list[dict[str, float]]], kinds: list[str]) -> list[list[str]]:
+    """Of each application and policy: hours over those of the least policy, and on which types, over the workloads."""
+    rows = []
+    for name in sorted({key.split("/")[0] for runs in found.values() for hours in runs for key in hours}):
+        sums = {
+            policy: [sum(hours.get(f"{name}/{kind}", 0.0) for kind in kinds) for hours in runs]
+            for policy, runs in found.items()
+        }
+        least = min((sum(each) for each in sums.values() if sum(each)), default=1.0)
+        for policy, runs in found.items():
+            count = len(runs)
+            ran = [(hours, total) for hours, total in zip(runs, sums[policy], strict=True) if total]
+            shares = [[100.0 * hours.get(f"{name}/{kind}", 0.0) / total for hours, total in ran] for kind in kinds]
+            over = [total * count / least for total in sums[policy]]
+            rows.append([name, policy, spread(over), *(spread(each, "%") if each else "–" for each in shares)])
+    return rows
 
 
 def figure_3_6(asked: argparse.Namespace, store: RunStore) -> Figures:
@@ -156,6 +165,12 @@ def plan_seconds(policy: str, times: int, path: Path, hours: float) -> Figures:
     return told(simulation.run(hours=hours))
 
 
+def plan_quartiles(runs: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Of each of four percentiles every run's; a run that ended before its first job came has none."""
+    made = [np.percentile(seconds, QUARTILES) for seconds in runs if len(seconds)]
+    return [[float(each[at]) for each in made] for at in range(len(QUARTILES))]
+
+
 def figure_3_10(asked: argparse.Namespace, store: RunStore) -> Figures:
     """Seconds of a plan against the cluster's size."""
     scales = [int(times) for times in asked.points.split(",")] if asked.points else [1, 2, 4]
@@ -170,10 +185,9 @@ def figure_3_10(asked: argparse.Namespace, store: RunStore) -> Figures:
                 )
                 for path in workloads(trace, asked.workloads)
             ]
-            seconds = np.concatenate([each["plan_s"] for each in runs])
-            quartiles = np.percentile(seconds, (25, 50, 75, 95))
-            found[f"{policy} {64 * times}"] = quartiles.tolist()
-            rows.append([f"{64 * times:,}", policy, *(f"{value:.3g}" for value in quartiles)])
+            cells = plan_quartiles([each["plan_s"] for each in runs])
+            found[f"{policy} {64 * times}"] = cells
+            rows.append([f"{64 * times:,}", policy, *(spread(values) if values else "no job yet" for values in cells)])
     show("Figure 3.10: seconds of a plan", ["GPUs", "policy", "p25", "median", "p75", "p95"], rows)
     return found
 

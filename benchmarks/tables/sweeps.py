@@ -2,8 +2,10 @@
 
 python benchmarks/tables/sweeps.py {p,round,adaptivity,profiling} [--jobs 160] [--keep FILE] [--ray auto]
 
-Ratios are to the first row of each sweep but for profiling, where they are to bootstrap. The workloads are Helios
-(saturn) but for adaptivity (philly), as in the thesis. For the time-sharing penalty see time_sharing.py.
+Ratios are to the first row of each sweep, of profiling bootstrap. The workloads are Helios (saturn) but for adaptivity
+(philly), as in the thesis. A run draws nothing at random: a workload is a draw of the trace, and with several
+(--workloads) each figure has its mean and in brackets the least and the most. For the time-sharing penalty see
+time_sharing.py.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from runs import RunStore, Setting, data_directory, figures_of, mean, run_name, show, sia_policy
+from spreads import mean_and_range, ratio_and_range
 
 from copter_frontends.cli.output import InputError
 from copter_frontends.semantics import SIA_ARTIFACT
@@ -29,6 +32,7 @@ ORACLE_GROWTH = None  # what is known need not be approached in steps
 PROFILING_S = 20.0  # on each GPU type, thesis 3.3.2
 
 ROUND_S = 60.0
+FIGURES = ("avg_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job", "restarts_per_job")
 USUAL = {"p": "-0.5", "round": "60", "adaptivity": "adaptive", "profiling": "projected"}
 """Rows that are Sia as it is in the other tables."""
 
@@ -107,6 +111,22 @@ def made_over_ray(address: str, runs: Sequence[Run], store: RunStore) -> None:
     gathered(address, made, missing, "runs", [run.name for run in missing], ended)
 
 
+def report(title: str, sweep: str, found: Mapping[str, Sequence[Mapping[str, Any]]], paper: Mapping[str, str]) -> None:
+    """A row of the sweep a line: figures over its workloads, its JCT over the first row's, and the thesis's word."""
+    each = {row: {name: [run[name] for run in runs] for name in FIGURES} for row, runs in found.items()}
+    base = next(iter(each.values()))["avg_jct_h"]
+    table = [
+        [
+            row,
+            *(mean_and_range(values) for values in figures.values()),
+            ratio_and_range(figures["avg_jct_h"], base),
+            paper[row],
+        ]
+        for row, figures in each.items()
+    ]
+    show(title, [sweep, *FIGURES, "JCT ratio", "thesis"], table)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a sweep and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -126,8 +146,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--workloads and --jobs must be 1 or more")
     trace, paper = SWEEPS[asked.sweep]
     paths = sorted((data_directory().resolve() / "traces" / "sia" / trace).glob("workload-*.csv"))[: asked.workloads]
-    figures = ("avg_jct_h", "p99_jct_h", "makespan_h", "gpu_hours_per_job", "restarts_per_job")
-    rows: dict[str, dict[str, float]] = {}
     store = RunStore(asked.keep)
     runs = {row: [run_of(asked.sweep, row, path, asked.jobs) for path in paths] for row in paper}
     if asked.ray is not None:
@@ -135,16 +153,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             made_over_ray(asked.ray, [run for each in runs.values() for run in each], store)
         except InputError as error:
             parser.error(error.message)
-    for row, each in runs.items():
-        found = [store.figures(run.name, partial(made, run)) for run in each]
-        rows[row] = {name: mean(found, name) for name in figures}
-    base = rows[next(iter(rows))]["avg_jct_h"]
-    table = [
-        [row, *(found[name] for name in figures), found["avg_jct_h"] / base, paper[row]] for row, found in rows.items()
-    ]
-    show(f"Sia over {asked.sweep}, {trace}", [asked.sweep, *figures, "JCT ratio", "thesis"], table)
+    found = {row: [store.figures(run.name, partial(made, run)) for run in each] for row, each in runs.items()}
+    report(f"Sia over {asked.sweep}, {trace}, {len(paths)} workloads", asked.sweep, found, paper)
     if asked.json:
-        print(json.dumps({"rows": rows, "ratios": {row: found["avg_jct_h"] / base for row, found in rows.items()}}))
+        rows = {row: {name: mean(each, name) for name in FIGURES} for row, each in found.items()}
+        base = next(iter(rows.values()))["avg_jct_h"]
+        print(
+            json.dumps(
+                {
+                    "rows": rows,
+                    "ratios": {row: each["avg_jct_h"] / base for row, each in rows.items()},
+                    "each": {
+                        row: {name: [run[name] for run in each] for name in FIGURES} for row, each in found.items()
+                    },
+                }
+            )
+        )
     return 0
 
 

@@ -56,12 +56,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FallbackResult:
-    """What another method made of a solve: a status with its ray, or whether it has moved the iterate, to a vertex."""
+    """What another method made of a solve: a status with its ray, or whether it has moved the iterate, to a vertex.
+
+    `rest`: what else it can do where the proximal method stalls.
+    """
 
     status: Status | None = None
     ray: Floats | None = None
     moved: bool = False
     vertex: bool = False
+    rest: Fallback | None = None
 
 
 class Fallback(Protocol):
@@ -252,8 +256,8 @@ class Solve:
 
     def run_fallback(self, fallback: Fallback) -> Status | None:
         """Let the other method have its one try; a status where it proves that there is no optimum."""
-        self.fallback = None
         result = fallback()
+        self.fallback = result.rest
         if result.moved:
             self.best, self.is_vertex = None, result.vertex
         self.ray = result.ray

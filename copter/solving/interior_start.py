@@ -5,7 +5,7 @@ Models of many coupling rows are solved by their block structure first (docs/blo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from copter.solving.blocks import answer_by_blocks
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+MOST_PRICED = 1024  # rows up to which Newton's method in their prices comes before interior points of the LP as a whole
+
 
 @dataclass(frozen=True, slots=True)
 class InteriorStart:
@@ -35,6 +37,8 @@ class InteriorStart:
     ----------
     warm : bool
         Whether to try the kept basis first.
+    blocks : bool
+        Whether the block structure has not been tried yet.
     """
 
     model: Model
@@ -42,11 +46,13 @@ class InteriorStart:
     settings: Settings
     watch: Watch
     warm: bool = True
+    blocks: bool = True
 
     @property
     def comes_first(self) -> bool:
         """Whether there are so many coupling rows that Newton's method in their prices is the slower one."""
-        return self.most_columns > 0 and self.settings.interior_rows < self.model.ledger.matrix.n_rows
+        few = self.settings.interior_rows >= self.model.ledger.matrix.n_rows
+        return self.blocks and self.most_columns > 0 and not few
 
     @property
     def most_columns(self) -> int:
@@ -62,6 +68,8 @@ class InteriorStart:
             if answer is not None:
                 self.move_to(answer)
                 return FallbackResult(moved=True, vertex=answer.vertex)
+            if self.model.ledger.matrix.n_rows <= MOST_PRICED:
+                return FallbackResult(rest=replace(self, blocks=False))
         if self.model.n_columns > self.most_columns or self.watch():
             return FallbackResult()
         try:

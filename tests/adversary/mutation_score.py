@@ -1,7 +1,8 @@
 """Mutation score: python -m tests.adversary.mutation_score [--sample 8] [--seed 0] [--only hadar]; what tests notice.
 
 Of every module a sample of small changes is drawn by the seed; each is tried against the tests of its room, which must
-fail or hang. Changes that no test can see, as they change nothing, are listed with the reason in `EQUIVALENT`.
+fail or hang. Changes that no test can see, as they change nothing, are listed with the reason in `EQUIVALENT`. The goal
+is judged over all modules together, and for each by itself as far as its sample can tell.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import pytest
 from tests.adversary.mutants import Mutant, handles, mutant
 
 ROOT = Path(__file__).resolve().parents[2]
-GOAL = 0.85
-OUTSIDE = ("scipy.sparse", "scipy.optimize", "scipy.stats", "hypothesis.strategies", "highspy", "pyarrow", "rich.table")
+GOAL, CHANCE = 0.85, 0.05
+OUTSIDE = ("scipy.sparse", "scipy.optimize", "scipy.stats", "hypothesis.strategies", "highspy", "pyarrow", "rich.table",
+           "numba")  # fmt: skip
 SLACK_S, SLACK = 30.0, 4.0  # a run that takes so much more processor time than the tests take hangs
 WAIT = 60.0  # and one that has not ended after so many times that on the clock, which other work stretches
 
@@ -63,11 +65,16 @@ ROOMS = [
     ),
     *_of(*HADAR, "online find_alloc posted_prices", "test_hadar_online test_hadar_guarantee"),
     *_of(*HADAR, "horizon", "test_hadar_horizon"),
+    *_of(*HADAR, "stragglers", "test_hadar_stragglers"),
     *_of(
         *HOPS, "formulation offers shim draft", "test_hops_steps test_hops_program test_hops_policy test_hops_learning"
     ),
     *_of(*HOPS, "policy", "test_hops_rounds test_hops_policy test_hops_learning test_hops_conformance"),
-    *_of(*HOPS, "records estimator profiling job_book", "test_hops_learning test_hops_estimator test_hops_policy"),
+    *_of(
+        *HOPS,
+        "records estimator profiling job_book server_speeds server_groups",
+        "test_hops_server_speeds test_hops_learning test_hops_estimator test_hops_policy",
+    ),
     *_of(
         "copter_frontends.sia",
         "tests/frontends/sia",
@@ -78,14 +85,21 @@ ROOMS = [
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
-        "formulation shim",
-        "test_chronus_lp test_chronus_shim test_chronus_policy test_chronus_promises",
+        "formulation",
+        "test_chronus_columns test_chronus_steps test_chronus_lp test_chronus_shim test_chronus_policy "
+        "test_chronus_promises",
+    ),
+    *_of(
+        "copter_frontends.chronus",
+        "tests/frontends/chronus",
+        "shim",
+        "test_chronus_shim test_chronus_policy test_chronus_lp test_chronus_promises",
     ),
     *_of(
         "copter_frontends.chronus",
         "tests/frontends/chronus",
         "policy",
-        "test_chronus_policy test_chronus_profiler test_chronus_promises",
+        "test_chronus_choices test_chronus_policy test_chronus_profiler test_chronus_promises",
     ),
     *_of(
         "copter_frontends.hare",
@@ -96,17 +110,22 @@ ROOMS = [
     *_of(
         "copter_frontends.shards",
         "tests/frontends/shards",
-        "formulation shim policy",
-        "test_shard_plans test_shard_cells",
+        "formulation",
+        "test_shard_program test_shard_plans test_shard_cells",
     ),
-    *_of("copter_frontends.traffic", "tests/frontends/traffic", "formulation shim", "test_traffic_plans"),
+    *_of("copter_frontends.shards", "tests/frontends/shards", "shim", "test_shard_steps test_shard_plans"),
+    *_of("copter_frontends.shards", "tests/frontends/shards", "policy", "test_shard_rounds test_shard_plans"),
+    *_of(
+        "copter_frontends.traffic", "tests/frontends/traffic", "formulation", "test_traffic_program test_traffic_plans"
+    ),
+    *_of("copter_frontends.traffic", "tests/frontends/traffic", "shim", "test_traffic_steps test_traffic_plans"),
     *_of("copter.model", "tests/copter/model", "model ledger cost_edits row_edits", ""),
     *_of("copter_frontends.simulator", "tests/frontends/simulator", "profiling arrivals", "test_simulator_profiling"),
     *_of("copter.proximal", "tests/copter/solving", "coordinate_descent", "test_coordinate_descent"),
     *_of(
         "copter.shims",
         "tests/copter/shims",
-        "draft rounding plan restricted",
+        "draft rounding plan restricted chosen checked closing finished shares feasibility",
         "test_draft_steps test_mixed_drafts test_restricted_steps test_chosen test_offers test_tally "
         "test_shims_restricted test_closing test_shims",
     ),
@@ -115,14 +134,50 @@ ROOMS = [
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "copter_frontends.hops.records",
+        "if len(self._members) >= MOST_GROUPS:",
+        "len(self._members) >= MOST_GROUPS -> len(self._members) > MOST_GROUPS",
+    ): "one group more that is kept",
+    (
+        "copter_frontends.hops.job_book",
+        "continue",
+        "continue -> pass",
+    ): "what is made again is the same",
+    (
+        "copter_frontends.hops.job_book",
+        "if len(self._slowdowns) > MOST_KEPT:",
+        "len(self._slowdowns) > MOST_KEPT -> len(self._slowdowns) >= MOST_KEPT",
+    ): "one slowdown less that is kept",
+    (
+        "copter_frontends.hops.server_speeds",
+        "self._rate.append(0.0)",
+        "0.0 -> 1.0",
+    ): "it is written in the next line",
+    (
+        "copter_frontends.hops.server_speeds",
+        "self._n_layers += 1",
+        "1 -> 2",
+    ): "numbers that no layer has",
+    (
+        "copter_frontends.hops.server_speeds",
+        "place = np.full(self._n_layers, -1, dtype=np.int64)",
+        "1 -> 2",
+    ): "any number below zero says the same",
+    (
+        "copter_frontends.hops.server_speeds",
+        "diagonal = np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + own",
+        "weight / whole[layer] -> weight * whole[layer]",
+    ): "how soon the conjugate gradients end",
+    (
+        "copter_frontends.hops.server_speeds",
+        "diagonal = np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + own",
+        "np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + own -> "
+        "np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) - own",
+    ): "how soon the conjugate gradients end",
+    (
+        "copter_frontends.hops.records",
         "if abs(entry[1] - entry[2]) > MOVED * entry[2]:",
         "abs(entry[1] - entry[2]) > MOVED * entry[2] -> abs(entry[1] - entry[2]) >= MOVED * entry[2]",
     ): "a tie of measured numbers with a tolerance",
-    (
-        "copter_frontends.hops.records",
-        "sums[0] += sign * entry[0] * entry[1] / average[1]",
-        "1 -> 2",
-    ): "of average[1]: as told it is within 0.1%, and speeds are told by 2%",
     (
         "copter_frontends.hops.profiling",
         "state = true.loading.cached if rng.random() < true.loading.cached_share else true.loading.slow",
@@ -222,24 +277,49 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "NumPy takes any number below zero for the length that it works out",
     (
         "copter_frontends.chronus.formulation",
-        "max_passes: int = 40,",
-        "40 -> 41",
-    ): "far more than a solve takes that ends within its gap",
+        "if enough or passes >= owner.max_passes or time.perf_counter() > self.until:",
+        "time.perf_counter() > self.until -> time.perf_counter() >= self.until",
+    ): "a clock that shows exactly the limit",
     (
         "copter_frontends.chronus.formulation",
-        "enough = bound - mixture.value <= self.gap * abs(bound)",
-        "self.gap * abs(bound) -> self.gap / abs(bound)",
-    ): "the loop's head says the same after one more pricing",
+        "if result < bound:",
+        "result < bound -> result <= bound",
+    ): "of two prices of the same bound the one or the other",
     (
         "copter_frontends.chronus.formulation",
-        "weight = owner.smoothing if result <= bound or passes % 2 else 0.0",
-        "2 -> 3",
-    ): "how often prices are smoothed",
+        "return (prices, reached) if reached < bound else (best, bound)",
+        "reached < bound -> reached <= bound",
+    ): "of two prices of the same bound the one or the other",
     (
         "copter_frontends.chronus.formulation",
-        "chosen = np.full(options.jobs, -1, dtype=np.int64)",
-        "-1 -> 1",
-    ): "of the others nothing is read",
+        "new = np.flatnonzero(self.free & (row >= 0) & (gain - have > least))",
+        "gain - have > least -> gain - have >= least",
+    ): "a gain that is exactly the tolerance",
+    (
+        "copter_frontends.chronus.formulation",
+        "takes = np.flatnonzero(self.free & (place < held - ROUNDED))",
+        "place < held - ROUNDED -> place <= held - ROUNDED",
+    ): "a place that is exactly the tolerance from the end",
+    (
+        "copter_frontends.chronus.shim",
+        "got_better = len(options.value) > 0",
+        "0 -> 1",
+    ): "with one option nobody can get a better one",
+    (
+        "copter_frontends.chronus.policy",
+        "self._changed = False  # GPUs have come or gone since the last plan",
+        "False -> True",
+    ): "the first plan is made afresh in any case",
+    (
+        "copter_frontends.chronus.policy",
+        "if abs(ratio - round(ratio)) > 1e-9 or ratio < 1:",
+        "abs(ratio - round(ratio)) > 1e-09 -> abs(ratio - round(ratio)) >= 1e-09",
+    ): "a ratio that is exactly the tolerance from a whole number",
+    (
+        "copter_frontends.chronus.policy",
+        "if ratio is not None and not 1.0 / CONTRADICTS <= ratio <= CONTRADICTS:",
+        "1.0 / CONTRADICTS <= ratio <= CONTRADICTS -> 1.0 / CONTRADICTS < ratio <= CONTRADICTS",
+    ): "a measured ratio that is exactly the limit",
     (
         "copter_frontends.hare.formulation",
         "return np.maximum(arrival_s + instance.rounds * ell, mean + shift), shift",
@@ -250,6 +330,127 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "size = max(1.0, float(np.abs(ws.x).max(initial=0.0)))",
         "1.0 -> 2.0",
     ): "the unit of a tolerance",
+    (
+        "copter_frontends.shards.formulation",
+        'self.model.set_count(("load", server), 1.0, 0.0)',
+        "1.0 -> 2.0",
+    ): "every round gives all servers their bands before it is solved",
+    (
+        "copter_frontends.shards.formulation",
+        'self.model.set_count(("load", server), 1.0, 0.0)',
+        "0.0 -> 1.0",
+    ): "every round gives all servers their bands before it is solved",
+    (
+        "copter_frontends.shards.formulation",
+        "late = deadline_s is not None and begun - started > deadline_s",
+        "begun - started > deadline_s -> begun - started >= deadline_s",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.shards.formulation",
+        "done = bound >= solution.objective - ENOUGH * (1.0 + abs(solution.objective)) and not len(over)",
+        "bound >= solution.objective - ENOUGH * (1.0 + abs(solution.objective)) -> "
+        "bound > solution.objective - ENOUGH * (1.0 + abs(solution.objective))",
+    ): "a gap that is exactly the tolerance",
+    (
+        "copter_frontends.shards.policy",
+        "if left is not None and left <= 0.0:",
+        "left <= 0.0 -> left < 0.0",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.traffic.shim",
+        "KEEP = 1.0 - 16.0 * np.finfo(np.float64).eps",
+        "16.0 -> 17.0",
+    ): "one rounding more that stays free",
+    (
+        "copter_frontends.traffic.shim",
+        "MOST_SCALINGS = 8",
+        "8 -> 9",
+    ): "one or two do, and what so many do not bring down none does",
+    (
+        "copter_frontends.traffic.shim",
+        "found[found <= least] = 0.0  # negative ones among them",
+        "found <= least -> found < least",
+    ): "a flow that is exactly the tolerance",
+    (
+        "copter_frontends.traffic.shim",
+        "want, room = demands * KEEP - served, capacity * KEEP - load",
+        "demands * KEEP -> demands / KEEP",
+    ): "scaling takes away again what is too much by 32 roundings",
+    (
+        "copter_frontends.traffic.shim",
+        "want, room = demands * KEEP - served, capacity * KEEP - load",
+        "capacity * KEEP -> capacity / KEEP",
+    ): "scaling takes away again what is too much by 32 roundings",
+    (
+        "copter_frontends.traffic.shim",
+        "order = np.flatnonzero(want > least)",
+        "want > least -> want >= least",
+    ): "the kernel gives nothing to a pair that wants no more than that",
+    (
+        "copter_frontends.traffic.shim",
+        "scale_to_fit(paths.first, paths.start, paths.arc, flows, pairs, pairs, arcs, arcs, KEEP * KEEP)",
+        "KEEP * KEEP -> KEEP / KEEP",
+    ): "flows of zero; the kernel is compiled for any figure",
+    (
+        "copter_frontends.traffic.shim",
+        "over = load[paths.arc] > capacity[paths.arc] * KEEP",
+        "capacity[paths.arc] * KEEP -> capacity[paths.arc] / KEEP",
+    ): "of figures so small that scaling ends here both are the capacity",
+    (
+        "copter_frontends.shards.shim",
+        "MOST_PUSHES = 5000  # of one server: a shard of 18 mean loads goes to others in bits of a twentieth",
+        "5000 -> 5001",
+    ): "how much is done for a server that is not brought into the band",
+    (
+        "copter_frontends.shards.shim",
+        "wish = np.where(cluster.holds[shard] & (fits >= -1e-9), np.inf, fits)",
+        "fits >= -1e-09 -> fits > -1e-09",
+    ): "room that is short by exactly the tolerance",
+    (
+        "copter_frontends.shards.shim",
+        "over = np.flatnonzero(used > most).tolist()",
+        "used > most -> used >= most",
+    ): "the loop takes nothing off a server that is just full",
+    (
+        "copter_frontends.shards.shim",
+        "while used[server] > most[server]:",
+        "used[server] > most[server] -> used[server] >= most[server]",
+    ): "memory that is exceeded by exactly the tolerance",
+    (
+        "copter_frontends.shards.shim",
+        "held = cluster.holds[shard] & (fits >= -1e-12)",
+        "fits >= -1e-12 -> fits > -1e-12",
+    ): "room that is short by exactly the tolerance",
+    (
+        "copter_frontends.shards.shim",
+        "if fits[target] >= -1e-12:",
+        "fits[target] >= -1e-12 -> fits[target] > -1e-12",
+    ): "room that is short by exactly the tolerance",
+    (
+        "copter_frontends.shards.formulation",
+        "shards = np.flatnonzero(better > ENOUGH * 1e-2)",
+        "better > ENOUGH * 0.01 -> better >= ENOUGH * 0.01",
+    ): "a gain that is exactly the tolerance",
+    (
+        "copter_frontends.shards.formulation",
+        "kept = share > VANISHING",
+        "share > VANISHING -> share >= VANISHING",
+    ): "a share that is exactly the tolerance",
+    (
+        "copter_frontends.traffic.formulation",
+        'status = "optimal" if found.gap <= OPTIMAL else "kept_previous" if is_kept else "feasible"',
+        "found.gap <= OPTIMAL -> found.gap < OPTIMAL",
+    ): "a gap that is exactly the tolerance",
+    (
+        "copter_frontends.traffic.formulation",
+        "if not self.requests or not self.demands.any() or (deadline_s is not None and deadline_s <= 0.0):",
+        "deadline_s <= 0.0 -> deadline_s < 0.0",
+    ): "a clock that shows exactly the limit",
+    (
+        "copter_frontends.traffic.shim",
+        "flows[(served > demands * KEEP)[paths.pair_of]] = 0.0",
+        "demands * KEEP -> demands / KEEP",
+    ): "of figures so small that scaling ends here both are the demand",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 
@@ -258,6 +459,7 @@ def tried(room: Room, source: Path | None, limit_s: float) -> tuple[bool, float]
     """Whether a room's tests pass with a module's source from elsewhere, and the processor seconds that took.
 
     They run in a fork of this process, which has imported what they need from outside the project, and nothing of it.
+    Hypothesis draws the same examples for all mutants, so that no mutant is killed by an example that fails without it.
     """
     begun = _children_s()
     run = multiprocessing.get_context("fork").Process(target=_pytest, args=(room, source, limit_s))
@@ -284,7 +486,7 @@ def _pytest(room: Room, source: Path | None, limit_s: float) -> None:
         os.dup2(silence, stream)
     if source is not None:
         os.environ["COPTER_MUTANT"] = f"{room.module}:{source}"
-    options = ["-x", "-q", "-p", "tests.adversary.mutant_loader", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "-p", "tests.adversary.mutant_loader", "-p", "no:cacheprovider", "--hypothesis-profile=ci"]
     os._exit(int(pytest.main([*options, *room.tests])))
 
 
@@ -308,7 +510,7 @@ def survivors(room: Room, drawn: list[Mutant], folder: Path, known: dict[tuple[s
 
 
 def main() -> int:
-    """Try the samples; 1 if the score is below the goal."""
+    """Try the samples; 1 if the score, or a module's, is below the goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=8, help="mutants of each module (default 8)")
     parser.add_argument("--seed", type=int, default=0)
@@ -318,6 +520,7 @@ def main() -> int:
     if not rooms:
         parser.error(f"no module named {asked.only!r}: {', '.join(room.module for room in ROOMS)}")
     killed = total = same = 0
+    weak: list[str] = []
     known: dict[tuple[str, ...], float] = {}
     print(f"seed {asked.seed}, {asked.sample} of each module's mutants")
     for name in OUTSIDE:
@@ -335,12 +538,21 @@ def main() -> int:
                 total + len(others),
                 same + len(drawn) - len(others),
             )
+            if too_few(len(others) - len(alive), len(others)):
+                weak.append(room.module)
             print(f"{room.module}: {len(others) - len(alive)} of {len(others)} killed, {len(every)} in all", flush=True)
     score = killed / max(total, 1)
     print(
         f"mutation score {score:.1%}: {killed} of {total} killed, {same} that change nothing left out (goal {GOAL:.0%})"
     )
-    return 0 if score >= GOAL else 1
+    print(f"modules below the goal by more than chance: {', '.join(weak) or 'none'}")
+    return 0 if score >= GOAL and not weak else 1
+
+
+def too_few(killed: int, drawn: int) -> bool:
+    """Whether so few kills of so many mutants come by chance in less than one of twenty draws at the goal."""
+    ways = (math.comb(drawn, count) * GOAL**count * (1 - GOAL) ** (drawn - count) for count in range(killed + 1))
+    return drawn > 0 and sum(ways) < CHANCE
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.adversary.mutants import mutants
-from tests.adversary.mutation_score import EQUIVALENT, ROOMS, ROOT
+from tests.adversary.mutation_score import EQUIVALENT, ROOMS, ROOT, too_few
 
 SOURCE = '''
 """Docstring with 1 and not."""
@@ -79,3 +79,11 @@ def test_a_mutant_takes_the_place_of_its_module(tmp_path: Path) -> None:
             capture_output=True, check=False,
         )  # fmt: skip
         assert (done.returncode == 0) == passes, done.stdout.decode()
+
+
+def test_a_module_is_below_the_goal_where_so_few_kills_are_hardly_chance() -> None:
+    """At 85%: of four mutants two are killed in 11% of all draws or fewer are, one or none in 1.2%."""
+    assert [killed for killed in range(5) if too_few(killed, 4)] == [0, 1]
+    assert not too_few(0, 0)
+    assert not too_few(17, 20), "the goal itself"
+    assert too_few(13, 20)

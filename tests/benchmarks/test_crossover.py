@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,7 @@ import pytest
 from families.networks import NETWORKS
 
 
-def fake(
-    family: str, scale: int | str, churn: float | None, rounds: int, limit_s: float, method: str
-) -> dict[str, Any]:
+def fake(family: str, scale: int | str, churn: float | None, how: crossover.How) -> dict[str, Any]:
     """A run in which copter takes 10 ms and HiGHS a millisecond per 100 of scale; networks are of scale 1,000."""
     asked.append((family, scale, churn))
     network, scale = (scale, 1000) if isinstance(scale, str) else (None, scale)
@@ -39,6 +38,7 @@ def fake(
     }
 
 
+HOW = crossover.How(3, 1.0)
 asked: list[tuple[str, int | str, float | None]] = []
 
 
@@ -86,13 +86,32 @@ def test_a_network_is_asked_for_by_its_name(monkeypatch: pytest.MonkeyPatch) -> 
         raise subprocess.TimeoutExpired(command, 1.0)
 
     monkeypatch.setattr(crossover.subprocess, "run", run)
-    assert crossover.run_one("traffic", "GtsCe", 0.1, 3, 1.0) is None
-    assert crossover.run_one("shards", 256, None, 3, 1.0) is None
+    assert crossover.run_one("traffic", "GtsCe", 0.1, HOW) is None
+    assert crossover.run_one("shards", 256, None, HOW) is None
     traffic, shards = (" ".join(each) for each in commands)
     assert "--network GtsCe --change some-limits" in traffic
     assert "--scale" not in traffic
     assert "--scale 256" in shards
     assert "--method auto" in shards
-    assert crossover.run_one("sia", 250, 0.1, 3, 1.0, "coordinate_descent") is None
+    assert crossover.run_one("sia", 250, 0.1, crossover.How(3, 1.0, "coordinate_descent")) is None
     assert "--method coordinate_descent" in " ".join(commands[-1])
     assert "--churn" not in shards
+
+
+@pytest.mark.parametrize("processor", [False, True])
+def test_processor_time_is_compared_where_it_is_asked_for(processor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both by the clock, or both by their processes' time with a thread each: never one by each."""
+
+    def run(command: list[str], env: dict[str, str], **options: Any) -> Any:
+        by_processor = env.get("COPTER_CLOCK") == "processor"
+        assert by_processor == ("--threads 1" in " ".join(command))
+        found = {"copter": {"p50_s": 0.4, "processor_p50_s": 0.1}, "best_peer": "highs", "best_peer_p50_s": 0.8}
+        found["best_peer_p50_s"] = 0.2 if by_processor else 0.8
+        return subprocess.CompletedProcess(command, 0, json.dumps(found) + "\n", "")
+
+    monkeypatch.delenv("COPTER_CLOCK", raising=False)
+    monkeypatch.setattr(crossover.subprocess, "run", run)
+    result = crossover.run_one("sia", 250, 0.01, crossover.How(3, 1.0, processor=processor))
+    assert result is not None
+    assert crossover.ratio(result) == pytest.approx(2.0)
+    assert result["copter"]["p50_s"] == (0.1 if processor else 0.4)

@@ -20,11 +20,21 @@ from copter_frontends.policy_kit import NodeInventory, RoundPolicy
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
+KEEP_LP = (SiaPolicy, HadarPolicy, HopsPolicy, AllocationPolicy)  # those that edit one LP from round to round
 
-def policy_state(policy: SchedulingPolicy) -> Hashable:
-    """The state of any policy of this project; TypeError for others, so that none is compared by nothing."""
+
+def policy_state(policy: SchedulingPolicy, program: bool = True) -> Hashable:
+    """The state of any policy of this project, with the LP that it keeps where `program` says so.
+
+    TypeError for policies that are not known here, so that none is compared by nothing.
+    """
     if isinstance(policy, PopPolicy):
-        return tuple(policy_state(part) for part in policy.parts)
+        return tuple(policy_state(part, program) for part in policy.parts)
+    lp = model_state(policy.model) if program and isinstance(policy, KEEP_LP) else ()
+    return _known_state(policy), lp
+
+
+def _known_state(policy: SchedulingPolicy) -> Hashable:
     if isinstance(policy, SiaPolicy):
         return _sia(policy)
     if isinstance(policy, HadarPolicy):
@@ -57,11 +67,25 @@ def policy_state(policy: SchedulingPolicy) -> Hashable:
 
 
 def model_state(model: Model) -> Hashable:
-    """A model's program, whatever the order in which its requests came."""
-    requests = sorted(model.requests, key=str)
+    """A model's program, whatever the order in which its requests and resources came."""
+    program, order = model.to_linear_program(), {name: at for at, name in enumerate(model.resources)}
+    rows = [order[name] for name in sorted(model.resources, key=str)]
+    usage, first, columns = program.A.tocsr()[rows].toarray(), 0, {}
+    for name in model.requests:
+        columns[name] = slice(first, first := first + len(model.cost(name)))
     return (
-        tuple(sorted((name, model.count(name)) for name in model.resources)),
-        tuple((name, model.cost(name).tobytes(), model.limit(name), model.fixed(name)) for name in requests),
+        program.sense,
+        program.offset,
+        tuple((name, model.count(name)) for name in sorted(model.resources, key=str)),
+        tuple(
+            (
+                name,
+                model.limit(name),
+                model.fixed(name),
+                *(each[..., columns[name]].tobytes() for each in (program.c, program.col_upper, usage)),
+            )
+            for name in sorted(model.requests, key=str)
+        ),
     )
 
 
@@ -91,13 +115,21 @@ def _sia(policy: SiaPolicy) -> Hashable:
         known.append(
             (state.job, state.progress, state.restarts, state.column, state.pinned, state.most_gpus, str(state.hints))
         )
-    return tuple(known), _sorted(policy.held), _sorted(policy.pins), _cluster(policy.cluster)
+    turns = sorted((job_id, _plain(service)) for job_id, service in policy.turns._service.items())
+    return (
+        tuple(known),
+        _sorted(policy.held),
+        _sorted(policy.pins),
+        _cluster(policy.cluster),
+        tuple(turns),
+        _sorted(policy.reservations.jobs),
+    )
 
 
 def _hadar(policy: HadarPolicy) -> Hashable:
     book = policy.book
     order = sorted(range(len(book)), key=lambda row: book.jobs[row].id)
-    arrays = (book.gpus, book.rates, book.held, book.total, book.progress, book.pinned, book.spread)
+    arrays = (book.gpus, book.rates, book.held, book.total, book.progress, book.pinned, book.spread, book.restart_s)
     return (
         tuple(book.jobs[row].id for row in order),
         tuple(np.asarray(array)[order].tobytes() for array in arrays),
@@ -105,6 +137,7 @@ def _hadar(policy: HadarPolicy) -> Hashable:
         _sorted(policy.held),
         _sorted(policy.pins),
         nodes_state(policy.servers.nodes),
+        _sorted(policy.stragglers.found),
     )
 
 

@@ -175,26 +175,29 @@ class _Cycle:
         self.free = self.furthest(best, bound, origin)
         result, passes = self.price(best), 0
         mixture = Mixture(origin.reward, np.zeros(self.scarce.shape), np.zeros(len(pool)))
+        freed: Bools = np.zeros(options.jobs, dtype=bool)  # in the mixture
         while self.free.any() and bound - mixture.value > self.gap * abs(bound):
             found = self.mix(origin, first)
             passes += 1
             if found is None:
                 break
-            mixture, pool.resting = found, np.zeros(len(pool), dtype=bool)
+            mixture, freed, pool.resting = found, self.free, np.zeros(len(pool), dtype=bool)
             enough = bound - mixture.value <= self.gap * abs(bound)
             if enough or passes >= owner.max_passes or time.perf_counter() > self.until:
                 break
             weight = owner.smoothing if result <= bound or passes % 2 else 0.0
             prices = LeasePrices(weight * best.price + (1.0 - weight) * mixture.price)
             if not self.free.all():
-                self.free |= self.furthest(prices, bound, origin)
+                self.free = self.free | self.furthest(prices, bound, origin)
             result = self.price(prices)
             if result < bound:
                 bound, best = result, prices
         share = np.zeros(len(pool))
         share[: len(mixture.share)] = mixture.share
-        row, leases = self.deal(share, origin) if passes else (origin.row.copy(), origin.taken.copy())
-        pool.resting = share == 0.0
+        self.free = freed  # the others are in the mixture as the plan at the origin has them
+        if freed.any():
+            pool.resting = share == 0.0
+        row, leases = self.deal(share, origin)
         by_option: Floats = np.zeros(len(options.job))
         np.add.at(by_option, pool.row, share)
         stay = np.flatnonzero(~self.free & (origin.row >= 0))
@@ -247,17 +250,11 @@ class _Cycle:
         have = np.where(options.must, -np.inf, 0.0)
         own = self.options.value[pool.row] - self.options.gpus[pool.row] * self.cost_of(prices)
         np.maximum.at(have, pool.job, own)
-        best = options.best_of_jobs(options.value, floor=-np.inf)[1]
-        new = np.flatnonzero(
-            self.free & (row >= 0) & (gain - have > WORTH_IT * self.gap * np.maximum(best, 0.0) + 1e-12)
-        )
+        least = WORTH_IT * self.gap * options.best_of_jobs(options.value)[1] + 1e-12
+        new = np.flatnonzero(self.free & (row >= 0) & (gain - have > least))
         if len(new):
-            leases = np.zeros((options.jobs, self.tail.scarce), dtype=bool)
-            leases[new] = prices.leases(options, row[new]) > 0
-            chosen = np.full(options.jobs, -1, dtype=np.int64)
-            chosen[new] = row[new]
             self.renew(new)
-            pool.add(self.options, row[new], self.tail.leases(chosen, leases)[new])
+            pool.add(self.options, row[new], self.tail.leases(row[new], prices.leases(options, row[new]) > 0))
         return bound
 
     def cost_of(self, prices: LeasePrices) -> Floats:
@@ -295,9 +292,8 @@ class _Cycle:
         )
         held = total[start[1:]] - total[start[:-1]]
         place *= np.where(options.must, held, np.maximum(held, 1.0))
-        takes = np.flatnonzero(self.free & (held > 0.0) & (place < held - ROUNDED))
-        pick = np.searchsorted(total, total[start[takes]] + place[takes], side="right") - 1
-        column = order[np.clip(pick, start[takes], start[takes + 1] - 1)]
+        takes = np.flatnonzero(self.free & (place < held - ROUNDED))
+        column = order[np.searchsorted(total, total[start[takes]] + place[takes], side="right") - 1]
         row[takes], leases[takes] = pool.row[column], pool.leases[column]
         return row, leases
 

@@ -292,7 +292,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self.book.consider(job, reward, modes, progress)
             self.last_admission = Admission(job.id, Standing.WAITING)
             return
-        first = max(self.lease.number, self.grid.lease_at(self._now_s)) + 1
+        first = self.grid.lease_at(self._now_s) + 1
         self.last_admission = self.selector.admit(
             job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside()
         )

@@ -88,7 +88,7 @@ def improve(draft: Draft, most_failures: int) -> None:
     """
     options, left = draft.options, most_failures
     got_better = len(options.value) > 0
-    best = options.best_of_jobs(options.value, floor=-np.inf)[1]
+    best = options.best_of_jobs(options.value)[1]
     while got_better:
         got_better = False
         rows = np.flatnonzero(options.value > np.where(draft.row >= 0, options.value[draft.row], np.inf)[options.job])

@@ -59,6 +59,7 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
             semantics=semantics,
             profiles=profiles,
             events=read_events(asked.events, cluster) if asked.events else (),
+            plan_latency=asked.plan_latency,
         )
         return simulation, workload
     except CopterError as error:

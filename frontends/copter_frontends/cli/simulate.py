@@ -56,6 +56,13 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     type=click.Path(),
     help="File of steps per second, for Gavel's traces  [default: found next to the data]",
 )
+@click.option(
+    "--plan-latency",
+    type=FiniteRange(min=0.0),
+    default=0.0,
+    metavar="TIMES",
+    help="Jobs that start or change wait so many times the seconds of their plan  [default: 0]",
+)
 @click.option("--applications", type=click.Path(), help="YAML file of further applications and GPU types.")
 @click.option("--power", type=FiniteRange(), help="Sia: fairness power p  [default: -0.5]")
 @click.option("--incentive", type=_POSITIVE, help="Sia: queue-occupancy incentive lambda  [default: 1.1]")

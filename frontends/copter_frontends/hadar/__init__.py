@@ -3,7 +3,6 @@
 from copter_frontends.hadar.estimator import ThroughputEstimator, Unmeasured
 from copter_frontends.hadar.formulation import HadarFormulation
 from copter_frontends.hadar.horizon import Horizon
-from copter_frontends.hadar.measuring import Measuring
 from copter_frontends.hadar.online import OnlineRule
 from copter_frontends.hadar.policy import HadarPolicy
 from copter_frontends.hadar.posted_prices import PriceFunction
@@ -27,7 +26,6 @@ __all__ = [
     "HadarShim",
     "Horizon",
     "Makespan",
-    "Measuring",
     "OnlineRule",
     "PriceFunction",
     "ThroughputEstimator",

@@ -72,6 +72,8 @@ class Unmeasured:
         Types whose rates are known beforehand.
     """
 
+    learns = True  # of what jobs are seen to do
+
     def __init__(self, source: Throughputs, given: tuple[str, ...] = ()) -> None:
         self.source, self.given = source, frozenset(given)
 

@@ -30,6 +30,8 @@ class JobBook:
         Iterations per second of the whole job if all its tasks were on GPUs of the type, W_j X_j^r; 0: cannot run.
     known : bool array (n, types)
         Whether a rate is given or measured, and not estimated.
+    restart_s : float64 array (n,)
+        Seconds that a change of GPUs costs the job; NaN: what the round says.
     held : int64 array (n, types)
         GPUs of each type that the job has now.
     pinned : bool array (n,)
@@ -40,7 +42,19 @@ class JobBook:
         Costs that the model holds; NaN for a job that it does not have.
     """
 
-    FIELDS = ("gpus", "submit_s", "total", "progress", "rates", "known", "held", "pinned", "spread", "sent")
+    FIELDS = (
+        "gpus",
+        "submit_s",
+        "total",
+        "progress",
+        "rates",
+        "known",
+        "restart_s",
+        "held",
+        "pinned",
+        "spread",
+        "sent",
+    )
 
     def __init__(self, types: Sequence[str]) -> None:
         self.types = tuple(types)
@@ -54,6 +68,7 @@ class JobBook:
             "progress": np.zeros(room),
             "rates": np.zeros((room, kinds)),
             "known": np.zeros((room, kinds), dtype=bool),
+            "restart_s": np.full(room, np.nan),
             "held": np.zeros((room, kinds), dtype=np.int64),
             "pinned": np.zeros(room, dtype=bool),
             "spread": np.zeros(room, dtype=bool),
@@ -83,7 +98,7 @@ class JobBook:
         self._show()
         self.gpus[row], self.submit_s[row], self.total[row], self.progress[row] = gpus, job.submit_s, total, 0.0
         self.known[row] = ~np.isnan(rates)
-        self.rates[row] = rates
+        self.rates[row], self.restart_s[row] = rates, np.nan
         self.held[row], self.pinned[row], self.spread[row], self.sent[row] = 0, False, False, np.nan
         return row
 
@@ -113,6 +128,12 @@ class JobBook:
         ------
         UnknownJobError, InvalidJobError
         """
+        row, after = self.row(job_id), self.check_told(job_id, rates)
+        given = ~np.isnan(after)
+        self.rates[row, given], self.known[row] = after[given], given
+
+    def check_told(self, job_id: str, rates: dict[str, float]) -> Floats:
+        """What would be known of a job's rates with these; raises as :meth:`set_rates`, and writes nothing down."""
         row = self.row(job_id)
         foreign = [name for name in rates if name not in self.types]
         if foreign:
@@ -123,8 +144,7 @@ class JobBook:
         for name, value in rates.items():
             after[self.types.index(name)] = value
         self._check_rates(job_id, after)
-        given = ~np.isnan(after)
-        self.rates[row, given], self.known[row] = after[given], given
+        return np.asarray(after)
 
     def _check_rates(self, job_id: str, rates: Floats) -> None:
         """InvalidJobError unless rates are >= 0 or unknown, and one of them may be positive."""
@@ -148,6 +168,7 @@ class JobBook:
     progress: Floats
     rates: Floats
     known: NDArray[np.bool_]
+    restart_s: Floats
     held: Ints
     pinned: NDArray[np.bool_]
     spread: NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -124,8 +124,17 @@ class OnlineRule:
             return PriceFunction.printed(formulation.book, formulation.utility, terms)
         return PriceFunction.of(values, formulation.book.gpus, terms.capacity)
 
-    def plan(self, values: RoundValues, terms: RoundTerms, holdings: Holdings) -> OnlinePlan:
-        """Run the algorithm over all jobs, largest worth per GPU first, on a cluster with only the pinned jobs."""
+    def plan(
+        self,
+        values: RoundValues,
+        terms: RoundTerms,
+        holdings: Holdings,
+        avoided: Mapping[str, Collection[str]] | None = None,
+    ) -> OnlinePlan:
+        """Run the algorithm over all jobs, largest worth per GPU first, on a cluster with only the pinned jobs.
+
+        `avoided` are servers that a job is put on only if there are no others.
+        """
         book, servers, pins = holdings.formulation.book, holdings.servers, holdings.pins
         park = _Park.of(holdings)
         function = self.price_function(values, terms, holdings)
@@ -134,7 +143,7 @@ class OnlineRule:
             for node, gpus in pin.nodes:
                 free[park.number[node]] -= gpus
         start = _State(free, function.price(park.kind, (park.size - free) / park.size), 0.0, 0.0, None)
-        best = self._search(values, terms, holdings, start, park, function)
+        best = self._search(values, terms, holdings, start, park, function, avoided or {})
         allocations = {book.row(job_id): pin for job_id, pin in pins.items()}
         link = best.chosen
         while link is not None:
@@ -160,6 +169,7 @@ class OnlineRule:
         start: _State,
         park: _Park,
         function: PriceFunction,
+        avoided: Mapping[str, Collection[str]],
     ) -> _State:
         """DP_allocation over the queue, with only the best branches kept."""
         book = holdings.formulation.book
@@ -168,12 +178,18 @@ class OnlineRule:
         queue = np.flatnonzero((worth > 0) & ~book.pinned)
         for row in queue[np.argsort(-worth[queue], kind="stable")].tolist():
             wish = self._wish(values, terms, holdings, row, park.number)
+            shut = [park.number[node] for node in avoided.get(book.jobs[row].id, ()) if node in park.number]
             branches = list(states)  # line 15: pass the job over
             for state in states:
                 if int(state.free.sum()) < wish.gpus:
                     continue
                 # Line 7: a job that cannot be placed is passed over, and the search goes on.
-                found = find_allocs(wish, park.kind, park.size, state.free, state.price, state.order)
+                found: list[Offer] = []
+                if shut:
+                    free = state.free.copy()
+                    free[shut] = 0
+                    found = find_allocs(wish, park.kind, park.size, free, state.price, state.order)
+                found = found or find_allocs(wish, park.kind, park.size, state.free, state.price, state.order)
                 branches += [_placed(state, row, offer, park, function) for offer in found[: self.offers]]
             if len(branches) > len(states):
                 states = self._kept(branches, start)
@@ -197,7 +213,7 @@ class OnlineRule:
         if held is not None and values.own[row] > 0:
             at = np.array([number[node] for node, _ in held.nodes], dtype=np.int64)
             own = Offer(at, np.array([gpus for _, gpus in held.nodes], dtype=np.int64), float(values.own[row]), 0.0)
-        moving = np.maximum(values.worth[row], 0.0) * terms.moving
+        moving = np.maximum(values.worth[row], 0.0) * terms.moving(book.restart_s[row : row + 1])
         apart = 1.0 - terms.spread_cost
         return Wish(int(book.gpus[row]), values.rate[row], moving, moving * apart, apart, own)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -19,6 +19,7 @@ def place(
     held: Mapping[str, Allocation],
     spread_cost: float,
     wanted: Mapping[int, Allocation] | None = None,
+    avoided: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[dict[str, Allocation], float, bool, set[str]]:
     """Give a draft's jobs servers, or keep all as it is where that is worth more.
 
@@ -32,6 +33,8 @@ def place(
     spread_cost : float
     wanted : mapping of row to Allocation, optional
         Servers that have been chosen already; then nothing is kept for being worth more.
+    avoided : mapping of job id to servers, optional
+        Servers that a job is put on only if there are no others.
 
     Returns
     -------
@@ -43,7 +46,7 @@ def place(
     set of job ids
         Jobs that may have something else than before.
     """
-    placement = Placement(servers, draft.formulation, held)
+    placement = Placement(servers, draft.formulation, held, avoided or {})
     objective = placement.carry_out(draft, spread_cost, wanted)
     if wanted is None:
         stay = Draft(draft.formulation, draft.prices)
@@ -65,6 +68,8 @@ class Placement:
     formulation : HadarFormulation
     held : mapping of job id to Allocation
         What jobs have now.
+    avoided : mapping of job id to servers
+        Servers that a job is put on only if there are no others.
 
     Attributes
     ----------
@@ -74,8 +79,14 @@ class Placement:
         Those that may have something else than before; no other job is gone through.
     """
 
-    def __init__(self, servers: Servers, formulation: HadarFormulation, held: Mapping[str, Allocation]) -> None:
-        self.servers, self.formulation = servers, formulation
+    def __init__(
+        self,
+        servers: Servers,
+        formulation: HadarFormulation,
+        held: Mapping[str, Allocation],
+        avoided: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        self.servers, self.formulation, self.avoided = servers, formulation, avoided or {}
         self.before = dict(held)
         self.now = dict(held)
         self.changed: set[str] = set()
@@ -129,6 +140,11 @@ class Placement:
         """Servers for a bundle; where it would be spread out, another type that would not be and is worth more."""
         rates = draft.values.rate[row]
         bundle = draft.bundles[row]
+        avoided = self.avoided.get(draft.book.jobs[row].id)
+        if avoided:
+            elsewhere = self.servers.find_without(bundle.tolist(), rates, avoided)
+            if elsewhere is not None:
+                return elsewhere
         result = self.servers.find(bundle.tolist(), rates)
         if not self.servers.is_spread(result) or spread_cost == 0:
             return result

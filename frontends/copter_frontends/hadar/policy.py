@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -21,6 +21,7 @@ from copter_frontends.hadar.placing import place
 from copter_frontends.hadar.round_values import RoundTerms
 from copter_frontends.hadar.servers import Servers
 from copter_frontends.hadar.shim import Draft, HadarShim
+from copter_frontends.hadar.stragglers import Stragglers
 from copter_frontends.hadar.utility import AverageJct, Utility, positive
 from copter_frontends.policy_kit import (
     EditClock,
@@ -33,10 +34,11 @@ from copter_frontends.policy_kit import (
     require_gpus,
     status_of,
 )
-from copter_frontends.vocabulary import Allocation, Cluster, Job, Plan
+from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan
 
 SOLVE_SHARE = 0.8  # of a round's deadline that the LP may use; the shim and the servers need the rest
-OWN_FACTS = frozenset({"rates"})
+OWN_FACTS = frozenset({"rates", "observed"})
+RestartS = float | Mapping[str, float] | Callable[[Job], float]
 Mode = Literal["lp", "online", "lp_posted", "horizon"]
 
 
@@ -52,14 +54,17 @@ class HadarPolicy(LpPolicy):
         Copied: tell the policy of changes with add_resources and remove_resources.
     throughputs : Throughputs, optional
         Work and rates of jobs, by type; NaN is a rate that is to be measured. By default those of the project's own
-        representative jobs.
+        representative jobs. Where it has an attribute `learns` that is true, the simulator tells what jobs do.
     utility : Utility, optional
         What finishing at a time is worth; by default the average completion time.
     mode : {"lp", "online", "lp_posted", "horizon"}
         The LP with its shim; the paper's online algorithm; the LP with the paper's posted prices as costs; or a program
         over the time ahead, whose coming round is carried out.
-    round_s, restart_s : float
-        Length of a round, and what a job loses of it when its GPUs change, in seconds.
+    round_s : float
+        Length of a round in seconds.
+    restart_s : float, mapping of application to float, or callable
+        Seconds that a job loses of a round when its GPUs change: of all jobs, of an application's, or of the job that
+        the function is given.
     spread_cost : float
         Share of its worth that a job loses when its tasks are on more servers than they need be.
     estimator : ThroughputEstimator, optional
@@ -81,6 +86,8 @@ class HadarPolicy(LpPolicy):
         The online algorithm's plan of the last round, if it ran.
     """
 
+    follows = True  # how far its jobs are decides what their next round is worth
+
     def __init__(
         self,
         cluster: Cluster,
@@ -89,7 +96,7 @@ class HadarPolicy(LpPolicy):
         utility: Utility | None = None,
         mode: Mode = "lp",
         round_s: float = 360.0,
-        restart_s: float = 10.0,
+        restart_s: RestartS = 10.0,
         spread_cost: float = 0.05,
         estimator: ThroughputEstimator | None = None,
         shim: HadarShim | None = None,
@@ -100,7 +107,8 @@ class HadarPolicy(LpPolicy):
     ) -> None:
         if mode not in get_args(Mode):
             raise SettingsError(f"mode is {mode!r}, must be 'lp', 'online', 'lp_posted' or 'horizon'")
-        if not 0 <= spread_cost < 1 or not 0 <= restart_s < np.inf:
+        seconds = () if callable(restart_s) else restart_s.values() if isinstance(restart_s, Mapping) else (restart_s,)
+        if not 0 <= spread_cost < 1 or not all(0 <= each < np.inf for each in seconds):
             raise SettingsError(
                 f"spread_cost is {spread_cost}, restart_s {restart_s}: 0 <= spread_cost < 1, restart_s >= 0"
             )
@@ -119,6 +127,7 @@ class HadarPolicy(LpPolicy):
             self.servers.types, self.servers.capacity(), horizon or Horizon(), settings or Settings()
         )
         self.holdings = Holdings(self.servers, self.formulation)
+        self.stragglers = Stragglers(self.holdings)
         self.last_online: OnlinePlan | None = None
         self.edit_clock = EditClock()
         self._planned: dict[str, Allocation] = {}
@@ -132,6 +141,11 @@ class HadarPolicy(LpPolicy):
     def book(self) -> JobBook:
         """What is known of each job."""
         return self.formulation.book
+
+    @property
+    def learns(self) -> bool:
+        """Whether ``observed`` rates are of use."""
+        return bool(getattr(self.throughputs, "learns", False))
 
     @property
     def held(self) -> dict[str, Allocation]:
@@ -152,23 +166,43 @@ class HadarPolicy(LpPolicy):
         ------
         DuplicateJobError, InvalidJobError
             If its id is known; if it asks for more GPUs than there are of the types that it runs on, or has no
-            throughput on any.
+            throughput on any; if there is no restart time for its application.
         """
         with self.edit_clock:
+            restart_s = self._restart_of(job)
             self.formulation.add_job(job, self.throughputs)
+            self.book.restart_s[self.book.row(job.id)] = restart_s
 
     def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """Take in ``progress`` (fraction done) and ``rates`` ({type: measured units per second of the whole job})."""
+        """Take in what changed of a job.
+
+        That is ``progress`` (fraction done), ``rates`` ({type: measured units per second of the whole job}), and
+        ``observed`` (units per second on the GPUs that it has now, which is its rate on the slowest type of them).
+        A rate well below the one known, on servers of one type, is first taken to be those servers' (H21).
+
+        Raises
+        ------
+        UnknownJobError, InvalidDataError, TypeError
+        InvalidJobError
+            For a rate that is negative or not finite, or of no type of the cluster; for an observed one of a job
+            without GPUs.
+        """
         with self.edit_clock:
-            self.book.row(job_id)
+            row = self.book.row(job_id)
             check_facts(job_id, what_changed, OWN_FACTS)
-            self.formulation.update_job(job_id, what_changed.get("progress"), what_changed.get("rates"))
+            rates = dict(what_changed.get("rates") or {})
+            if what_changed.get("observed") is not None:
+                rates |= self._seen(job_id, row, float(what_changed["observed"]))
+            self.book.check_told(job_id, rates)
+            self.stragglers.note(job_id, rates)
+            self.formulation.update_job(job_id, what_changed.get("progress"), rates or None)
 
     def remove_job(self, job_id: str) -> None:
         """Forget a job; UnknownJobError."""
         with self.edit_clock:
             self.book.row(job_id)
             self.holdings.remove_job(job_id)
+            self.stragglers.forget(job_id)
             self._planned.pop(job_id, None)
             self.formulation.remove_job(job_id)
 
@@ -200,7 +234,8 @@ class HadarPolicy(LpPolicy):
 
     def terms(self, now_s: float) -> RoundTerms:
         """What all jobs of the round that starts at `now_s` have in common."""
-        return RoundTerms(now_s, self.round_s, self.restart_s, self.spread_cost, self.formulation.capacity)
+        common = 0.0 if callable(self.restart_s) or isinstance(self.restart_s, Mapping) else self.restart_s
+        return RoundTerms(now_s, self.round_s, common, self.spread_cost, self.formulation.capacity)
 
     def plan(self, now_s: float, deadline_s: float = 60.0) -> Plan:
         """Decide the round that starts at `now_s`: value the jobs, solve the LP, round it, find servers."""
@@ -209,13 +244,14 @@ class HadarPolicy(LpPolicy):
         self.edit_clock.reset()
         self.estimator.complete(self.book)
         terms = self.terms(now_s)
+        self.stragglers.release(terms)
         if self.mode == "horizon":
             return self._plan_ahead(terms, deadline_s, clock, edit_s)
         with_lp = self.mode != "online" or bool(self.observers)  # the online algorithm needs no LP
         values = self.formulation.refresh(terms) if with_lp else self.formulation.value(terms)
         online = None
         if self.mode != "lp" or self.compare_prices:
-            online = self.rule.plan(values, terms, self.holdings)
+            online = self.rule.plan(values, terms, self.holdings, self.stragglers.avoided())
         self.last_online = online
         solution, edit = None, "edit"
         if with_lp:
@@ -267,7 +303,9 @@ class HadarPolicy(LpPolicy):
     ) -> Plan:
         """Servers for a draft, and the plan; `relaxed`: prices, bound, jobs split and whether the LP was solved."""
         prices, bound, fractional, whole = relaxed
-        now, objective, kept, changed = place(draft, self.servers, self.held, self.spread_cost, wanted)
+        now, objective, kept, changed = place(
+            draft, self.servers, self.held, self.spread_cost, wanted, self.stragglers.avoided()
+        )
         self.holdings.adopt(now, changed)
         clock.end("place")
         before, self._planned = self._planned, dict(now)
@@ -280,6 +318,24 @@ class HadarPolicy(LpPolicy):
             status=status_of(plan.gap, whole, kept),
             timings={"solve": 0.0, **clock.seconds, "edit": edit_s + clock.seconds["edit"]},
         )
+
+    def _restart_of(self, job: Job) -> float:
+        """Seconds of the job's own restart; NaN where all jobs have the same."""
+        if not callable(self.restart_s) and not isinstance(self.restart_s, Mapping):
+            return float("nan")
+        given = self.restart_s(job) if callable(self.restart_s) else self.restart_s.get(job.application)
+        if given is None or not 0 <= given < np.inf:
+            raise InvalidJobError(
+                f"job {job.id!r}: the restart time of {job.application!r} is {given}, must be finite and >= 0"
+            )
+        return float(given)
+
+    def _seen(self, job_id: str, row: int, observed: float) -> dict[str, float]:
+        """The rate that an observed one means: what spread tasks lose is not the type's."""
+        held = self.held.get(job_id)
+        if held is None:
+            raise InvalidJobError(f"job {job_id!r}: a rate of {observed} is observed, but it has no GPUs")
+        return {held.gpu_type: observed / (1.0 - self.spread_cost) if self.book.spread[row] else observed}
 
     def _prices_and_bound(self, solution: Solution | None, online: OnlinePlan | None) -> tuple[Floats, float]:
         """The LP's prices and certified bound; without an LP, the posted prices and the best bound near them."""

@@ -21,7 +21,8 @@ class RoundTerms:
     Attributes
     ----------
     now_s, round_s, restart_s : float
-        Start of the round, its length L, and what a job loses of it when its GPUs change, in seconds.
+        Start of the round, its length L, and what a job that does not have its own loses of it when its GPUs change,
+        in seconds.
     spread_cost : float
         Share of its worth that a job loses when its tasks are on more servers than they need be.
     capacity : int64 array (types,)
@@ -37,10 +38,10 @@ class RoundTerms:
     capacity: Ints
     largest_node: int = 1
 
-    @property
-    def moving(self) -> float:
-        """Share of a round's worth that is left when the GPUs change."""
-        return 1.0 - min(self.restart_s / self.round_s, 1.0)
+    def moving(self, restart_s: Floats) -> Floats:
+        """Share of a round's worth that is left when the GPUs change, from jobs' own seconds (NaN: the round's)."""
+        lost_s = np.where(np.isnan(restart_s), self.restart_s, restart_s)
+        return np.asarray(1.0 - np.minimum(lost_s / self.round_s, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,7 @@ def round_values(book: JobBook, utility: Utility, terms: RoundTerms) -> RoundVal
     rate = book.rates.copy()
     runs = rate > 0
     remaining = np.maximum(book.total * (1.0 - book.progress), 0.0)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rounds = np.maximum(np.ceil(remaining / (rate * terms.round_s) - ROUNDING), 1.0)
+    rounds = rounds_left(remaining, rate, terms.round_s)
     rounds[~runs] = np.inf
     age_s = np.maximum(terms.now_s - book.submit_s, 0.0)[:, None]
     completion_s = np.where(runs, age_s + rounds * terms.round_s, np.inf)
@@ -95,6 +95,12 @@ def round_values(book: JobBook, utility: Utility, terms: RoundTerms) -> RoundVal
     for row in np.flatnonzero(~(has_room & runs).any(axis=1)).tolist():
         faults.setdefault(row, _no_room(book, row, runs[row], terms))
     return _with_moves(book, terms, rate, worth, has_room, faults)
+
+
+def rounds_left(remaining: Floats, rate: Floats, round_s: float, lost: Floats | float = 0.0) -> Floats:
+    """T_jr of H1: rounds for what remains, (n, 1), at rates (n, types); `lost` is a share of a round lost first."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.maximum(np.ceil(remaining / (rate * round_s) + lost - ROUNDING), 1.0))
 
 
 def revalued(book: JobBook, terms: RoundTerms, values: RoundValues, worth: Floats) -> RoundValues:
@@ -165,7 +171,7 @@ def _with_moves(
 ) -> RoundValues:
     n = len(rate)
     valid = worth > NO_VALUE
-    moving, apart = terms.moving, 1.0 - terms.spread_cost
+    moving, apart = terms.moving(book.restart_s)[:, None], 1.0 - terms.spread_cost
     pure = np.where(valid, worth * moving, NO_VALUE)
     mixed = np.where(valid, worth * moving * apart, NO_VALUE)
     slowest = np.where(book.held > 0, rate, np.inf).min(axis=1, initial=np.inf)

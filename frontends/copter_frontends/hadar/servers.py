@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -71,6 +71,24 @@ class Servers:
                 return Allocation(self.types[q], bundle[q], result)
             shares.update(result)
         return self.allocation(shares, rates)
+
+    def find_without(
+        self, bundle: Sequence[int], rates: Sequence[float] | Floats, nodes: Collection[str]
+    ) -> Allocation | None:
+        """As :meth:`find` on other servers than these; None where there is no room, or it would be spread out."""
+        hidden = [
+            Allocation(name, free, ((node, free),))
+            for name in self.types
+            for node in sorted(nodes)
+            if self.nodes.has(name, node) and (free := self.nodes.free_on(name, node))
+        ]
+        for part in hidden:
+            self.nodes.take(part)
+        room = all(gpus <= self.nodes.free(name) for name, gpus in zip(self.types, bundle, strict=True))
+        found = self.find(bundle, rates) if room else None
+        for part in hidden:
+            self.nodes.give(part)
+        return None if found is None or (self.is_spread(found) and not found.mixture) else found
 
     def allocation(self, shares: Mapping[str, int], rates: Sequence[float] | Floats) -> Allocation:
         """An allocation of GPUs on nodes, {node: GPUs}, to a job with these rates by type."""

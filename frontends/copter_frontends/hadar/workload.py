@@ -11,6 +11,7 @@ from copter_frontends.simulator.table_source import TableApplication, TableSourc
 from copter_frontends.vocabulary import Cluster, Job, TraceError, configurations_of
 
 Arrivals = Literal["static", "continuous"]
+Sizes = Literal["gavel", "philly"]
 
 STEPS_PER_S: Mapping[str, Mapping[str, float]] = {
     "resnet50": {"v100": 4.395, "p100": 2.619, "k80": 0.619},
@@ -40,8 +41,13 @@ SIZES = (
 )
 """Models of Table II with their size, GPU-hours from and to: S, M, L, L, XL."""
 
-GPU_COUNTS, GPU_SHARES = (1, 2, 4, 8), (0.70, 0.10, 0.15, 0.05)
-"""GPUs of a job, as in Gavel's generated traces."""
+GPU_COUNTS = (1, 2, 4, 8)
+GPU_SHARES: Mapping[Sizes, tuple[float, ...]] = {
+    "gavel": (0.70, 0.10, 0.15, 0.05),
+    "philly": (0.935, 0.022, 0.023, 0.020),
+}
+"""Shares of the jobs that have so many GPUs: of Gavel's generated traces, and of the Microsoft trace's jobs of these
+sizes, 81,958 of its 82,247."""
 
 REFERENCE_TYPE = "p100"  # a job's GPU-hours are counted on this type
 LEAST_GPU_HOURS = 0.05
@@ -64,7 +70,12 @@ def table_source(
 
 
 def hadar_jobs(
-    count: int = 480, arrivals: Arrivals = "static", jobs_per_hour: float = 2.0, seed: int = 0, scale: float = 1.0
+    count: int = 480,
+    arrivals: Arrivals = "static",
+    jobs_per_hour: float = 2.0,
+    seed: int = 0,
+    scale: float = 1.0,
+    sizes: Sizes = "gavel",
 ) -> list[Job]:
     """Draw jobs as section IV does.
 
@@ -81,17 +92,21 @@ def hadar_jobs(
     seed : int
     scale : float
         Factor on all GPU-hours.
+    sizes : {"gavel", "philly"}
+        Whose :data:`GPU_SHARES` the numbers of GPUs follow.
 
     Raises
     ------
     TraceError
-        If a number is not positive, or `arrivals` is neither.
+        If a number is not positive, or `arrivals` or `sizes` is neither.
     """
     if count < 1 or not jobs_per_hour > 0 or not scale > 0 or arrivals not in ("static", "continuous"):
         raise TraceError(
             f"count is {count}, jobs_per_hour {jobs_per_hour}, scale {scale} and arrivals {arrivals!r}; the numbers "
             "must be positive and arrivals 'static' or 'continuous'"
         )
+    if sizes not in GPU_SHARES:
+        raise TraceError(f"sizes is {sizes!r}, must be one of {', '.join(GPU_SHARES)}")
     rng = np.random.default_rng(seed)
     share = np.array([0.25, 0.25, 0.125, 0.125, 0.25])
     submit_s = (
@@ -101,7 +116,7 @@ def hadar_jobs(
     for i in range(count):
         model, (low, high) = SIZES[int(rng.choice(len(SIZES), p=share))]
         hours = max(float(rng.uniform(low, high)), LEAST_GPU_HOURS) * scale
-        gpus = int(rng.choice(GPU_COUNTS, p=GPU_SHARES))
+        gpus = int(rng.choice(GPU_COUNTS, p=GPU_SHARES[sizes]))
         work = hours * 3600.0 * STEPS_PER_S[model][REFERENCE_TYPE]
         jobs.append(Job(f"job-{i:04d}", model, float(submit_s[i]), work_samples=work, requested_gpus=gpus))
     return jobs

@@ -13,35 +13,34 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Server = tuple[str, str]  # GPU type, server
 
+ERROR = -1  # type of what is no server but the error of profiles
+
 PROFILE_WEIGHT = 0.15  # of a profile, in observations: it is of other servers, and knows neither links nor neighbours
 AVERAGE_WEIGHT = 0.04  # with which every server is taken to be average, in observations
-CORRECTIONS = 3  # times that the profiles' errors are found anew
-PRECISION = 1e-4  # of the logarithms of speeds
-NO_PROFILE = np.nan
+ERROR_WEIGHT = 1e-6  # the same of the error of profiles, which may be anything
+PRECISION = 1e-6  # of the least squares, relative
 
 
 class ServerSpeeds:
     """Speeds that explain best what all jobs did: log rate = level of the job's configuration + log speed (HP26).
 
     A job that was seen on one server only says something through its profile, which is right for an average server but
-    for an error that all profiles of a GPU type and a number of GPUs share.
+    for an error that all profiles of a GPU type and a number of GPUs share: they count as runs on one more server.
     """
 
     def __init__(self) -> None:
         self._layers: dict[Hashable, int] = {}
         self._servers: dict[Server, int] = {}
+        self._errors: dict[tuple[str, int], int] = {}  # as servers
         self._types: dict[str, int] = {}
-        self._classes: dict[tuple[str, int], int] = {}
         self._entries: dict[tuple[int, int], int] = {}  # (layer, server) to its place
         self._layer = _Column(np.int64)
         self._server = _Column(np.int64)
         self._weight = _Column(np.float64)
         self._rate = _Column(np.float64)  # logarithm
-        self._profile = _Column(np.float64)  # of each layer, logarithm of the rate by its profile
-        self._class = _Column(np.int64)  # of each layer
-        self._type = _Column(np.int64)  # of each server
+        self._type = _Column(np.int64)  # of each server; -1 of an error
         self._log_speed = np.zeros(0)
-        self._gone = 0
+        self._n_layers = self._gone = 0
         self._stale = False
 
     def observe(
@@ -65,22 +64,18 @@ class ServerSpeeds:
             The same by the job's profile, for an average server; None without one.
         """
         at = self._layers.get(layer)
-        known = np.log(profile) if profile is not None and profile > 0.0 else NO_PROFILE
         if at is None:
-            at = self._layers[layer] = self._profile.append(known)
-            self._class.append(self._classes.setdefault((kind, gpus), len(self._classes)))
-        else:
-            self._profile[at] = known
+            at = self._layers[layer] = self._n_layers
+            self._n_layers += 1
         where = self._servers.get((kind, server))
         if where is None:
             where = self._servers[kind, server] = self._type.append(self._types.setdefault(kind, len(self._types)))
-        entry = self._entries.get((at, where))
-        if entry is None:
-            entry = self._entries[at, where] = self._layer.append(at)
-            self._server.append(where)
-            self._weight.append(0.0)
-            self._rate.append(0.0)
-        self._weight[entry], self._rate[entry] = weight, np.log(per_gpu)
+        self._write(at, where, weight, per_gpu)
+        if profile is not None and profile > 0.0:
+            error = self._errors.get((kind, gpus))
+            if error is None:
+                error = self._errors[kind, gpus] = self._type.append(ERROR)
+            self._write(at, error, PROFILE_WEIGHT, profile)
         self._stale = True
 
     def forget(self, layer: Hashable) -> None:
@@ -102,68 +97,64 @@ class ServerSpeeds:
         if not self._stale:
             return {}
         self._stale = False
-        speeds = self._log_speed
-        speeds = np.concatenate([speeds, np.zeros(len(self._servers) - len(speeds))])
-        for _ in range(CORRECTIONS):
-            before, speeds = speeds, self._fitted(speeds)
-            if np.abs(speeds - before).max(initial=0.0) <= PRECISION:
-                break
-        self._log_speed = speeds
-        return dict(zip(self._servers, np.exp(speeds).tolist(), strict=True))
+        self._log_speed = self._fitted()
+        return {server: float(np.exp(self._log_speed[at])) for server, at in self._servers.items()}
 
     # Inside -------------------------------------------------------------------------------------------------------
 
-    def _fitted(self, speeds: Floats) -> Floats:
-        """Speeds by weighted least squares, with the profiles' common errors as these speeds have them."""
+    def _write(self, layer: int, server: int, weight: float, per_gpu: float) -> None:
+        """Set the mean rate of a layer on a server."""
+        entry = self._entries.get((layer, server))
+        if entry is None:
+            entry = self._entries[layer, server] = self._layer.append(layer)
+            self._server.append(server)
+            self._weight.append(0.0)
+            self._rate.append(0.0)
+        self._weight.values[entry], self._rate.values[entry] = weight, np.log(per_gpu)
+
+    def _fitted(self) -> Floats:
+        """Speeds by weighted least squares, from the last ones; of each type the mean logarithm is zero."""
         layer, server, weight, rate = (
             column.values for column in (self._layer, self._server, self._weight, self._rate)
         )
-        layers, servers = len(self._profile.values), len(self._servers)
-        total: Floats = np.bincount(layer, weight, layers).astype(np.float64)
-        seen = total > 0.0
-        level = np.zeros(layers)
-        level[seen] = np.bincount(layer, weight * (rate - speeds[server]), layers)[seen] / total[seen]
-        profile, extra = self._corrected(level, total)
-        whole = np.where(seen, total + extra, 1.0)
-        mean = (np.bincount(layer, weight * rate, layers) + extra * profile) / whole
+        layers, kind = self._n_layers, self._type.values
+        servers = len(kind)
+        total = np.bincount(layer, weight, layers)
+        whole = np.where(total > 0.0, total, 1.0)
+        mean = np.bincount(layer, weight * rate, layers) / whole
         target = np.bincount(server, weight * (rate - mean[layer]), servers)
+        own = np.where(kind == ERROR, ERROR_WEIGHT, AVERAGE_WEIGHT)
 
         def apply(values: Floats) -> Floats:
             """The normal equations, the levels of the configurations taken out."""
             values = values.ravel()
             shared = np.bincount(layer, weight * values[server], layers) / whole
-            return np.bincount(server, weight * (values[server] - shared[layer]), servers) + AVERAGE_WEIGHT * values
+            return np.bincount(server, weight * (values[server] - shared[layer]), servers) + own * values
 
-        diagonal = np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + AVERAGE_WEIGHT
+        diagonal = np.bincount(server, weight * (1.0 - weight / whole[layer]), servers) + own
         size = (servers, servers)
         found, _ = cg(
             LinearOperator(size, matvec=apply, dtype=np.float64),
             target,
-            x0=speeds,
-            rtol=1e-2 * PRECISION,
-            maxiter=200,
+            x0=np.concatenate([self._log_speed, np.zeros(servers - len(self._log_speed))]),
+            rtol=PRECISION,
+            maxiter=500,
             M=LinearOperator(size, matvec=lambda values: values.ravel() / diagonal, dtype=np.float64),
         )
-        kind = self._type.values
-        return np.asarray(found - _means(kind, np.ones(servers), found)[kind])
-
-    def _corrected(self, level: Floats, total: Floats) -> tuple[Floats, Floats]:
-        """The layers' profiles less the error that those of a class share, and their weights."""
-        own, kind = self._profile.values, self._class.values
-        known = ~np.isnan(own) & (total > 0.0)
-        off = np.where(known, level - np.where(known, own, 0.0), 0.0)
-        error = _means(kind, np.where(known, total / (total + PROFILE_WEIGHT), 0.0), off)
-        return np.where(known, own + error[kind], 0.0), np.where(known, PROFILE_WEIGHT, 0.0)
+        real = kind != ERROR
+        counts = np.bincount(kind[real])
+        means = np.bincount(kind[real], found[real]) / counts
+        found[real] -= means[kind[real]]
+        return np.asarray(found)
 
     def _compact(self) -> None:
         """Leave out the layers and entries that are gone."""
         alive = np.fromiter(self._layers.values(), dtype=np.int64, count=len(self._layers))
-        place = np.full(len(self._profile.values), -1, dtype=np.int64)
+        place = np.full(self._n_layers, -1, dtype=np.int64)
         place[alive] = np.arange(len(alive))
         kept = np.flatnonzero(place[self._layer.values] >= 0)
         self._layers = dict(zip(self._layers, range(len(alive)), strict=True))
-        self._profile.keep(alive)
-        self._class.keep(alive)
+        self._n_layers = len(alive)
         for column in (self._layer, self._server, self._weight, self._rate):
             column.keep(kept)
         self._layer.values[:] = place[self._layer.values]
@@ -192,17 +183,8 @@ class _Column:
         self._size += 1
         return self._size - 1
 
-    def __setitem__(self, at: int, value: float) -> None:
-        self._room[at] = value
-
     def keep(self, which: Ints) -> None:
         """Only these, in this order."""
         kept = self._room[which]
         self._size = len(kept)
         self._room = np.concatenate([kept, np.zeros(64, dtype=kept.dtype)])
-
-
-def _means(group: Ints, weight: Floats, values: Floats) -> Floats:
-    """Weighted mean of each group; 0 where it has no weight."""
-    total = np.bincount(group, weight)
-    return np.bincount(group, weight * values) / np.where(total > 0.0, total, 1.0)

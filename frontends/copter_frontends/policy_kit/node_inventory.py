@@ -52,6 +52,10 @@ class NodeInventory:
         """Ids of the nodes of a type, oldest first."""
         return list(self._free[gpu_type].nodes)
 
+    def free_on(self, gpu_type: str, node: str) -> int:
+        """Free GPUs of one node of a type."""
+        return self._free[gpu_type].free_on(node)
+
     def free_by_node(self, gpu_type: str) -> dict[str, int]:
         """Free GPUs of each node of a type, oldest node first."""
         free = self._free[gpu_type]

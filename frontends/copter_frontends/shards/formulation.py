@@ -231,8 +231,7 @@ class ShardFormulation:
         present = np.where(allowed, reduced, np.inf).min(axis=1)
         present[self.fixed] = 0.0
         np.add.at(present, self.fixed, self.fixed_share * reduced[self.fixed, self.fixed_on])
-        constant = ~self.has_choice & (allowed.sum(axis=1) > 1)
-        reduced[~constant[:, None] & allowed] = np.inf
+        reduced[self.has_choice[:, None] & allowed] = np.inf
         reduced[:, ~cluster.is_up] = np.inf
         reduced[cluster.size[:, None] > cluster.memory] = np.inf
         better = present - reduced.min(axis=1)

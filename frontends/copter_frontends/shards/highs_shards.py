@@ -71,7 +71,8 @@ def solve_whole(
     share = np.array(highs.getSolution().col_value)[: d * n]
     bound = float(info.mip_dual_bound) if integer else float(info.objective_function_value)
     kept = share > VANISHING
-    return (shard[kept], up[server[kept]], share[kept]), bound
+    shard, server, share = shard[kept], server[kept], share[kept]
+    return (shard, up[server], share / np.bincount(shard, share, d)[shard]), bound  # HiGHS' sums are one to a tolerance
 
 
 def _highs(matrix: sp.csc_array, cost: Floats, lower: Floats, upper: Floats, binaries: int) -> highspy.Highs:

@@ -138,9 +138,10 @@ def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
 
 def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copies:
     """No server with more copies than its memory holds (SH8)."""
-    size = cluster.size
+    size, most = cluster.size, cluster.memory * (1.0 + 1e-12)
     used = summed(copies.server, size[copies.shard], cluster.n_servers)
-    if not (used > cluster.memory * (1.0 + 1e-12)).any():
+    over = np.flatnonzero(used > most).tolist()
+    if not over:
         return copies
     parts: dict[int, dict[int, float]] = {}
     for shard, server, part in zip(*(a.tolist() for a in (copies.shard, copies.server, copies.part)), strict=True):
@@ -149,8 +150,8 @@ def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copi
     for shard, own in parts.items():
         for server in own:
             on[server].append(shard)
-    for server in np.flatnonzero(used > cluster.memory * (1.0 + 1e-12)).tolist():
-        while used[server] > cluster.memory[server] * (1.0 + 1e-12):
+    for server in over:
+        while used[server] > most[server]:
             spare = [shard for shard in on[server] if len(parts[shard]) > cluster.replicas]
             if spare:
                 shard = min(spare, key=lambda shard: (parts[shard][server], shard))
@@ -184,7 +185,6 @@ def _move(
         target = int(np.argmax(np.where(held, np.inf, fits)))
         if fits[target] >= -1e-12:
             parts[shard][target] = parts[shard].pop(server)
-            on[target].append(shard)
             used[target] += cluster.size[shard]
             return shard
     raise ShardError(
@@ -206,8 +206,8 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
     mean = float(copies.part.sum()) / int(cluster.is_up.sum())
     width = cluster.band * mean * (1.0 - INSIDE)
     lower = np.where(cluster.is_up, mean - width, 0.0)
-    upper = np.where(cluster.is_up, mean + width, 0.0)
-    for left in range(MOST_ROUNDS if grow else 0, -1, -1):
+    upper = np.full(cluster.n_servers, mean + width)
+    for left in reversed(range(1 + (MOST_ROUNDS if grow else 0))):
         arrays = shim_arrays(cluster, copies, lower, upper)
         done = rebalance(*arrays, MOST_PUSHES, True)
         if done or not left:
@@ -221,7 +221,6 @@ def balanced(cluster: ShardCluster, copies: Copies, reduce: bool, grow: bool = F
         gain = copies.part[new] / cluster.new_copy[copies.shard[new]]
         do_without(*arrays, new[np.argsort(gain, kind="stable")], cluster.replicas, MOST_PUSHES)
         copies = copies.kept()
-    np.maximum(copies.part, 0.0, out=copies.part)
     return copies
 
 

@@ -24,7 +24,13 @@ from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
-from copter_frontends.simulator.training import ExactTraining, Training, drop_observed, observed_facts
+from copter_frontends.simulator.training import (
+    ExactTraining,
+    Training,
+    drop_observed,
+    observed_facts,
+    rows_with_news,
+)
 from copter_frontends.simulator.usable_jobs import usable_jobs
 from copter_frontends.vocabulary import (
     Allocation,
@@ -58,7 +64,9 @@ class Simulation:
     policy : SchedulingPolicy
         If it has an attribute `learns` that is true, it is told before each plan what running jobs were seen to do on
         the GPUs that it gave them: ``update_job(job_id, observed=samples_per_s)``; with `learns_loading` also of some
-        data loads (``loads``, ``waits``), if the goodput model's applications can draw them.
+        data loads (``loads``, ``waits``), if the goodput model's applications can draw them. If it has an attribute
+        `follows` that is true, it is told each round how far the jobs that ran are, not only when one enters another
+        phase.
     goodput_model : GoodputSource
         Says how fast jobs train; the policy may believe another.
     round_s : float
@@ -178,7 +186,7 @@ class Simulation:
         except SimulationError as error:
             raise SimulationError(f"round {len(self.records)} (at {self.now_s:g} s): {error}") from None
         self._account(running)
-        for row in changed.tolist():
+        for row in rows_with_news(self.policy, self._table, running, changed):
             self._news.setdefault(self._table.jobs[row].id, {}).update(self._training.news(row))
         for row, facts in observed:
             if np.isnan(self._table.completion_s[row]):

@@ -90,6 +90,12 @@ def drop_observed(facts: dict[str, Any]) -> None:
         facts.pop(name, None)
 
 
+def rows_with_news(policy: object, table: JobTable, running: Ints, changed: Ints) -> list[int]:
+    """Rows of the jobs of which the policy is told after a round: those that changed, or all that ran if it follows."""
+    rows = running[np.isnan(table.completion_s[running])] if getattr(policy, "follows", False) else changed
+    return [int(row) for row in rows]
+
+
 class ExactTraining:
     """At the goodput model's rates, exact over phases and at completion; `facts` of applications may draw loads."""
 

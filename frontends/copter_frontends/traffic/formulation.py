@@ -173,7 +173,7 @@ class TrafficFormulation:
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
         """Take in what some arcs can carry, zero for those that are cut; NetworkError, UnknownPairError."""
         places = np.atleast_1d(np.array(arcs, dtype=np.int64))
-        for arc in places[(places < 0) | (places >= len(self.capacity))][:1].tolist():
+        for arc in places[(places < 0) | (places >= len(self.capacity))].tolist():
             raise UnknownPairError(f"there is no arc {arc}: arcs are 0 to {len(self.capacity) - 1}")
         if len(np.unique(places)) < len(places):
             raise NetworkError("an arc is given twice")
@@ -197,20 +197,21 @@ class TrafficFormulation:
         capacity = nominal.copy()
         capacity[list(down)] = 0.0
         changed = np.flatnonzero(capacity != self.capacity)
-        is_other = self.serves_all and bool((nominal != self.nominal).any())
-        kept = self.nominal, self.down, self.capacity, self.stranded, self.reach
+        is_other = bool((nominal != self.nominal).any())
+        before = self.capacity
+        kept = self.nominal, self.down, before, self.stranded, self.reach
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         self.nominal, self.down, self.capacity = nominal, down, capacity
         self.stranded = is_stranded(self.paths, capacity)
-        if (nominal != kept[0]).any():
+        if is_other:
             self.reach = reach_of(self.paths, nominal)
         limited = np.flatnonzero(self._wanted(np.arange(self.paths.n_pairs)) != wanted)
         try:
             with self.model.batch():
-                if is_other:
+                if is_other and self.serves_all:
                     self.model.update_usage(SHARE, self._share_usage(), resources=self._arcs())
                 if self.serves_all:
-                    self._forbid(kept[2])
+                    self._forbid(before)
                 elif len(changed):
                     self.model.update_counts(changed.tolist(), capacity[changed])
                 self._limit(limited)
@@ -321,43 +322,29 @@ class TrafficFormulation:
         """Flows that are feasible for the objective."""
         if self.objective == "total":
             return feasible_flows(self.paths, flows, self.demands, self.capacity)
-        flows = np.where(dead_paths(self.paths.start, self.paths.arc, self.capacity), 0.0, flows)
+        dead = dead_paths(self.paths.start, self.paths.arc, self.capacity)
+        flows = np.where(dead | ~np.isfinite(flows), 0.0, np.maximum(flows, 0.0))
         served = exact_sums(self.paths, flows)[0]
         wanted = self._wanted(np.arange(self.paths.n_pairs))
         factor = np.divide(wanted, served, out=np.zeros_like(served), where=served > 0.0)
-        whole = np.maximum(flows * factor[self.paths.pair_of], 0.0)
+        whole = flows * factor[self.paths.pair_of]
         missing = np.flatnonzero((wanted > 0.0) & (served <= 0.0))
-        whole[self._alive_path(missing)] = wanted[missing]
+        whole[self._first_path(missing, dead)] = wanted[missing]
         if self.objective == "utilisation":
             return whole
         share = score(self.paths, whole, self.demands, self.capacity, "utilisation")
-        whole *= min(1.0, 1.0 / share) if share > 0.0 else 1.0
+        whole /= max(1.0, share)
         return feasible_flows(self.paths, whole, self.demands, self.capacity, refill=False)
 
-    def _alive_path(self, pairs: Ints) -> Ints:
-        """The first path of some pairs that has capacity."""
-        if not len(pairs):
-            return pairs
-        alive = np.minimum.reduceat(self.capacity[self.paths.arc], self.paths.start[:-1]) > 0.0
-        return np.array(
-            [
-                first + int(np.argmax(alive[first:end]))
-                for first, end in zip(
-                    self.paths.first[pairs].tolist(), self.paths.first[pairs + 1].tolist(), strict=True
-                )
-            ]
-        )
+    def _first_path(self, pairs: Ints, dead: NDArray[np.bool_]) -> Ints:
+        """The first path of some pairs that is not dead."""
+        first, end = self.paths.first[pairs].tolist(), self.paths.first[pairs + 1].tolist()
+        found = [begin + int(np.argmin(dead[begin:until])) for begin, until in zip(first, end, strict=True)]
+        return np.array(found, dtype=np.int64)
 
     def _kept_flows(self) -> Floats:
         """The last flows as far as they are still possible; without any, all is filled greedily."""
-        last = np.zeros(self.paths.n_paths) if self.last is None else self.last.flows
-        if self.objective == "total":
-            return feasible_flows(self.paths, last, self.demands, self.capacity)
-        last = np.where(np.isfinite(last), last, 0.0)
-        if self.paths.n_paths:
-            alive = np.minimum.reduceat(self.capacity[self.paths.arc], self.paths.start[:-1]) > 0.0
-            last = np.where(alive, last, 0.0)
-        return self._shim(last)
+        return self._shim(np.zeros(self.paths.n_paths) if self.last is None else self.last.flows)
 
     def _better(self, flows: Floats, kept: Floats) -> tuple[Floats, bool]:
         """(the better flows, whether they are the kept ones)."""
@@ -382,7 +369,7 @@ class TrafficFormulation:
         least = utilisation_bound(self.paths, price, wanted, self.capacity)
         if self.objective == "utilisation":
             return max(loose, least)
-        return min(loose, 1.0 / least) if least > 0.0 else loose
+        return min(loose, 1.0 / max(1.0, least))
 
 
 def reach_of(paths: Paths, capacity: Floats) -> Floats:

@@ -42,18 +42,15 @@ def feasible_flows(
     ndarray (paths,)
     """
     found = np.nan_to_num(flows, nan=0.0, posinf=0.0, neginf=0.0)
-    np.maximum(found, 0.0, out=found)
     least = LEAST * min(float(demands.max(initial=0.0)), float(capacity.max(initial=0.0)))
-    found[found <= least] = 0.0
+    found[found <= least] = 0.0  # negative ones among them
     found[dead_paths(paths.start, paths.arc, capacity)] = 0.0
     served, load = fit(paths, found, demands, capacity)
-    if refill and paths.n_paths:
+    if refill:
         want, room = demands * KEEP - served, capacity * KEEP - load
         if order is None:
             order = np.flatnonzero(want > least)
             order = order[np.argsort(-want[order], kind="stable")]
-        else:
-            order = order[want[order] > least]
         fill(order, paths.first, paths.start, paths.arc, found, want, room, least)
         fit(paths, found, demands, capacity)
     return found
@@ -64,8 +61,6 @@ def prepare(paths: Paths) -> None:
     flows, pairs, arcs = np.zeros(paths.n_paths), np.zeros(paths.n_pairs), np.zeros(paths.network.n_arcs)
     feasible_flows(paths, flows, pairs, arcs)
     scale_to_fit(paths.first, paths.start, paths.arc, flows, pairs, pairs, arcs, arcs, KEEP * KEEP)
-    nobody = np.zeros(0, dtype=np.int64)
-    fill(nobody, paths.first, paths.start, paths.arc, flows, pairs, arcs, LEAST)
 
 
 def fit(paths: Paths, flows: Floats, demands: Floats, capacity: Floats) -> tuple[Floats, Floats]:

@@ -64,6 +64,7 @@ def test_plans_of_small_models_against_enumeration(seed: int, sense: str) -> Non
     value, best = check_plan(model, plan), best_value(model)
     assert sign * value <= sign * best + 1e-9
     assert sign * plan.bound >= sign * best - 1e-6
+    assert sign * (value - model.offset) >= 0.99 * sign * (best - model.offset), "all of 3,000 drawn were the best"
     assert not takeable(model, plan, sign)
 
 
@@ -104,7 +105,7 @@ def test_plans_through_edits_are_never_worse_than_keeping_the_last(seed: int) ->
         value = check_plan(model, plan)
         if step != 4:
             assert value >= kept - 1e-9
-        assert plan.gap < 0.1
+        assert plan.gap < 0.01
         previous = plan
 
 

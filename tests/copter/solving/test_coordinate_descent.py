@@ -152,7 +152,7 @@ def test_a_plan_is_made_of_its_vertex() -> None:
     plan = Session(job_model(np.random.default_rng(8)), DESCENT).solve_integer()
     assert plan.is_feasible
     assert plan.fractional_requests <= 2
-    assert 0.0 <= plan.gap < 0.1
+    assert 0.0 <= plan.gap < 1e-3
 
 
 def test_a_solve_that_time_ends_has_a_point_and_a_bound_that_holds() -> None:

@@ -54,6 +54,68 @@ def test_a_job_goes_first_with_the_option_that_the_lp_chose_for_it() -> None:
     assert LeaseShim()(options, np.array([[1], [0]]), solution).row.tolist() == [0, -1]
 
 
+def test_of_jobs_of_one_worth_the_one_with_least_time_to_spare_goes_first() -> None:
+    """The second needs all three leases until its deadline, the first one of two."""
+    options = by_hand((0, 0, 0, 1, 1, 2, 0, 9.0), (1, 0, 0, 1, 3, 3, 0, 9.0), must=(False, False))
+    draft = LeaseShim()(options, np.array([[1] * 3, [0] * 3]), wishes([0, 1], [[1, 0, 0], [1, 1, 1]]))
+    assert draft.row.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_others_are_moved_for_a_promised_job_however_often_that_has_failed(wanted: bool) -> None:
+    """The first job blocks the only lease of the second and can have the other, whether the LP chose it or not."""
+    options = by_hand((0, 0, 0, 2, 1, 2, 0, 9.0), (1, 0, 0, 1, 1, 1, 0, 9.0), must=(True, True))
+    solution = wishes([0, 1 if wanted else -1], [[1, 0], [1 if wanted else 0, 0]])
+    draft = LeaseShim(0)(options, np.array([[2, 2], [0, 0]]), solution)
+    assert (draft.row.tolist(), leases_of(draft)) == ([0, 1], [[1], [0]])
+
+
+def test_a_promised_job_whose_leases_are_taken_gets_others_once() -> None:
+    """The first has both GPUs of the lease that both were dealt."""
+    options = by_hand((0, 0, 0, 2, 1, 1, 0, 9.0), (1, 0, 0, 1, 1, 3, 0, 9.0), must=(True, True))
+    draft = LeaseShim()(options, np.array([[2, 2, 2], [0, 0, 0]]), wishes([0, 1], [[1, 0, 0]] * 2))
+    assert (draft.row.tolist(), leases_of(draft), draft.free[0].tolist()) == ([0, 1], [[0], [2]], [0, 2, 1])
+
+
+@pytest.mark.parametrize(("failures", "rows"), [(0, [0, 1, -1]), (1, [0, 1, 2])])
+def test_nothing_is_moved_without_failures_left_for_a_job_that_had_room_until_the_one_before_it(
+    failures: int, rows: list[int]
+) -> None:
+    """One GPU of the first lease is free for two jobs; the job that has the other could have the second lease."""
+    options = by_hand(
+        (0, 0, 0, 1, 1, 2, 0, 1.0), (1, 0, 0, 1, 1, 1, 0, 9.0), (2, 0, 0, 1, 1, 1, 0, 8.0), must=(True, False, False)
+    )
+    solution = wishes([0, -1, -1], [[1, 0], [0, 0], [0, 0]])
+    draft = LeaseShim(failures)(options, np.array([[2, 1], [0, 0]]), solution)
+    assert draft.row.tolist() == rows
+
+
+def test_a_job_that_the_lp_gave_a_later_deadline_gets_its_best_where_there_is_room() -> None:
+    options = by_hand((0, 0, 0, 1, 1, 1, 0, 9.0), (0, 0, 0, 1, 1, 2, 1, 4.0), must=(False,))
+    for gpus, row in ((1, 0), (0, 1)):
+        draft = LeaseShim()(options, np.array([[gpus, 1], [0, 0]]), wishes([1], [[0, 1]]))
+        assert draft.row.tolist() == [row]
+
+
+def test_a_promised_job_takes_its_best_option_where_the_lp_chose_none() -> None:
+    """Its first one too, and before others that the LP did not choose either."""
+    options = by_hand((0, 0, 0, 1, 1, 1, 0, 9.0), (1, 0, 0, 1, 1, 1, 0, 50.0), must=(True, False))
+    assert LeaseShim()(options, np.array([[1], [0]]), wishes([-1, -1], [[0], [0]])).row.tolist() == [0, -1]
+
+
+def test_making_room_may_fail_eight_times_where_nothing_is_said() -> None:
+    """Of jobs that nothing makes room for, by worth, before one that a move makes room for."""
+    for hopeless in (7, 8):
+        rows: list[OptionRow] = [(0, 0, 0, 1, 1, 2, 0, 1.0)]
+        rows += [(job + 1, 0, 0, 2, 1, 1, 0, 20.0 - job) for job in range(hopeless)]
+        rows.append((hopeless + 1, 0, 0, 1, 1, 1, 0, 9.0))
+        options = by_hand(*rows, must=(True, *[False] * (hopeless + 1)))
+        nothing = [[0, 0]] * (hopeless + 1)
+        solution = wishes([0, *[-1] * (hopeless + 1)], [[1, 0], *nothing])
+        found = LeaseShim()(options, np.array([[1, 1], [0, 0]]), solution)
+        assert (found.row[-1] >= 0) is np.bool_(hopeless < 8)
+
+
 def test_promised_jobs_go_first_and_the_largest_of_them_before_all() -> None:
     rows = [(0, 0, 0, 1, 1, 1, 0, 99.0), (1, 0, 0, 1, 1, 1, 0, 1.0), (2, 0, 0, 2, 1, 1, 0, 1.0)]
     options, solution = by_hand(*rows, must=(False, True, True)), wishes([0, 1, 2], [[1]] * 3)
@@ -219,9 +281,10 @@ def test_what_a_job_that_got_better_leaves_is_room_for_another() -> None:
     assert draft.put(3, np.array([1]))
     improve(draft, 0)
     assert (draft.row.tolist(), leases_of(draft)) == ([0, 2], [[1], [0]])
-    nobody = Draft(by_hand(must=()), np.array([[1]], dtype=np.int64))
-    improve(nobody, 3)
-    assert nobody.free.tolist() == [[1]]
+    for must in ((), (False, False)):
+        nobody = Draft(by_hand(must=must), np.array([[1]], dtype=np.int64))
+        improve(nobody, 3)
+        assert nobody.free.tolist() == [[1]]
 
 
 def test_others_are_moved_for_a_better_deadline_while_failures_are_left() -> None:
@@ -266,3 +329,84 @@ def test_a_job_s_own_gpus_count_as_room_for_its_better_deadline() -> None:
     assert draft.put(1, np.array([0]))
     improve(draft, 0)
     assert (draft.row.tolist(), draft.free.tolist()) == ([0], [[0, 0]])
+
+
+class NotedDraft(Draft):
+    """A draft that notes the jobs whose leases were taken back, and those that were asked for their options."""
+
+    def __init__(self, options: Options, capacity: Ints) -> None:
+        super().__init__(options, capacity)
+        self.tried: list[int] = []
+        self.asked: list[int] = []
+
+    def remove(self, job: int) -> Ints:
+        self.tried.append(job)
+        return super().remove(job)
+
+    def ranked(self, job: int) -> list[int]:
+        self.asked.append(job)
+        return super().ranked(job)
+
+
+@pytest.mark.parametrize(("gpus", "tried"), [(0, []), (1, [0, 1, 2]), (2, [0, 1, 2])])
+def test_only_jobs_that_have_room_are_tried_where_no_failures_are_left(gpus: int, tried: list[int]) -> None:
+    """All three have room for their best before the first gets it; after that none has, and nobody is tried again."""
+    rows = [(job, 0, 0, 1, 1, 2 - at, at, (4.0, 9.0)[at]) for job in range(3) for at in range(2)]
+    draft = NotedDraft(by_hand(*rows, must=(False,) * 3), np.array([[gpus, 3]], dtype=np.int64))
+    for job in range(3):
+        assert draft.put(2 * job, np.array([1]))
+    improve(draft, 0)
+    assert draft.tried == tried
+    assert draft.row.tolist() == [2 * job + (job < gpus) for job in range(3)]
+
+
+@pytest.mark.parametrize(("gpus", "row"), [(1, 2), (2, 1), (3, 0)])
+def test_of_the_better_deadlines_a_job_gets_the_best_that_has_room_and_only_that(gpus: int, row: int) -> None:
+    """It takes three GPUs, two or one, and has one of the second lease."""
+    options = by_hand(
+        (0, 0, 0, 3, 1, 1, 0, 9.0), (0, 1, 0, 2, 1, 1, 1, 7.0), (0, 2, 0, 1, 1, 1, 2, 5.0), (0, 2, 0, 1, 1, 2, 3, 2.0),
+        must=(False,),
+    )  # fmt: skip
+    draft = Draft(options, np.array([[gpus, 1]], dtype=np.int64))
+    assert draft.put(3, np.array([1]))
+    improve(draft, 0)
+    assert (draft.row.tolist(), leases_of(draft)) == ([row], [[0]])
+    assert draft.free.tolist() == [[gpus - int(options.gpus[row]), 1]]
+
+
+@pytest.mark.parametrize(("gpus", "row"), [(1, 2), (2, 1)])
+def test_others_are_moved_for_the_best_of_the_better_deadlines_that_they_make_room_for(gpus: int, row: int) -> None:
+    """A job of so many GPUs has all of the first lease and could have the second."""
+    options = by_hand(
+        (0, 0, 0, gpus, 1, 2, 0, 9.0),
+        (1, 0, 0, 2, 1, 1, 0, 9.0), (1, 1, 0, 1, 1, 1, 1, 7.0), (1, 1, 0, 1, 1, 2, 2, 2.0),
+        must=(False, False),
+    )  # fmt: skip
+    draft = Draft(options, np.array([[gpus, 3]], dtype=np.int64))
+    assert draft.put(0, np.array([0]))
+    assert draft.put(3, np.array([1]))
+    improve(draft, 1)
+    assert (draft.row.tolist(), leases_of(draft)) == ([0, row], [[1], [0]])
+    assert draft.free.tolist() == [[gpus - int(options.gpus[row]), 3 - gpus]]
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_nothing_is_moved_without_failures_left_for_a_better_deadline_that_had_room(failures: int) -> None:
+    """One GPU of the first lease is free for two jobs; the job that has the other could have the second lease."""
+    rows = [(job, 0, 0, 1, 1, 2 - at, at, (4.0, 9.0)[at]) for job in range(2) for at in range(2)]
+    draft = Draft(by_hand(*rows, (2, 0, 0, 1, 1, 2, 0, 9.0), must=(False,) * 3), np.array([[2, 3]], dtype=np.int64))
+    for row, lease in ((0, 1), (2, 1), (4, 0)):
+        assert draft.put(row, np.array([lease]))
+    improve(draft, failures)
+    assert draft.row.tolist() == [1, 2 + failures, 4]
+    assert leases_of(draft)[2] == [failures]
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_a_job_that_has_no_room_is_not_tried_where_no_failures_are_left(failures: int) -> None:
+    """The second has; the LP chose neither."""
+    options = by_hand((0, 0, 0, 2, 1, 1, 0, 9.0), (1, 0, 0, 1, 1, 1, 0, 8.0), must=(False, False))
+    draft = NotedDraft(options, np.array([[1], [0]], dtype=np.int64))
+    LeaseShim(failures).fill(draft, wishes([-1, -1], [[0], [0]]))
+    assert draft.asked == ([0, 1] if failures else [1])
+    assert draft.row.tolist() == [-1, 1]

@@ -59,6 +59,13 @@ def test_all_of_sias_options_together(capsys: pytest.CaptureFixture[str], worklo
     assert found["profiles"] is None
 
 
+def test_plans_that_are_charged_cost_the_jobs_time(capsys: pytest.CaptureFixture[str], workload: str) -> None:
+    """Ten thousand times the fraction of a millisecond that a plan takes is some seconds."""
+    given = ["simulate", "fifo", "--cluster", "sia-het", "--trace", workload, "--plan-latency"]
+    found = [run(capsys, *given, times)[1]["avg_jct_h"] for times in ("0", "10000")]
+    assert found[0] < found[1]  # type: ignore[operator]
+
+
 def test_the_options_reach_the_policy(workload: str) -> None:
     given = ["sia", "--cluster", "sia-het", "--trace", workload, "--power", "-1", "--incentive", "2"]
     given += [
@@ -99,6 +106,7 @@ def test_the_options_reach_the_policy(workload: str) -> None:
         ("sia", ["--reserve", "nobody=rtx:4"], "no job is called 'nobody'; the first jobs are a, g, b"),
         ("sia", ["--time-sharing", "0"], "--time-sharing"),
         ("sia", ["--growth", "0"], "--growth"),
+        ("sia", ["--plan-latency", "-1"], "--plan-latency"),
         ("sia", ["--penalty", "published"], "give that too"),
         ("sia", ["--time-sharing", "180", "--penalty", "none"], "'none' is not one of"),
         ("sia", ["--applications", "none.yaml"], "none.yaml: cannot be read"),

@@ -70,8 +70,23 @@ def test_a_round_is_worth_the_optimum_over_two_alpha(seed: int, prices: str) -> 
     assert best > 0
     assert plan.worth <= best * (1 + 1e-9)
     assert plan.worth >= best / (2 * plan.alpha)
-    if prices == "round":  # far from the guarantee: the branches find nearly all
-        assert plan.worth >= 0.8 * best
+    # The guarantee is 3% to 13% of the optimum, and one job alone may have that; the branches find all but once.
+    assert plan.worth >= best * ((1 - 1e-9) if seed != 5 else 0.99)
+
+
+def test_on_other_cases_the_branches_find_nearly_all_and_far_more_than_the_best_job_alone() -> None:
+    shares, alone = [], []
+    for seed in range(100, 140):
+        policy = online(seed, OnlineRule())
+        best, values = best_round(policy), policy.formulation.values
+        assert policy.last_online is not None
+        assert values is not None
+        shares.append(policy.last_online.worth / best)
+        alone.append(float(values.column.max()) / best)
+    assert np.mean(shares) >= 0.98
+    assert min(shares) >= 0.85
+    assert np.mean(alone) < 0.85, "a plan of one job would not pass"
+    assert min(alone) < 0.6
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -214,7 +229,7 @@ def test_whole_schedules_are_worth_the_optimum_over_two_alpha(seed: int, prices:
     )
     worth, alpha = run(policy, rates, work, gpus)
     best = best_schedule(cluster, rates, work, gpus, 16)
-    assert worth <= best * (1 + 1e-9)
+    assert worth == pytest.approx(best, rel=1e-9), "the optimum in every one of these"
     assert worth >= best / (2 * alpha)
 
 

@@ -10,7 +10,6 @@ from plan_checks import check_plan
 
 from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.hadar import AverageJct, EffectiveThroughput, HadarPolicy, ThroughputEstimator, Unmeasured
-from copter_frontends.hadar.measuring import Measuring
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Allocation, CapacityInUseError, Cluster, InvalidJobError, Job
 
@@ -246,11 +245,13 @@ def test_unknown_rates_are_guessed_from_jobs_alike_and_then_measured() -> None:
 def test_a_policy_that_knows_nothing_learns_by_running() -> None:
     rows = {f"j{i}": {"fast": 8.0, "slow": 2.0} if i % 2 else {"fast": 3.0, "slow": 6.0} for i in range(4)}
     truth = table(**rows)
-    policy = Measuring(HadarPolicy(cluster(), Unmeasured(truth), utility=AverageJct()), truth)
+    policy = HadarPolicy(cluster(), Unmeasured(truth), utility=AverageJct())
     for name in rows:
         policy.add_job(Job(name, "any", requested_gpus=4))
     for k in range(8):
         plan = policy.plan(360.0 * k)
-    assert policy.policy.book.known.all(), "optimism makes every type worth a try"
+        for name, allocation in plan.allocations.items():
+            policy.update_job(name, observed=rows[name][allocation.gpu_type])
+    assert policy.book.known.all(), "optimism makes every type worth a try"
     kinds = {name: allocation.gpu_type for name, allocation in plan.allocations.items()}
     assert kinds == {"j0": "slow", "j1": "fast", "j2": "slow", "j3": "fast"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from copter_frontends.shards import (
@@ -151,6 +151,7 @@ def test_a_tiny_balance_by_hand() -> None:
 
 
 @settings(max_examples=8, deadline=None)
+@example(27590)  # HiGHS' shares of a shard sum to one up to 1e-12
 @given(st.integers(0, 100_000))
 def test_bounds_are_below_the_exact_optimum_and_plans_above(seed: int) -> None:
     pytest.importorskip("highspy")

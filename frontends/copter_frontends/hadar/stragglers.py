@@ -1,0 +1,123 @@
+"""Jobs that run well below their rate on the servers that they have, and go to others of the type (H21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter_frontends.hadar.holdings import Holdings
+from copter_frontends.hadar.round_values import RoundTerms, rounds_left
+from copter_frontends.vocabulary import Allocation
+
+SLOW = 0.8  # a job that is told less than this of its rate is a straggler
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """What is known of one.
+
+    Attributes
+    ----------
+    gpu_type : str
+    full, told : float
+        The job's rate on the type as it was known, and as it was told on some servers.
+    nodes : frozenset of str
+        Those servers.
+    """
+
+    gpu_type: str
+    full: float
+    told: float
+    nodes: frozenset[str]
+
+
+class Stragglers:
+    """Slow servers, as single jobs see them.
+
+    A low rate is first taken to be the servers' on which it was measured, where the type has others; told again on
+    others, or where there are none, it is the type's. Servers of several types are not told apart: there it is always
+    the slowest type's.
+
+    Parameters
+    ----------
+    holdings : Holdings
+
+    Attributes
+    ----------
+    found : dict of job id to Straggler
+    """
+
+    def __init__(self, holdings: Holdings) -> None:
+        self.holdings = holdings
+        self.found: dict[str, Straggler] = {}
+
+    def note(self, job_id: str, rates: Mapping[str, float]) -> None:
+        """Look at rates that a job was told, before they are written down."""
+        before, held = self.found.get(job_id), self.holdings.held.get(job_id)
+        book, kinds = self.holdings.formulation.book, self.holdings.servers.types
+        if before is not None and before.gpu_type in rates:
+            del self.found[job_id]
+        if held is None or held.mixture or held.gpu_type not in rates:
+            return
+        row, kind = book.row(job_id), kinds.index(held.gpu_type)
+        again = before if before is not None and before.gpu_type == held.gpu_type else None
+        full = again.full if again is not None else float(book.rates[row, kind])
+        told, nodes = rates[held.gpu_type], frozenset(node for node, _ in held.nodes)
+        elsewhere = again is not None and not nodes & again.nodes
+        if not 0 < told < SLOW * full:
+            if again is not None and elsewhere:  # the others are as fast as they should be
+                self.found[job_id] = Straggler(held.gpu_type, told, again.told, again.nodes)
+        elif bool(book.known[row, kind]) and not elsewhere and self._others(held, nodes):
+            self.found[job_id] = Straggler(held.gpu_type, full, told, nodes)
+
+    def forget(self, job_id: str) -> None:
+        """Forget a job."""
+        self.found.pop(job_id, None)
+
+    def avoided(self) -> dict[str, frozenset[str]]:
+        """Servers that stragglers are put on only if there are no others: those on which one was seen to be slow."""
+        return dict.fromkeys(self.found, self._slow())
+
+    def release(self, terms: RoundTerms) -> None:
+        """Take the servers from the stragglers that would end sooner on others that are free.
+
+        The rest are valued at what they were told while they are where they were told it.
+        """
+        servers, book = self.holdings.servers, self.holdings.formulation.book
+        reserved, slow = list[Allocation](), self._slow()
+        for job_id, each in sorted(self.found.items()):
+            row, kind = book.row(job_id), servers.types.index(each.gpu_type)
+            held = self.holdings.held.get(job_id)
+            there = held is not None and any(node in each.nodes for node, _ in held.nodes)
+            if held is not None and there and job_id not in self.holdings.pins:
+                bundle = servers.bundle(held).tolist()
+                other = servers.find_without(bundle, book.rates[row], slow)
+                if other is not None and self._sooner(row, each, terms):
+                    servers.take(other)
+                    reserved.append(other)
+                    self.holdings.release(job_id)
+                    there = False
+            book.rates[row, kind] = each.told if there else each.full
+        for other in reserved:
+            servers.give(other)
+
+    def _slow(self) -> frozenset[str]:
+        return frozenset[str]().union(*(each.nodes for each in self.found.values()))
+
+    def _others(self, held: Allocation, nodes: frozenset[str]) -> bool:
+        """Whether the type has as many GPUs on other servers."""
+        inventory = self.holdings.servers.nodes
+        own = sum(inventory.node_gpus(held.gpu_type) for node in nodes if inventory.has(held.gpu_type, node))
+        return inventory.capacity(held.gpu_type) - own >= held.gpus
+
+    def _sooner(self, row: int, each: Straggler, terms: RoundTerms) -> bool:
+        """Whether a job ends in an earlier round elsewhere, the restart included."""
+        book = self.holdings.formulation.book
+        left = float(book.total[row] * (1.0 - book.progress[row]))
+        lost = 1.0 - float(terms.moving(book.restart_s[row : row + 1])[0])
+        stay, move = rounds_left(
+            np.array([left]), np.array([each.told, each.full]), terms.round_s, np.array([0.0, lost])
+        )
+        return bool(stay > move)
