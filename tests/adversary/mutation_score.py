@@ -67,13 +67,20 @@ ROOMS = [
     *_of(*HADAR, "horizon", "test_hadar_horizon"),
     *_of(*HADAR, "stragglers", "test_hadar_stragglers"),
     *_of(
-        *HOPS, "formulation offers shim draft", "test_hops_steps test_hops_program test_hops_policy test_hops_learning"
+        *HOPS,
+        "formulation offers shim draft",
+        "test_hops_steps test_hops_program test_hops_policy test_hops_learning test_hops_learned_offers",
     ),
-    *_of(*HOPS, "policy", "test_hops_rounds test_hops_policy test_hops_learning test_hops_conformance"),
+    *_of(
+        *HOPS,
+        "policy",
+        "test_hops_rounds test_hops_policy test_hops_loading_records test_hops_learning test_hops_conformance",
+    ),
     *_of(
         *HOPS,
         "records estimator profiling job_book server_speeds server_groups",
-        "test_hops_server_speeds test_hops_learning test_hops_estimator test_hops_policy",
+        "test_hops_server_speeds test_hops_learned_offers test_hops_learning test_hops_loading_records "
+        " test_hops_estimator test_hops_policy",
     ),
     *_of(
         "copter_frontends.sia",
@@ -152,6 +159,26 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self._rate.append(0.0)",
         "0.0 -> 1.0",
     ): "it is written in the next line",
+    (
+        "copter_frontends.hops.formulation",
+        "SPARE_TEMPLATES = 64  # that no job uses, before they are given to other offers",
+        "64 -> 65",
+    ): "one block more that is kept",
+    (
+        "copter_frontends.hops.formulation",
+        "MOST_TEMPLATES = 4  # of a program, times its jobs, before a change of groups writes it anew",
+        "4 -> 5",
+    ): "how often programs are written anew",
+    (
+        "copter_frontends.hops.formulation",
+        "return sorted(r for slots, r in result.items() if r * slots < gpus and r > 1)",
+        "r > 1 -> r >= 1",
+    ): "jobs of one GPU leave none idle",
+    (
+        "copter_frontends.hops.server_speeds",
+        "self._gone = 0",
+        "0 -> 1",
+    ): "the columns are compacted one entry sooner",
     (
         "copter_frontends.hops.server_speeds",
         "self._n_layers += 1",

@@ -18,7 +18,7 @@ ERROR = -1  # type of what is no server but the error of profiles
 PROFILE_WEIGHT = 0.15  # of a profile, in observations: it is of other servers, and knows neither links nor neighbours
 AVERAGE_WEIGHT = 0.04  # with which every server is taken to be average, in observations
 ERROR_WEIGHT = 1e-6  # the same of the error of profiles, which may be anything
-PRECISION = 1e-6  # of the least squares, relative
+PRECISION = 1e-8  # of the least squares, relative
 
 
 class ServerSpeeds:

@@ -337,6 +337,8 @@ def test_a_job_that_loses_its_gpus_loses_the_lease_that_runs() -> None:
     policy.remove_resources("v100", 8, [node])
     assert set(policy.lease.records) == {"two"}
     assert [record.has_lease(0) for record in policy.book.records.values()] == [False, True]
+    policy.remove_job("two")
+    assert policy.lease.records == {}
 
 
 def test_a_job_that_is_not_profiled_leaves_no_notice_of_a_deadline() -> None:

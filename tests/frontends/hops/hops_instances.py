@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from copter_frontends.hops import DataLoading, IterationTimes, Links, LoadingState
 from copter_frontends.hops.formulation import Wish
 from copter_frontends.hops.offers import OfferRules
 from copter_frontends.hops.requirements import RequirementSet
@@ -63,3 +64,11 @@ def small_wishes(jobs: int, groups: ServerGroups, speeds: RandomSpeeds, seed: in
         if offers is not None:
             found[job.id] = Wish(offers, float(rng.uniform(0.05, 1.0)))
     return found
+
+
+def steady(per_gpu: float) -> IterationTimes:
+    """A profile: so many samples per second of one GPU, however many there are."""
+    state = LoadingState(0.0, 0.0)
+    return IterationTimes(
+        0.3 / per_gpu, 0.6 / per_gpu, 0.1 / per_gpu, DataLoading(state, state, 1.0), 0.0, 1.0, Links(1.0, 1.0)
+    )

@@ -139,6 +139,10 @@ def test_what_is_given_is_used_and_else_what_the_page_says() -> None:
     assert more.formulation.session.settings.interior_rows == 5000
 
 
+def test_nothing_has_a_price_where_nobody_asks() -> None:
+    assert policy_of().plan(0.0).prices == {"k": 0.0, "long": 0.0}
+
+
 @pytest.mark.parametrize("name", ["round_s", "full_round_s", "speed_bin", "fairness", "stay_bonus"])
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, 0.0])
 def test_settings_beyond_their_ends_are_refused(name: str, value: float) -> None:
