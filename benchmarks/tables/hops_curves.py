@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from hops_runs import make_policy, say
+from hops_runs import Timed, make_policy, say
 
 from copter_frontends.hops.latency_ratio import Priority
 from copter_frontends.hops.workload import REFERENCE_TYPE, hops_jobs, iteration_source
@@ -18,7 +17,7 @@ from copter_frontends.simulator.alone import GoodputAloneTimes
 from copter_frontends.simulator.fairness import finish_time_fairness, latency_ratios
 from copter_frontends.simulator.round_record import RoundRecord
 from copter_frontends.simulator.table_source import TableSource
-from copter_frontends.vocabulary import Cluster, Job, Plan
+from copter_frontends.vocabulary import Cluster, Job
 
 PERCENTILES = (10, 25, 50, 75, 90, 99, 100)
 MOST_WORK = 0.8
@@ -60,42 +59,6 @@ class Curves:
         """Mean throughput of each half hour."""
         many = max(1, round(1800.0 / self.round_s))
         return [float(np.mean(self.throughput[at : at + many])) for at in range(0, len(self.throughput), many)]
-
-
-class Timed:
-    """A policy whose processor time is kept, plan by plan: the clock's would tell of other work on the machine too."""
-
-    def __init__(self, policy: Any) -> None:
-        self._policy, self._since, self.plan_s = policy, 0.0, []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._policy, name)
-
-    def _timed(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        begun = time.process_time()
-        try:
-            return call(*arguments, **named)
-        finally:
-            self._since += time.process_time() - begun
-
-    def add_job(self, job: Job) -> None:
-        """An edit."""
-        self._timed(self._policy.add_job, job)
-
-    def update_job(self, job_id: str, **what_changed: Any) -> None:
-        """An edit."""
-        self._timed(self._policy.update_job, job_id, **what_changed)
-
-    def remove_job(self, job_id: str) -> None:
-        """An edit."""
-        self._timed(self._policy.remove_job, job_id)
-
-    def plan(self, now_s: float, deadline_s: float) -> Plan:
-        """A plan; its seconds and those of the edits since the last one are kept."""
-        plan: Plan = self._timed(self._policy.plan, now_s, deadline_s)
-        self.plan_s.append(self._since)
-        self._since = 0.0
-        return plan
 
 
 def reference_gpu_s(jobs: Sequence[Job], source: TableSource) -> dict[str, float]:

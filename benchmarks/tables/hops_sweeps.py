@@ -83,8 +83,8 @@ def fragments(asked: Any) -> list[Any]:
     for title, shim in FILLS.items():
         found = runs(asked, "hops", shim=shim)
         rows += [{"fill": title, **row} for row in show(title, [found])]
-        print(f"  seconds of a plan, p99: {spread([each.round_p99_s for each in found])}")
-        print(f"  seconds of a plan, mean: {spread([each.round_mean_s for each in found])}")
+        print(f"  processor seconds of a plan, p99: {spread([each.round_p99_s for each in found])}")
+        print(f"  processor seconds of a plan, mean: {spread([each.round_mean_s for each in found])}")
     return rows
 
 
