@@ -80,12 +80,7 @@ TABLES = [
         "hops_sweeps.py --sweep priorities --cluster hops-64 --jobs 120 --jobs-per-hour 60 --scale 0.3 --seeds 3",
         HOPS,
     ),
-    *(
-        Table(
-            f"table_3_3_{trace}", f"table_3_3.py --policies sia,pollux,gavel --workloads 5 --traces {trace}", SIA, DRAWS
-        )
-        for trace in ("philly", "saturn", "newtrace")
-    ),
+    Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", SIA, DRAWS),
     Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 3", SIA, DRAWS),
     Table("table_3_4_slow", "table_3_4.py --policies sia,pollux,shockwave --workloads 1", SIA, DRAWS),
     Table("fairness", "finish_time_fairness.py --policies sia,gavel --workloads 5", SIA, DRAWS),
