@@ -123,6 +123,11 @@ TABLES = [
         for times in (0, 1, 50)
     ),
     Table(
+        "table_4_1_learned_1344",
+        "copter_table_4_1.py --gpus 1344 --hours 0.5 --learned --seeds 3 --policies copter,lp-star --threads 1",
+        SIA,
+    ),
+    Table(
         "table_4_1_learned",
         "copter_table_4_1.py --gpus 448 --hours 1 --learned --seeds 3 --policies copter,lp-star,pop-copter --parts 8 "
         "--threads 1",
