@@ -110,12 +110,7 @@ TABLES = [
     Table("hops_figure_15", "hops_figures.py 15 --seeds 2 --times 2,4,8,16", HOPS, "0, 1"),
     Table("hops_queues", f"hops_sweeps.py --sweep priorities {SMALL} --seeds 3", HOPS),
     Table("hops_fragments", f"hops_sweeps.py --sweep fragments {SMALL} --seeds 3", HOPS),
-    *(
-        Table(
-            f"table_3_3_{trace}", f"table_3_3.py --policies sia,pollux,gavel --workloads 5 --traces {trace}", SIA, DRAWS
-        )
-        for trace in ("philly", "saturn", "newtrace")
-    ),
+    Table("table_3_3", "table_3_3.py --policies sia,pollux,gavel --workloads 5", SIA, DRAWS),
     Table("table_3_4", "table_3_4.py --policies sia,themis,gavel,gavel-finish-time-fairness --workloads 3", SIA, DRAWS),
     Table("table_3_4_slow", "table_3_4.py --policies sia,pollux,shockwave --workloads 1", SIA, DRAWS),
     Table("fairness", "finish_time_fairness.py --policies sia,gavel --workloads 5", SIA, DRAWS),
@@ -156,6 +151,11 @@ TABLES = [
             SIA,
         )
         for times in (0, 1, 50)
+    ),
+    Table(
+        "table_4_1_learned_1344",
+        "copter_table_4_1.py --gpus 1344 --hours 0.5 --learned --seeds 3 --policies copter,lp-star --threads 1",
+        SIA,
     ),
     Table(
         "table_4_1_learned",
