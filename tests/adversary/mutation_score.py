@@ -123,10 +123,16 @@ ROOMS = [
     *_of(
         "copter.shims",
         "tests/copter/shims",
-        "draft rounding plan restricted chosen checked closing finished shares feasibility",
+        "draft rounding plan restricted",
         "test_draft_steps test_mixed_drafts test_restricted_steps test_chosen test_offers test_tally "
         "test_shims_restricted test_closing test_shims",
     ),
+    *_of("copter.shims", "tests/copter/shims", "checked", "test_checked test_chosen"),
+    *_of("copter.shims", "tests/copter/shims", "chosen", "test_chosen test_checked"),
+    *_of("copter.shims", "tests/copter/shims", "closing", "test_closing_steps test_closing test_shims"),
+    *_of("copter.shims", "tests/copter/shims", "finished", "test_finished test_chosen test_mixed_drafts test_closing"),
+    *_of("copter.shims", "tests/copter/shims", "shares", "test_shares test_mixed_drafts"),
+    *_of("copter.shims", "tests/copter/shims", "feasibility", "test_feasibility test_tally test_checked"),
 ]
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
@@ -403,6 +409,51 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if not self.requests or not self.demands.any() or (deadline_s is not None and deadline_s <= 0.0):",
         "deadline_s <= 0.0 -> deadline_s < 0.0",
     ): "a clock that shows exactly the limit",
+    (
+        "copter.shims.checked",
+        "first = np.flatnonzero(np.diff(slot, prepend=-1))",
+        "1 -> 2",
+    ): "any number below zero differs from the first slot",
+    (
+        "copter.shims.checked",
+        "first = np.flatnonzero(np.diff(slots, prepend=-1))",
+        "1 -> 2",
+    ): "any number below zero differs from the first slot",
+    (
+        "copter.shims.shares",
+        "first = np.flatnonzero(np.diff(slot, prepend=-1))",
+        "1 -> 2",
+    ): "any number below zero differs from the first slot",
+    (
+        "copter.shims.shares",
+        "error = 2.0**-50 * np.diff(self.start) * size  # more than the sums lose, and what is scaled",
+        "50 -> 51",
+    ): "the sums and the scaling lose less than half as much",
+    (
+        "copter.shims.shares",
+        "for at in np.flatnonzero(np.abs(total - self.limit) <= error).tolist():",
+        "np.abs(total - self.limit) <= error -> np.abs(total - self.limit) < error",
+    ): "a sum that far from the limit is on the same side of it exactly",
+    (
+        "copter.shims.feasibility",
+        "error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)",
+        "2.0 -> 3.0",
+    ): "the terms of a few more rows are asked for, and say the same",
+    (
+        "copter.shims.feasibility",
+        "error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)",
+        "1 -> 2",
+    ): "the terms of a few more rows are asked for, and say the same",
+    (
+        "copter.shims.feasibility",
+        "error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)",
+        "count + 1 -> count - 1",
+    ): "k products and their sum lose k half units at most; what one product loses is within what is allowed",
+    (
+        "copter.shims.feasibility",
+        "over = ~holds & ~(use <= upper + allowed + error)",
+        "use <= upper + allowed + error -> use < upper + allowed + error",
+    ): "the exact sum of a row that is as far above as that says the same",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 
