@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.adversary.equivalent_shims import SHIMS
 from tests.adversary.mutants import Mutant, handles, mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -136,6 +137,7 @@ ROOMS = [
 ]
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
+    **SHIMS,
     (
         "copter_frontends.hops.records",
         "if abs(entry[1] - entry[2]) > MOVED * entry[2]:",
@@ -178,61 +180,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "1.0 -> 2.0",
     ): "any value below zero says the same",
     (
-        "copter.shims.rounding",
-        "most_work: int = 0",
-        "0 -> 1",
-    ): "a search of 1 // (2 + rows) nodes is none either",
-    (
-        "copter.shims.rounding",
-        "least = closed(best, solution, self.most_work) if self.most_work > 0 else None",
-        "self.most_work > 0 -> self.most_work >= 0",
-    ): "a search of no nodes finds nothing",
-    (
-        "copter.shims.rounding",
-        "return time.perf_counter() - started >= shim.time_limit_s",
-        "time.perf_counter() - started >= shim.time_limit_s -> time.perf_counter() - started > shim.time_limit_s",
-    ): "a clock that shows exactly the limit",
-    (
-        "copter.shims.draft",
-        "if len(idle) > ASKED_EVERY and stop():",
-        "len(idle) > ASKED_EVERY -> len(idle) >= ASKED_EVERY",
-    ): "how often the clock is asked",
-    (
-        "copter.shims.restricted",
-        "col_upper=1.0,",
-        "1.0 -> 2.0",
-    ): "the rows of the slots let no column be above one",
-    (
-        "copter.shims.restricted",
-        "if gain[at] <= 1e-12:",
-        "gain[at] <= 1e-12 -> gain[at] < 1e-12",
-    ): "a gain that is exactly the tolerance",
-    (
         "copter_frontends.hops.formulation",
         "if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:",
         "len(self._templates) > len(self.wishes) + SPARE_TEMPLATES -> "
         "len(self._templates) >= len(self.wishes) + SPARE_TEMPLATES",
     ): "one template more or less that is kept for later",
-    (
-        "copter.shims.draft",
-        "slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (",
-        "0 -> 1",
-    ): "none of one number is none too",
-    (
-        "copter.shims.draft",
-        "part = float(np.min(np.where(wanted > free, free / wanted, 1.0), initial=1.0))",
-        "1.0 -> 2.0",
-    ): "the next line brings it down to one",
-    (
-        "copter.shims.draft",
-        "partial = np.flatnonzero(~taken & (x > support))",
-        "x > support -> x >= support",
-    ): "a share that is exactly the tolerance",
-    (
-        "copter.shims.draft",
-        "if not self.value() <= value or len(self.exceeded()):",
-        "self.value() <= value -> self.value() < value",
-    ): "of two points of the same worth the one or the other",
     (
         "copter.model.row_edits",
         "return array.reshape(-1)",
@@ -409,51 +361,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if not self.requests or not self.demands.any() or (deadline_s is not None and deadline_s <= 0.0):",
         "deadline_s <= 0.0 -> deadline_s < 0.0",
     ): "a clock that shows exactly the limit",
-    (
-        "copter.shims.checked",
-        "first = np.flatnonzero(np.diff(slot, prepend=-1))",
-        "1 -> 2",
-    ): "any number below zero differs from the first slot",
-    (
-        "copter.shims.checked",
-        "first = np.flatnonzero(np.diff(slots, prepend=-1))",
-        "1 -> 2",
-    ): "any number below zero differs from the first slot",
-    (
-        "copter.shims.shares",
-        "first = np.flatnonzero(np.diff(slot, prepend=-1))",
-        "1 -> 2",
-    ): "any number below zero differs from the first slot",
-    (
-        "copter.shims.shares",
-        "error = 2.0**-50 * np.diff(self.start) * size  # more than the sums lose, and what is scaled",
-        "50 -> 51",
-    ): "the sums and the scaling lose less than half as much",
-    (
-        "copter.shims.shares",
-        "for at in np.flatnonzero(np.abs(total - self.limit) <= error).tolist():",
-        "np.abs(total - self.limit) <= error -> np.abs(total - self.limit) < error",
-    ): "a sum that far from the limit is on the same side of it exactly",
-    (
-        "copter.shims.feasibility",
-        "error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)",
-        "2.0 -> 3.0",
-    ): "the terms of a few more rows are asked for, and say the same",
-    (
-        "copter.shims.feasibility",
-        "error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)",
-        "1 -> 2",
-    ): "the terms of a few more rows are asked for, and say the same",
-    (
-        "copter.shims.feasibility",
-        "error = np.where(whole, 0.0, 2.0 * HALF_ULP * (count + 1) * size)",
-        "count + 1 -> count - 1",
-    ): "k products and their sum lose k half units at most; what one product loses is within what is allowed",
-    (
-        "copter.shims.feasibility",
-        "over = ~holds & ~(use <= upper + allowed + error)",
-        "use <= upper + allowed + error -> use < upper + allowed + error",
-    ): "the exact sum of a row that is as far above as that says the same",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
 

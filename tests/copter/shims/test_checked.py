@@ -173,7 +173,7 @@ def bounded() -> Model:
     model.set_count("r", 9.0)
     model.add_request("w", [1.0, 1.0], {"r": [1, 1]}, integer=True)
     model.add_request("x", [1.0, 1.0], {"r": [1, 1]}, lower=[0.0, 0.5])
-    model.add_request("y", [1.0, 1.0], {"r": [1, 1]}, lower=[-0.5, 0.0])
+    model.add_request("y", [1.0, 1.0], {"r": [1, 1]}, lower=[-0.5, 0.0], upper=[0.0, 0.5])
     model.add_request("z", [1.0, 1.0], {"r": [1, 1]}, lower=[0.0, -2.0], upper=[1.0, -0.5])
     return model
 

@@ -117,13 +117,14 @@ def test_who_is_in_conflict_over_which_resource() -> None:
     model.add_request("none", [1.0, 1.0], {"r": [1.0, 0.0], "t": [1.0, 1.0]}, lower=[0.0, 0.25])
     model.add_request("back", [1.0], {"r": [-0.5]}, lower=0.5)
     model.add_request("far", [1.0], {"t": [1.0]}, lower=0.5)
+    model.add_request("nil", [1.0], zero, resources=["r", "s"], lower=0.5)
     plan = Session(model).solve_integer(RoundingShim())
     assert (plan.conflict, plan.short) == (("large", "small", "more"), ("r",))
     assert plan.status is IntegerStatus.NONE_FOUND, "one gives r back"
     assert (plan.fractional_requests, plan.kept_previous, plan.continuous) == (
         0,
         False,
-        {"more", "none", "back", "far"},
+        {"more", "none", "back", "far", "nil"},
     )
     assert np.isnan([plan.objective, plan.bound, plan.gap]).all()
     assert (plan.column("large"), plan.shares("more")) == (None, {})

@@ -111,7 +111,7 @@ def test_what_is_above_the_limit_comes_down_to_it_in_proportion() -> None:
 
 
 def test_sums_are_rounded_once() -> None:
-    """Ten times 0.1 is above one by less than that; added up one by one it is below. Other requests have sums of their own."""
+    """Ten times 0.1 is above one by less than that, and below it added up one by one; others have sums of their own."""
     x = np.array([0.1] * 10 + [0.125] * 8 + [0.0] * 2 + [0.1] * 9 + [0.1 + 2.0**-52])
     assert sum([0.1] * 10) < 1.0 < total(x[:10])
     found = tenths(1.0, 10, groups=3).within(x)
