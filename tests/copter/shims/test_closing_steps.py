@@ -174,9 +174,13 @@ def test_a_hair_above_what_is_looked_at_in_columns() -> None:
 
 @pytest.mark.parametrize(("requests", "proven"), [(64, True), (65, False)])
 def test_at_most_64_requests_may_have_more_than_one_option(requests: int, proven: bool) -> None:
-    """At the price of 2 both columns lose nothing, at a price of 0 the second one loses 1; nothing always loses."""
+    """Two columns of the same worth, or one that is worth what it pays, as nothing is; not one that loses."""
     _, draft = apart(requests, 2, 1, worse=0.0)
     assert (closed(draft, at_prices({}), PLENTY) is not None) == proven
+    model, _ = apart(requests, 1, 1)
+    model.set_count(0, requests)
+    draft = drafted(model, dict.fromkeys(range(requests), 0))
+    assert (closed(draft, at_prices({0: 2.0}), PLENTY) is not None) == proven
     _, draft = apart(requests, 2, 1, worse=1.0)
     assert closed(draft, at_prices({}), PLENTY) is not None
 
