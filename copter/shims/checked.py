@@ -86,7 +86,7 @@ def require_own_rows(
 def required(
     model: Model, key: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Slots of columns that must be above zero and are not in the plan."""
+    """Slots of columns that must not be zero and are not in the plan."""
     matrix = model.ledger.matrix
     slots, columns = matrix.required_columns()
     if not len(slots):
@@ -95,11 +95,11 @@ def required(
     start = np.append(first, len(slots)).astype(np.int32)
     entries = matrix.gather_sizes(slots[first], start, columns)
     n = len(slots)
-    lower = np.empty(n)
+    lower, upper = np.empty(n), np.empty(n)
     matrix.gather(
-        slots[first], start, columns, np.empty(len(first)), np.empty(n), lower, np.empty(n),
+        slots[first], start, columns, np.empty(len(first)), np.empty(n), lower, upper,
         np.zeros(n + 1, dtype=np.int32), np.empty(entries, np.int32), np.empty(entries),
     )  # fmt: skip
-    must = lower > 0.0
+    must = (lower > 0.0) | (upper < 0.0)
     absent = ~np.isin(slots[must].astype(np.int64) << 32 | columns[must], key)
     return np.asarray(slots[must][absent])

@@ -45,7 +45,7 @@ def closed(draft: Draft, solution: Solution, most_work: int) -> float | None:
     left = np.where(np.isfinite(left), left, np.finfo(float).max)
     options = Options(draft, free, sizes, prices)
     value, fixed = draft.value(), float(draft.terms().sum() - options.costs_now(draft).sum())
-    paid = float(prices @ np.where(prices > 0.0, left, 0.0))
+    paid = float(prices @ left)
     least = fixed + options.best.sum() - paid
     margin = MARGIN * (1.0 + abs(value) + abs(fixed) + np.abs(options.best).sum() + paid)
     budget = value - least + margin

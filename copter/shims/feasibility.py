@@ -58,7 +58,7 @@ def exceeded_by(upper: Floats, sums: Tally, terms: Callable[[], tuple[Ints, Floa
         holds = use <= upper - error
         if holds.all():
             return np.zeros(0, dtype=np.intp)
-        allowed = np.where(whole, 0.0, HALF_ULP * (size + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
+        allowed = HALF_ULP * (size + np.abs(upper))  # of rows that are not whole
         over = ~holds & ~(use <= upper + allowed + error)
         doubtful = np.flatnonzero(~holds & ~over & ~whole)
         if len(doubtful):

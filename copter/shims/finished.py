@@ -83,7 +83,7 @@ def no_plan(model: Model, draft: Draft) -> IntegerPlan:
     """The result where no plan exists: it names the requests in conflict and the resources that run short."""
     matrix = model.ledger.matrix
     rows = draft.exceeded()
-    relievable = not draft.conflict and draft.can_be_relieved()
+    relievable = draft.can_be_relieved()
     guilty = set(draft.conflict)
     if not guilty:
         slots = np.flatnonzero(draft.forced).astype(np.int32)

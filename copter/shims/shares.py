@@ -69,14 +69,16 @@ class Shares:
     def within(self, x: Floats) -> Floats:
         """The values brought within their bounds and their requests' limits; what is no number is at its least."""
         x = np.clip(np.where(np.isfinite(x), x, self.base), self.lower, self.upper)
-        total, least = (np.bincount(self.group, weights=v, minlength=len(self.limit)) for v in (x, self.base))
-        error = 2.0**-50 * np.diff(self.start) * np.maximum(np.abs(total), 1.0)
-        for at in np.flatnonzero(np.abs(total - self.limit) <= error).tolist():
-            exact = fsum(x[self.start[at] : self.start[at + 1]])
-            total[at] = self.limit[at] if exact <= self.limit[at] else self.limit[at] + error[at]
+        total, least, size = (
+            np.bincount(self.group, weights=v, minlength=len(self.limit))
+            for v in (x, self.base, np.abs(x) + np.abs(self.base))
+        )
+        error = 2.0**-50 * np.diff(self.start) * size  # more than the sums lose, and what is scaled
         over = total > self.limit
-        part = np.where(over, (self.limit - least) / np.where(over, total - least, 1.0), 1.0)
-        part = np.where(over, np.clip(part * (1.0 - 1e-15), 0.0, 1.0), 1.0)
+        for at in np.flatnonzero(np.abs(total - self.limit) <= error).tolist():
+            over[at] = fsum(x[self.start[at] : self.start[at + 1]]) > self.limit[at]
+        part = np.ones(len(total))
+        part[over] = np.maximum((self.limit - least - error)[over] / (total - least + error)[over], 0.0)
         return np.where(over[self.group], self.base + part[self.group] * (x - self.base), x)
 
     def spread(self, key: Keys, x: Floats) -> Floats:

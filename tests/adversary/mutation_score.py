@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.adversary.equivalent_shims import SHIMS
 from tests.adversary.mutants import Mutant, handles, mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,13 +133,20 @@ ROOMS = [
     *_of(
         "copter.shims",
         "tests/copter/shims",
-        "draft rounding plan restricted chosen checked closing finished shares feasibility",
+        "draft rounding plan restricted",
         "test_draft_steps test_mixed_drafts test_restricted_steps test_chosen test_offers test_tally "
         "test_shims_restricted test_closing test_shims",
     ),
+    *_of("copter.shims", "tests/copter/shims", "checked", "test_checked test_chosen"),
+    *_of("copter.shims", "tests/copter/shims", "chosen", "test_chosen test_checked"),
+    *_of("copter.shims", "tests/copter/shims", "closing", "test_closing_steps test_closing test_shims"),
+    *_of("copter.shims", "tests/copter/shims", "finished", "test_finished test_chosen test_mixed_drafts test_closing"),
+    *_of("copter.shims", "tests/copter/shims", "shares", "test_shares test_mixed_drafts"),
+    *_of("copter.shims", "tests/copter/shims", "feasibility", "test_feasibility test_tally test_checked"),
 ]
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
+    **SHIMS,
     (
         "copter_frontends.hops.records",
         "if len(self._members) >= MOST_GROUPS:",
@@ -267,61 +275,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "1.0 -> 2.0",
     ): "any value below zero says the same",
     (
-        "copter.shims.rounding",
-        "most_work: int = 0",
-        "0 -> 1",
-    ): "a search of 1 // (2 + rows) nodes is none either",
-    (
-        "copter.shims.rounding",
-        "least = closed(best, solution, self.most_work) if self.most_work > 0 else None",
-        "self.most_work > 0 -> self.most_work >= 0",
-    ): "a search of no nodes finds nothing",
-    (
-        "copter.shims.rounding",
-        "return time.perf_counter() - started >= shim.time_limit_s",
-        "time.perf_counter() - started >= shim.time_limit_s -> time.perf_counter() - started > shim.time_limit_s",
-    ): "a clock that shows exactly the limit",
-    (
-        "copter.shims.draft",
-        "if len(idle) > ASKED_EVERY and stop():",
-        "len(idle) > ASKED_EVERY -> len(idle) >= ASKED_EVERY",
-    ): "how often the clock is asked",
-    (
-        "copter.shims.restricted",
-        "col_upper=1.0,",
-        "1.0 -> 2.0",
-    ): "the rows of the slots let no column be above one",
-    (
-        "copter.shims.restricted",
-        "if gain[at] <= 1e-12:",
-        "gain[at] <= 1e-12 -> gain[at] < 1e-12",
-    ): "a gain that is exactly the tolerance",
-    (
         "copter_frontends.hops.formulation",
         "if len(self._templates) > len(self.wishes) + SPARE_TEMPLATES:",
         "len(self._templates) > len(self.wishes) + SPARE_TEMPLATES -> "
         "len(self._templates) >= len(self.wishes) + SPARE_TEMPLATES",
     ): "one template more or less that is kept for later",
-    (
-        "copter.shims.draft",
-        "slots, columns, x = (none, none, np.zeros(0)) if slots is None or columns is None or x is None else (",
-        "0 -> 1",
-    ): "none of one number is none too",
-    (
-        "copter.shims.draft",
-        "part = float(np.min(np.where(wanted > free, free / wanted, 1.0), initial=1.0))",
-        "1.0 -> 2.0",
-    ): "the next line brings it down to one",
-    (
-        "copter.shims.draft",
-        "partial = np.flatnonzero(~taken & (x > support))",
-        "x > support -> x >= support",
-    ): "a share that is exactly the tolerance",
-    (
-        "copter.shims.draft",
-        "if not self.value() <= value or len(self.exceeded()):",
-        "self.value() <= value -> self.value() < value",
-    ): "of two points of the same worth the one or the other",
     (
         "copter.model.row_edits",
         "return array.reshape(-1)",

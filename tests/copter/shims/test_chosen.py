@@ -78,3 +78,26 @@ def test_bad_choices(columns: dict, shares: dict | None, error: type[Exception],
     solution = session.solve()
     with pytest.raises(error, match=message):
         plan_of(session.model, solution, columns, shares)
+
+
+def test_shares_may_be_named_in_any_order() -> None:
+    """Costs 1, 2 and 4 of each of three continuous requests, given backwards."""
+    model = Model("max")
+    model.set_count("r", 9.0)
+    model.add_request("whole", [3.0, 5.0], {"r": [1, 1]}, integer=True)
+    for name in "xyz":
+        model.add_request(name, [1.0, 2.0, 4.0], {"r": [1, 1, 1]})
+    shares = {"z": {2: 0.25}, "y": {1: 0.25, 0: 0.5}, "x": {2: 0.5, 1: 0.25, 0: 0.125}}
+    plan = Session(model).solve_integer(lambda model, solution, _: plan_of(model, solution, {"whole": 1}, shares))
+    assert plan.objective == 5.0 + 1.0 + (0.5 + 0.5) + (2.0 + 0.5 + 0.125)
+    assert [plan.shares(name) for name in "xyz"] == [shares[name] for name in "xyz"]
+    assert plan.share_key.tolist() == [slot << 32 | at for slot, at in ((1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (3, 2))]
+    assert (plan.fractional_requests, plan.kept_previous, plan.continuous) == (0, False, set("xyz"))
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_first_and_last_columns_can_be_chosen(column: int) -> None:
+    model, session = cluster(), Session(cluster())
+    plan = plan_of(model, session.solve(), {"b": column, "a": None})
+    assert (plan.column("a"), plan.column("b"), plan.objective) == (None, column, [1.0, 3.0][column])
+    assert (plan.fractional_requests, plan.kept_previous, plan.continuous) == (0, False, {"rest"})
