@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.adversary.equivalent_mutants import EQUIVALENT
 from tests.adversary.mutants import mutants
-from tests.adversary.mutation_score import EQUIVALENT, ROOMS, ROOT, too_few
+from tests.adversary.mutation_score import ROOMS, ROOT, too_few
 
 SOURCE = '''
 """Docstring with 1 and not."""
