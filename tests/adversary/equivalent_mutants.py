@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.adversary.equivalent_shims import SHIMS
+
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "copter_frontends.hops.records",
