@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -339,6 +339,17 @@ def test_the_mean_speed_of_servers_follows_them() -> None:
         assert known.rate(new, "k", 1, 1, servers) == pytest.approx(4.0 * mean)
 
 
+def test_jobs_on_a_server_hear_of_what_others_show_of_it() -> None:
+    known = ThroughputEstimator()
+    known.observe(Job("j", "bert"), "k", {"a": 1}, 3.0)
+    version = known.version
+    for server, rate in (("a", 6.0), ("b", 3.0)):
+        known.observe(Job("i", "vgg"), "k", {server: 1}, rate)
+    assert known.server_speed("k", "a") > 1.3
+    assert known.changed_since(version) == {"bert", "vgg"}
+    assert known.rate(Job("i", "vgg"), "k", 1, 1, ()) == 0.0, "no servers, no rate"
+
+
 def test_who_was_seen_on_a_server() -> None:
     known = ThroughputEstimator()
     for name, server in (("bert", "a"), ("vgg", "b"), ("vgg", "c")):
@@ -393,6 +404,35 @@ def test_records_of_jobs_that_ended_long_ago_are_dropped(monkeypatch: pytest.Mon
     for j in range(30, 40):
         known.ended(f"j{j}")
     assert known.database.theory("j29", "v100") is not None, "it has not ended"
+
+
+def test_programs_are_written_anew_where_groups_are_mostly_empty() -> None:
+    """Six bins of which one has servers left: more than four times as many groups as are needed."""
+
+    class Told(ThroughputEstimator):
+        speeds: ClassVar[dict[str, float]] = {}
+        told = 0
+
+        @property
+        def speeds_version(self) -> int:
+            return self.told
+
+        def server_speed(self, gpu_type: str, server: str) -> float:
+            return self.speeds.get(server, 1.0)
+
+    known = Told()
+    policy = HopsPolicy(Cluster.of({"k": (6, 2)}), known)
+    for n in range(6):
+        known.speeds[f"k-{n}"] = 1.1 ** (2 * n)
+    known.told = 1
+    assert not policy.programs.regroup()
+    first = policy.model
+    assert len(policy.groups) == 6
+    known.speeds.clear()
+    known.told = 2
+    assert policy.programs.regroup(), "all is planned again"
+    assert len(policy.groups) == 1
+    assert policy.model is not first
 
 
 def test_offers_slowdowns_and_blocks_of_few_kinds_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
