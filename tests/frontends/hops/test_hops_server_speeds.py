@@ -159,7 +159,7 @@ def test_the_fit_is_that_of_least_squares_whatever_was_forgotten(seed: int, forg
 
 
 def test_servers_are_told_apart_where_each_job_stays_on_its_own() -> None:
-    """The audit's case: thirty jobs, servers that are truly 0.8 and 1.2, records by job."""
+    """Thirty jobs, servers that are truly 0.8 and 1.2, records by job."""
     known = ThroughputEstimator(by_application=False)
     rng = np.random.default_rng(0)
     for j in range(30):
