@@ -24,13 +24,7 @@ from copter_frontends.simulator.occupancy import Changes, Occupancy
 from copter_frontends.simulator.rates import RateTable
 from copter_frontends.simulator.result import SimulationResult, SkippedJob
 from copter_frontends.simulator.round_record import RoundRecord
-from copter_frontends.simulator.training import (
-    ExactTraining,
-    Training,
-    drop_observed,
-    observed_facts,
-    rows_with_news,
-)
+from copter_frontends.simulator.training import ExactTraining, Training, drop_observed, observed_facts, rows_with_news
 from copter_frontends.simulator.usable_jobs import usable_jobs
 from copter_frontends.vocabulary import (
     Allocation,
