@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from numbers import Real
 
 import numpy as np
 
+from copter_frontends.hops.errors import ThroughputError
 from copter_frontends.hops.estimator import ThroughputEstimator
 from copter_frontends.hops.latency_ratio import expected_age_s
 from copter_frontends.hops.loading_records import LearnedLoading
@@ -85,6 +87,12 @@ class JobBook:
             self.throughputs.began(job.id)
         self.requirements[job.id] = wanted
         self._write(job, offers, work, groups)
+
+    def check_observed(self, job: Job, held: Allocation | None, rate: object) -> None:
+        """Raise as :meth:`observe` would, and ThroughputError for what is no rate; nothing is taken in."""
+        self._learning(job, held)
+        if not isinstance(rate, Real) or not 0.0 < float(rate) < np.inf:
+            raise ThroughputError(f"job {job.id!r}: observed {rate!r} samples per second, must be finite and > 0")
 
     def observe(self, job: Job, held: Allocation | None, rate: float) -> None:
         """Pass to the estimator the samples per second that a job achieved on its present GPUs.

@@ -157,6 +157,8 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         requirements, rates = what_changed.pop("requirements", None), what_changed.pop("learning_rates", None)
         observed, loads, waits = (what_changed.pop(name, None) for name in ("observed", "loads", "waits"))
         check_facts(job_id, what_changed)
+        if observed is not None:
+            self.book.check_observed(job, self.held.get(job_id), observed)
         if requirements is not None:
             self._regroup()
             self.book.add(job, self.groups, requirements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from copter_frontends.hops import (
     HopsPolicy,
     RequirementSet,
     ThroughputDatabase,
+    ThroughputError,
     ThroughputEstimator,
     estimator,
     formulation,
@@ -362,6 +364,20 @@ def test_who_was_seen_on_a_server() -> None:
     known.database.forget("bert")
     assert known.seen_on([("k", "a")]) == frozenset()
     assert known.seen_on([("k", "b")]) == {"vgg"}, "the database still has it"
+
+
+@pytest.mark.parametrize("rate", [float("nan"), 0.0, -1.0, math.inf, "fast"])
+def test_what_is_no_rate_is_refused_and_no_part_of_the_edit_stays(rate: Any) -> None:
+    known = ThroughputEstimator()
+    known.profile(Job("j", "any"), {"k": steady(4.0)})
+    policy = HopsPolicy(Cluster.of({"k": (2, 2)}), known)
+    policy.add_job(Job("j", "any", work_samples=1e5), RequirementSet.of([1]))
+    policy.plan(0.0)
+    version = known.version
+    with pytest.raises(ThroughputError, match="job 'j': observed"):
+        policy.update_job("j", requirements=[2], observed=rate)
+    assert policy.book.requirements["j"].sizes == (1,)
+    assert known.version == version
 
 
 def test_a_job_without_work_is_refused() -> None:
