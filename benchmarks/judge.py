@@ -1,6 +1,6 @@
 """The second judge: what a point and its row duals prove, recomputed from the data of the program alone.
 
-Written from docs/formulation.md (F1 to F9) with NumPy and SciPy. It imports nothing of copter, so that neither tests
+Written from method/formulation.md (F1 to F9) with NumPy and SciPy. It imports nothing of copter, so that neither tests
 nor benchmarks have to believe the engine; the engine decides OPTIMAL with a checker of its own. The file is in
 `benchmarks/` because benchmarks are run as scripts, which import the files next to them without any path; tests import
 it through pytest's configured path.
@@ -61,7 +61,7 @@ class Arrays(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the judge finds (docs/formulation.md).
+    """What the judge finds (docs/method/formulation.md).
 
     Attributes
     ----------

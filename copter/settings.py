@@ -24,7 +24,7 @@ class Settings:
     Parameters
     ----------
     tolerance : float
-        Bound on the relative primal residual, dual residual and gap (docs/formulation.md, equations F6-F8).
+        Bound on the relative primal residual, dual residual and gap (docs/method/formulation.md, equations F6-F8).
     absolute_tolerance : float
         Bound on the largest absolute violation of a row or a bound.
     max_pricing_passes : int
@@ -63,7 +63,7 @@ class Settings:
         Method of a one-shot :func:`copter.solve`: the simplex method where a program is small and the interior-point
         method where that gives up, the latter alone, or the proximal one, which sessions use whichever of these it
         is. "coordinate_descent", of sessions too: proximal steps by coordinate descent alone, which factorises nothing
-        (docs/algorithm.md, A14 to A16); a solution's iterations are then sweeps.
+        (docs/method/algorithm.md, A14 to A16); a solution's iterations are then sweeps.
     presolve : bool
         Presolve the linear program of a one-shot solve.
     max_interior_iterations : int

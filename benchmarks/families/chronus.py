@@ -1,6 +1,6 @@
 """Chronus's lease LP cycle after cycle: leases roll on, jobs end and others come, promises become rows.
 
-copter decomposes the program (docs/chronus.md), so that its point of the LP is not one of the compact form, which the
+copter decomposes the program (papers/chronus.md), so that its point of the LP is not one of the compact form, which the
 peers are given written out; what is judged of it is its plan.
 """
 

@@ -19,7 +19,7 @@ ROUND_S, RESTART_S = 360.0, 10.0
 
 
 class HadarRounds(JobRounds):
-    """Hadar's per-round LP (docs/hadar.md): a job of W GPUs runs on W of one type; a round of it is worth U / T.
+    """Hadar's per-round LP (docs/papers/hadar.md): a job of W GPUs runs on W of one type; a round of it is worth U / T.
 
     U is the effective throughput over the job's life, in units of its best rate, and T the rounds that it still needs
     on the type. Waiting jobs age and running ones get on, so that every cost is new in every round; a change of type
@@ -31,7 +31,7 @@ class HadarRounds(JobRounds):
         Size of the cluster.
     mode : {"full", "capped"}
         A column for every (slowest type used, type) pair, 28 a job, as in the paper's form; or the 7 that can be in an
-        optimum (docs/hadar.md, H7).
+        optimum (docs/papers/hadar.md, H7).
     churn : float
         Share of jobs replaced every round.
     seed : int

@@ -1,6 +1,6 @@
 """Hare's relaxation round after round: jobs are replaced, or time goes on, and all is solved again, warm.
 
-The relaxation is solved on the engine, columns priced in (docs/hare.md); peers are given the program
+The relaxation is solved on the engine, columns priced in (docs/papers/hare.md); peers are given the program
 written out.
 """
 

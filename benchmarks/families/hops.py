@@ -15,13 +15,13 @@ GROUPS = GPU_TYPES * SPEED_BINS
 JOBS_PER_GPU = 0.2  # 2,000 jobs in the window of 10,000 GPUs
 SIZES = 8  # requirement set of a job: 1 to 16 GPUs
 MOST_GPUS, NODE_GPUS = 16, 8
-CUTS = (3, 5)  # docs/hops.md, HP12
+CUTS = (3, 5)  # docs/papers/hops.md, HP12
 SPEEDS = np.repeat([1.0, 3.0, 2.0, 6.0, 10.0, 4.0, 0.7], SPEED_BINS) * np.tile([0.88, 1.0, 1.12], GPU_TYPES)
 ROUND_S = 300.0
 
 
 class HopsRounds(JobRounds):
-    """Hops' per-round LP (docs/hops.md, HP11, HP12): a column each (group, size), spread where larger than a server.
+    """Hops' per-round LP (papers/hops.md, HP11, HP12): a column each (group, size), spread where larger than a server.
 
     A job's weight is its wait over its age, to the power of one; running jobs wait no longer, so that every weight is
     new in every round.

@@ -1,4 +1,4 @@
-"""What two jobs on one GPU could gain at most: Hadar's round LP with columns for pairs, and without (docs/hadar.md).
+"""What two jobs on one GPU could gain at most: Hadar's round LP with columns for pairs, and without (papers/hadar.md).
 
 python benchmarks/tables/hadar_packing.py --jobs 120 --scale 0.25 --seeds 3
 

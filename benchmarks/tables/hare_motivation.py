@@ -1,6 +1,6 @@
 """Hare's figures 2, 3, 5 to 8 and 11, as far as they need no GPU: speeds, mixed GPUs, and what a switch costs.
 
-Figures 2 and 11 are inputs here (docs/hare.md, HR24); the others follow from them and from Table 3. Figures 2, 5 and 7
+Figures 2 and 11 are inputs here (hare.md, HR24); the others follow from them and from Table 3. Figures 2, 5 and 7
 are pictures: the paper's column has what its text says of them. ResNet50 stands for ResNet152, which Table 2 lacks.
 
 python benchmarks/tables/hare_motivation.py

@@ -1,4 +1,4 @@
-"""What of the public simulator's Pollux costs how much: one change at a time, from either side (docs/baselines.md).
+"""What of the public simulator's Pollux costs how much: one change at a time, from either side (papers/baselines.md).
 
 python benchmarks/tables/pollux_differences.py [--only 'ours|as published'] [--workload philly/workload-1] [--keep FILE]
 

@@ -1,4 +1,4 @@
-"""The basis of a block program, kept from round to round and through edits (docs/blocks.md, K7 to K11)."""
+"""The basis of a block program, kept from round to round and through edits (docs/method/blocks.md, K7 to K11)."""
 
 from __future__ import annotations
 

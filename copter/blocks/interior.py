@@ -1,4 +1,4 @@
-"""Mehrotra's predictor-corrector on a block program, its private rows eliminated (docs/blocks.md, K1-K4)."""
+"""Mehrotra's predictor-corrector on a block program, its private rows eliminated (docs/method/blocks.md, K1-K4)."""
 
 from __future__ import annotations
 

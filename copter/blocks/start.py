@@ -1,4 +1,4 @@
-"""Where the interior-point method starts: shares of the blocks' limits, or Mehrotra's point (docs/blocks.md, K4)."""
+"""Where the interior-point method starts: shares of the blocks' limits, or Mehrotra's point (method/blocks.md, K4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session whose requests are spread over shards (docs/distributed.md)."""
+"""A session whose requests are spread over shards (docs/method/distributed.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LP files (CPLEX's LP format): read_lp and write_lp (docs/files.md has the rules)."""
+"""LP files (CPLEX's LP format): read_lp and write_lp (docs/reference/files.md has the rules)."""
 
 from __future__ import annotations
 

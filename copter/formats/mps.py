@@ -1,4 +1,4 @@
-"""MPS files: read_mps and write_mps (docs/files.md has the rules)."""
+"""MPS files: read_mps and write_mps (docs/reference/files.md has the rules)."""
 
 from __future__ import annotations
 

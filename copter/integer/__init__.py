@@ -1,1 +1,1 @@
-"""Integer points of general programs: heuristics around LP relaxations, with a certified bound (docs/integer.md)."""
+"""Integer points of general programs: heuristics around LP relaxations, with a certified bound (method/integer.md)."""

@@ -65,7 +65,7 @@ def solve_integer(
 
     Notes
     -----
-    Ctrl-C ends the search with the best point so far. docs/integer.md, M1 to M8, M11 and M12. Where proofs of
+    Ctrl-C ends the search with the best point so far. docs/method/integer.md, M1 to M8, M11 and M12. Where proofs of
     optimality matter and time does not, use "exact".
     """
     if shim not in SHIMS:

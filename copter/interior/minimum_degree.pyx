@@ -1,4 +1,4 @@
-"""Approximate minimum degree ordering of a symmetric pattern (docs/interior.md, I15).
+"""Approximate minimum degree ordering of a symmetric pattern (docs/method/interior.md, I15).
 
 The quotient graph of Amestoy, Davis and Duff, "An approximate minimum degree ordering algorithm" (1996): an eliminated
 variable becomes an element, which stands for the clique of the variables that it was next to; elements that a new one

@@ -1,4 +1,4 @@
-"""One linear program: presolve, the interior-point method, and the way back (docs/interior.md)."""
+"""One linear program: presolve, the interior-point method, and the way back (docs/method/interior.md)."""
 
 from __future__ import annotations
 

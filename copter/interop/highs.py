@@ -51,7 +51,7 @@ class HighsMirror:
         Threads that HiGHS may use; 0 for its own choice.
     primal : bool
         Whether it goes on by primal simplex. From a basis that one round's edits have left nearly optimal that is its
-        fastest way by far; after many rounds' edits the dual one is faster (docs/design/measurements.md).
+        fastest way by far; after many rounds' edits the dual one is faster (docs/decisions.md).
     """
 
     def __init__(self, model: Model, threads: int = 0, primal: bool = True) -> None:

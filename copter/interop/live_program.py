@@ -139,7 +139,7 @@ class LiveProgram:
         """Settings that suit what was edited: pivots from the last basis, or steps in the prices.
 
         Moved costs or coefficients take every block that they touch out of the basis. With many columns to a row the
-        proximal method, which keeps prices and values, is then the faster one (docs/interop.md).
+        proximal method, which keeps prices and values, is then the faster one (docs/howto/interop.md).
         """
         m, n = lp.shape
         if n >= WIDE * m and (self.edits.costs or self.edits.coefficients):

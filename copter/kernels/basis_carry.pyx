@@ -1,4 +1,4 @@
-"""What of a kept basis holds in an edited program, and its prices for the costs as they are (docs/blocks.md, K10)."""
+"""What of a kept basis holds in an edited program, and its prices for the costs as they are (method/blocks.md, K10)."""
 
 import numpy as np
 

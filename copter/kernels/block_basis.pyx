@@ -1,4 +1,4 @@
-"""A basis of a block program in which every block has a key, and its values (docs/blocks.md, K7 to K9).
+"""A basis of a block program in which every block has a key, and its values (docs/method/blocks.md, K7 to K9).
 
 Variables are numbered: columns first, then the sums of the blocks, then the activities of the coupling rows. The value
 of a block's key follows from the others of its block. The other basic variables stand at the positions of a working

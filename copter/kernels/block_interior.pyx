@@ -1,4 +1,4 @@
-"""The passes of the interior-point method over a block program (docs/blocks.md).
+"""The passes of the interior-point method over a block program (docs/method/blocks.md).
 
 The variables are the columns in the layout's order, then one slack a row (coupling rows first, then private ones by
 block), with A x - s = 0. What a direction needs takes two passes over the blocks, with the private rows eliminated and

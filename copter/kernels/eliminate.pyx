@@ -2,7 +2,7 @@
 
 Columns are sorted by block. The entries of a column are split: those in coupling rows (`start`, `row`, `value`) and
 those in the private rows of its block (`own_start`, `own_row`, `own_value`, rows counted within the block). Columns of
-no block come last. Equation numbers are those of docs/blocks.md.
+no block come last. Equation numbers are those of docs/method/blocks.md.
 """
 
 import numpy as np

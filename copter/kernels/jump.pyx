@@ -1,4 +1,4 @@
-"""Weighted local search for a point that satisfies every row (docs/integer.md, M6)."""
+"""Weighted local search for a point that satisfies every row (docs/method/integer.md, M6)."""
 
 from libc.math cimport ceil, floor
 

@@ -1,7 +1,7 @@
 """The proximal subproblem, block by block, on flat arrays of working columns.
 
 Group g owns columns start[g]..start[g+1]-1, whose sum is at most limit[g]. Columns are CSC (entry_start, row,
-coefficient). Equation numbers are those of docs/algorithm.md.
+coefficient). Equation numbers are those of docs/method/algorithm.md.
 """
 
 from cython.parallel cimport prange

@@ -1,4 +1,4 @@
-"""Domain propagation: what the rows of a program say about the bounds of its columns (docs/integer.md, M2 and M3)."""
+"""Domain propagation: what the rows of a program say about the bounds of its columns (method/integer.md, M2 and M3)."""
 
 import numpy as np
 

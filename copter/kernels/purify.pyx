@@ -1,4 +1,4 @@
-"""Carathéodory's walk from a point of the optimal face to a vertex of it (docs/algorithm.md, Purification)."""
+"""Carathéodory's walk from a point of the optimal face to a vertex of it (docs/method/algorithm.md, Purification)."""
 
 import numpy as np
 

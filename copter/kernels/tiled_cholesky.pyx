@@ -1,4 +1,4 @@
-"""Cholesky of a dense matrix, tile by tile (docs/blocks.md, K3).
+"""Cholesky of a dense matrix, tile by tile (docs/method/blocks.md, K3).
 
 BLAS is called on tiles only, because its own threads wait for each other in a spin.
 """

@@ -1,4 +1,4 @@
-"""Presolve of a linear program with exact postsolve (docs/presolve.md): one reduction per file."""
+"""Presolve of a linear program with exact postsolve (docs/method/presolve.md): one reduction per file."""
 
 from copter.presolve.presolved import Presolved
 from copter.presolve.reduce import presolve

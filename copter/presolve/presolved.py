@@ -51,7 +51,7 @@ class Presolved:
         Parameters
         ----------
         x, y : ndarray (columns left,), (rows left,)
-            Primal values and row duals, in the signs of docs/formulation.md.
+            Primal values and row duals, in the signs of docs/method/formulation.md.
 
         Returns
         -------

@@ -46,7 +46,7 @@ ALL = LIGHT + SEARCHING
 def presolve(
     lp: LinearProgram, tolerances: Tolerances | None = None, reductions: tuple[Reduction, ...] = ALL
 ) -> Presolved:
-    """Make a linear program smaller without changing its answer (docs/presolve.md).
+    """Make a linear program smaller without changing its answer (docs/method/presolve.md).
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ ROUNDING = 1e-14  # of a sum, as a share of the sum of its terms' absolute value
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the checker finds; the figures are defined in docs/formulation.md (F4, F6-F9).
+    """What the checker finds; the figures are defined in docs/method/formulation.md (F4, F6-F9).
 
     `complementarity` is the largest product of a dual or reduced cost and the distance of its row or column from the
     bound that it stands for, over 1 + |P| + |D|.
@@ -42,7 +42,7 @@ class Judged:
     complementarity: float
 
     def within(self, tolerance: float, absolute_tolerance: float) -> bool:
-        """Whether the point is optimal to within these (docs/formulation.md)."""
+        """Whether the point is optimal to within these (docs/method/formulation.md)."""
         return self.residuals.within(tolerance, absolute_tolerance) and self.complementarity <= tolerance
 
     @property

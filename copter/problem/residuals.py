@@ -1,4 +1,4 @@
-"""How far a point is from optimal (docs/formulation.md, F6-F9)."""
+"""How far a point is from optimal (docs/method/formulation.md, F6-F9)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def relative_gap(objective: float, bound: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """How far a point is from optimal, on the problem as given (docs/formulation.md, F6-F9).
+    """How far a point is from optimal, on the problem as given (docs/method/formulation.md, F6-F9).
 
     Attributes
     ----------

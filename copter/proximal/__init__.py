@@ -1,1 +1,1 @@
-"""How one warm solve goes; read solve.py together with docs/algorithm.md."""
+"""How one warm solve goes; read solve.py together with docs/method/algorithm.md."""

@@ -1,4 +1,4 @@
-"""The main loop: price everything, stop or take columns in, solve the working set, and again (docs/algorithm.md)."""
+"""The main loop: price everything, stop or take columns in, solve the working set, and again (method/algorithm.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One small linear program by the dual simplex method, from the basis of its logical variables (docs/simplex.md)."""
+"""One small linear program by the dual simplex method, from the basis of its logical variables (method/simplex.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A solve of a model whose requests have rows of their own: by its blocks, judged as the whole linear program.
 
 The proximal method knows limits only. Where requests have private rows, or sums with a least, the block interior-point
-method solves the model whatever the number of coupling rows (docs/blocks.md). The checker then decides whether the
+method solves the model whatever the number of coupling rows (method/blocks.md). The checker then decides whether the
 point is optimal; where it does not say so, the generic interior-point method has its turn, with its verdicts and rays.
 """
 

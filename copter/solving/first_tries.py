@@ -40,7 +40,7 @@ def _by_simplex(
 
 
 def by_structure(lp: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
-    """A program of many blocks under few coupling rows (docs/blocks.md), if that ends at an optimum."""
+    """A program of many blocks under few coupling rows (docs/method/blocks.md), if that ends at an optimum."""
     try:
         found = solve_structured(lp, settings, watch)
     except MemoryError:

@@ -1,6 +1,6 @@
 """The fallback of a warm solve: interior points, where there are many rows or the proximal method has stalled.
 
-Models of many coupling rows are solved by their block structure first (docs/blocks.md).
+Models of many coupling rows are solved by their block structure first (docs/method/blocks.md).
 """
 
 from __future__ import annotations

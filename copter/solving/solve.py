@@ -54,10 +54,10 @@ def solve(
     ----------
     lp : LinearProgram
     settings : Settings, optional
-        Its `method` chooses: "auto" (the default) for any LP: the dual simplex method for small ones (docs/simplex.md),
-        the interior-point method where that gives up (docs/interior.md). "interior" for the latter alone. "proximal",
+        Its `method` chooses: "auto" (the default) for any LP: the dual simplex method for small ones (simplex.md),
+        the interior-point method where that gives up (method/interior.md). "interior" for the latter alone. "proximal",
         the method that sessions keep warm, for LPs of many columns and few rows; what does not fit into memory goes to
-        it too. "coordinate_descent" for the same without any factorisation (docs/algorithm.md).
+        it too. "coordinate_descent" for the same without any factorisation (docs/method/algorithm.md).
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
         the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends

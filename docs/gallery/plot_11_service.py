@@ -3,7 +3,7 @@ A service
 =========
 
 ``copter serve --data FOLDER`` schedules clusters over HTTP: deltas of jobs and GPUs go in, feasible plans come
-out. What it acknowledges survives ``kill -9``. docs/serve.md has all of it, with curl; here it is driven from
+out. What it acknowledges survives ``kill -9``. reference/service.md has all of it, with curl; here it is driven from
 Python.
 """
 

@@ -1,4 +1,4 @@
-"""The judge's slow twin for tiny programs: F5 to F9 of docs/formulation.md in fractions, term by term."""
+"""The judge's slow twin for tiny programs: F5 to F9 of docs/method/formulation.md in fractions, term by term."""
 
 from __future__ import annotations
 

@@ -22,22 +22,22 @@ STUBS = sorted((ROOT / "copter").rglob("*.pyi"))
 
 # Letter of a page's equations -> the page, how many there are, and the code that cites them.
 PAGES = {
-    "F": ("formulation.md", 12, "*.py*"),
-    "A": ("algorithm.md", 16, "*.py*"),
-    "P": ("presolve.md", 17, "presolve/*.py"),
-    "I": ("interior.md", 15, "interior/*.py*"),
-    "M": ("integer.md", 16, "integer/*.py*"),
-    "K": ("blocks.md", 19, "blocks/*.py*"),
-    "D": ("simplex.md", 10, "simplex/*.py*"),
-    "R": ("distributed.md", 8, "distributed/*.py"),
+    "F": ("method/formulation.md", 12, "*.py*"),
+    "A": ("method/algorithm.md", 16, "*.py*"),
+    "P": ("method/presolve.md", 17, "presolve/*.py"),
+    "I": ("method/interior.md", 15, "interior/*.py*"),
+    "M": ("method/integer.md", 16, "integer/*.py*"),
+    "K": ("method/blocks.md", 19, "blocks/*.py*"),
+    "D": ("method/simplex.md", 10, "simplex/*.py*"),
+    "R": ("method/distributed.md", 8, "distributed/*.py"),
 }
 
 
 # The same of a frontend: the page, how many there are, and the files or folders whose code cites all of them.
 FRONTEND_PAGES = {
-    "C": ("chronus.md", 22, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "deadlines")),
-    "TE": ("traffic.md", 18, ("traffic",)),
-    "SH": ("shards.md", 13, ("shards",)),
+    "C": ("papers/chronus.md", 22, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "deadlines")),
+    "TE": ("method/traffic.md", 18, ("traffic",)),
+    "SH": ("method/shards.md", 13, ("shards",)),
 }
 
 
@@ -153,9 +153,9 @@ def test_importing_copter_opens_no_door() -> None:
 
 
 def test_the_drawing_is_that_of_its_text() -> None:
-    drawing = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))
-    text = (ROOT / "docs" / "architecture.txt").read_text()
-    assert drawing["draw"](text) == (ROOT / "docs" / "architecture.svg").read_text()
+    drawing = runpy.run_path(str(ROOT / "docs" / "reference" / "draw_architecture.py"))
+    text = (ROOT / "docs" / "reference" / "architecture.txt").read_text()
+    assert drawing["draw"](text) == (ROOT / "docs" / "reference" / "architecture.svg").read_text()
 
 
 def test_no_extension_counts_from_the_end() -> None:

@@ -104,7 +104,7 @@ def test_jobs_without_a_model_on_a_type_run_on_the_other(name: str) -> None:
 @pytest.mark.parametrize("name", ["hadar", "hops", "chronus"])
 def test_an_impossible_rate_is_refused_with_its_job_and_nothing_changes(name: str, rate: float) -> None:
     if name == "hadar" and math.isnan(rate):
-        pytest.skip("for Hadar NaN is a rate that is still to be measured (docs/hadar.md, H16)")
+        pytest.skip("for Hadar NaN is a rate that is still to be measured (docs/papers/hadar.md, H16)")
     rates = Rates({"t4": 1.0, "a100": 1.0})
     policy = POLICIES[name](Cluster.of(TWO_TYPES), rates)
     policy.add_job(Job("good", "any"))

@@ -1,4 +1,4 @@
-"""Policies whose jobs may have deadlines (docs/chronus.md, C1)."""
+"""Policies whose jobs may have deadlines (docs/papers/chronus.md, C1)."""
 
 from __future__ import annotations
 

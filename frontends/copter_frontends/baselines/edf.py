@@ -1,4 +1,4 @@
-"""Earliest deadline first, as the Chronus paper has it: no SLO job is stopped for another (docs/chronus.md)."""
+"""Earliest deadline first, as the Chronus paper has it: no SLO job is stopped for another (docs/papers/chronus.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First come, first served: rigid jobs, started in order of submission and never moved (docs/baselines.md, B2)."""
+"""First come, first served: rigid jobs, started in order of submission and never moved (papers/baselines.md, B2)."""
 
 from __future__ import annotations
 

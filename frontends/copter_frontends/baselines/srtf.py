@@ -1,4 +1,4 @@
-"""Shortest remaining time first (docs/baselines.md, B15)."""
+"""Shortest remaining time first (docs/papers/baselines.md, B15)."""
 
 from __future__ import annotations
 

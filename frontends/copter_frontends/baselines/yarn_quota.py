@@ -1,4 +1,4 @@
-"""YARN's capacity scheduler with a static quota for each class of jobs (docs/chronus.md, section 4.3 of the paper)."""
+"""YARN's capacity scheduler with a static quota for each class of jobs (chronus.md, section 4.3 of the paper)."""
 
 from __future__ import annotations
 

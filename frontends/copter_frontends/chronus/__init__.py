@@ -1,4 +1,4 @@
-"""Chronus: deadlines by leases (Gao et al., SoCC '21; docs/chronus.md)."""
+"""Chronus: deadlines by leases (Gao et al., SoCC '21; docs/papers/chronus.md)."""
 
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.job_book import Notice, Standing

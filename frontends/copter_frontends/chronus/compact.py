@@ -1,4 +1,4 @@
-"""The lease programs written out: the compact cumulative form, and one block per deadline (docs/chronus.md, C5).
+"""The lease programs written out: the compact cumulative form, and one block per deadline (docs/papers/chronus.md, C5).
 
 They are what :mod:`copter_frontends.chronus.formulation` decomposes; tests and benchmarks solve them as one program.
 """

@@ -1,4 +1,4 @@
-"""The lease LP: prices by descent, then exact columns on one session of the engine (docs/chronus.md, C8 to C11)."""
+"""The lease LP: prices by descent, then exact columns on one session of the engine (papers/chronus.md, C8 to C11)."""
 
 from __future__ import annotations
 

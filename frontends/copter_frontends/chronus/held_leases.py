@@ -1,4 +1,4 @@
-"""The leases of all promised jobs as arrays, kept from one admission to the next (docs/chronus.md, C4)."""
+"""The leases of all promised jobs as arrays, kept from one admission to the next (docs/papers/chronus.md, C4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SLO jobs under consideration: their rewards, promises and leases (docs/chronus.md, C2 to C4)."""
+"""The SLO jobs under consideration: their rewards, promises and leases (docs/papers/chronus.md, C2 to C4)."""
 
 from __future__ import annotations
 

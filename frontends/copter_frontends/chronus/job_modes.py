@@ -1,4 +1,4 @@
-"""Ways to run a job: GPU types and numbers of GPUs, and how long each takes (docs/chronus.md, C2)."""
+"""Ways to run a job: GPU types and numbers of GPUs, and how long each takes (docs/papers/chronus.md, C2)."""
 
 from __future__ import annotations
 

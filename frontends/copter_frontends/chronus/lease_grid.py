@@ -1,4 +1,4 @@
-"""Leases by absolute number: lease k is the time from k T_l to (k + 1) T_l (docs/chronus.md, C3)."""
+"""Leases by absolute number: lease k is the time from k T_l to (k + 1) T_l (docs/papers/chronus.md, C3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SLO jobs could be given: one row per (job, GPU type and number, deadline), as arrays (docs/chronus.md, C2)."""
+"""What SLO jobs could be given: one row per (job, GPU type and number, deadline), as arrays (papers/chronus.md, C2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prices of leases: the cheapest leases before a deadline, and the bound that prices certify (docs/chronus.md, C6)."""
+"""Prices of leases: the cheapest leases before a deadline, and the bound that prices certify (chronus.md, C6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Selector: admission and the plan of leases, cycle by cycle (sections 3.3.2 and 3.3.4; docs/chronus.md, C4)."""
+"""The Selector: admission and the plan of leases, cycle by cycle (sections 3.3.2 and 3.3.4; papers/chronus.md, C4)."""
 
 from __future__ import annotations
 

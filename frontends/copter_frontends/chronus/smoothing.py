@@ -1,4 +1,4 @@
-"""Prices of leases by descent on a smoothed dual, and whole choices near its optimum (docs/chronus.md, C8 and C9)."""
+"""Prices of leases by descent on a smoothed dual, and whole choices near its optimum (papers/chronus.md, C8 and C9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step rewards: what ending by a time is worth (docs/chronus.md, C1), and how often deadlines are missed (C20)."""
+"""Step rewards: what ending by a time is worth (papers/chronus.md, C1), and how often deadlines are missed (C20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applications and GPU types from a YAML file (docs/goodput.md)."""
+"""Applications and GPU types from a YAML file (docs/method/goodput.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of batch size, for many configurations at once: one compiled pass (docs/goodput.md, G6 to G8)."""
+"""The choice of batch size, for many configurations at once: one compiled pass (docs/method/goodput.md, G6 to G8)."""
 
 from __future__ import annotations
 

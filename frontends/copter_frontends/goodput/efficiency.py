@@ -1,4 +1,4 @@
-"""The statistical efficiency of a batch size (docs/goodput.md, G5 and G6; Pollux, OSDI '21)."""
+"""The statistical efficiency of a batch size (docs/method/goodput.md, G5 and G6; Pollux, OSDI '21)."""
 
 from __future__ import annotations
 

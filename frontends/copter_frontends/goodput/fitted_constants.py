@@ -1,4 +1,4 @@
-"""Every number of the applications' models, as a table. docs/goodput.md says where each comes from.
+"""Every number of the applications' models, as a table. docs/method/goodput.md says where each comes from.
 
 Times are in seconds, batch sizes and noise scales in samples.
 """

@@ -1,4 +1,4 @@
-"""Fitting the seven throughput constants to measured steps (docs/goodput.md, G11; Pollux, OSDI '21)."""
+"""Fitting the seven throughput constants to measured steps (docs/method/goodput.md, G11; Pollux, OSDI '21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent that runs with a job: it measures, fits, and tunes the batch (docs/goodput.md, G12 and G13)."""
+"""The agent that runs with a job: it measures, fits, and tunes the batch (docs/method/goodput.md, G12 and G13)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def learned_goodput(
     nodes: Ints,
     gpus: Ints,
 ) -> Floats:
-    """Best goodput of a job on so many nodes and GPUs, efficient samples per second, (n,) (docs/goodput.md, G7).
+    """Best goodput of a job on so many nodes and GPUs, efficient samples per second, (n,) (docs/method/goodput.md, G7).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Measured steps and gradient statistics of applications, read in place from profile files (docs/goodput.md)."""
+"""Measured steps and gradient statistics of applications, read in place from profile files (docs/method/goodput.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goodput of jobs that are pipeline and data parallel at once (thesis 3.3.4 and 3.5.3; docs/goodput.md, G15)."""
+"""Goodput of jobs that are pipeline and data parallel at once (thesis 3.3.4 and 3.5.3; docs/method/goodput.md, G15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The throughput model: seconds per step and samples per second (docs/goodput.md, G1 to G4; Pollux, OSDI '21)."""
+"""The throughput model: seconds per step and samples per second (method/goodput.md, G1 to G4; Pollux, OSDI '21)."""
 
 from __future__ import annotations
 

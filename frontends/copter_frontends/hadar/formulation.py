@@ -1,4 +1,4 @@
-"""Hadar's LP on the differential model: one request per job, one column per GPU type (docs/hadar.md, H7)."""
+"""Hadar's LP on the differential model: one request per job, one column per GPU type (docs/papers/hadar.md, H7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's online primal-dual algorithm, its errors mended (Algorithms 1 and 2; docs/hadar.md, H17 to H19)."""
+"""The paper's online primal-dual algorithm, its errors mended (Algorithms 1 and 2; papers/hadar.md, H17 to H19)."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class HadarPolicy(LpPolicy):
     """The Hadar scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Every round each job gets all the GPUs that it asks for or none, of one type or several; it runs at the pace of the
-    slowest. docs/hadar.md derives the program from the paper and lists what had to be mended.
+    slowest. docs/papers/hadar.md derives the program from the paper and lists what had to be mended.
 
     Parameters
     ----------

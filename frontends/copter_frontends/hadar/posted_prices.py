@@ -1,4 +1,4 @@
-"""The paper's price function (5)-(8), its units mended (docs/hadar.md, H17)."""
+"""The paper's price function (5)-(8), its units mended (docs/papers/hadar.md, H17)."""
 
 from __future__ import annotations
 

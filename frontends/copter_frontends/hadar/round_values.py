@@ -1,4 +1,4 @@
-"""What a round on each GPU type is worth to each job (docs/hadar.md, H1 to H6)."""
+"""What a round on each GPU type is worth to each job (docs/papers/hadar.md, H1 to H6)."""
 
 from __future__ import annotations
 

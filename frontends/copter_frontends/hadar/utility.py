@@ -1,4 +1,4 @@
-"""Utilities: what finishing a job at a given time is worth (the paper's U_j, section III-A; docs/hadar.md, H2).
+"""Utilities: what finishing a job at a given time is worth (the paper's U_j, section III-A; docs/papers/hadar.md, H2).
 
 Every utility is a function of the completion time that is nowhere negative and nowhere increasing. It may also look at
 the state of the job, which is how makespan and finish-time fairness, which are no sums over jobs, get their weights.

@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 
 
 class JobRows(NamedTuple):
-    """What a job's own rows are made of (docs/hare.md, HR4 to HR9); attributes as in :class:`.Relaxation`.
+    """What a job's own rows are made of (docs/papers/hare.md, HR4 to HR9); attributes as in :class:`.Relaxation`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The certified bound that any prices of GPU seconds give for every schedule (docs/hare.md, HR11 and HR12)."""
+"""The certified bound that any prices of GPU seconds give for every schedule (docs/papers/hare.md, HR11 and HR12)."""
 
 from __future__ import annotations
 

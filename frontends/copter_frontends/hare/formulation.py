@@ -1,4 +1,4 @@
-"""The interval-indexed linear program, a lower bound for every schedule (docs/hare.md, HR3 to HR9), as arrays."""
+"""The interval-indexed linear program, a lower bound for every schedule (papers/hare.md, HR3 to HR9), as arrays."""
 
 from __future__ import annotations
 

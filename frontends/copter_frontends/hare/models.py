@@ -1,4 +1,4 @@
-"""The paper's eight models (Table 2), with times on its GPUs; Table 3's switching figures (docs/hare.md, HR24-HR26)."""
+"""The paper's eight models (Table 2), with times on its GPUs; Table 3's switching figures (hare.md, HR24-HR26)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ MODELS: dict[str, HareModel] = {
         HareModel("graphsage", "rec", 5213.54, 0.9829, 2.42, 0.0864, 0.96, 0.0336, _speeds(1.2, 1.4, 2.0), 4.0),
     )
 }
-"""By name. Table 3's figures are the paper's; parameter sizes are the models' own, or assumptions (docs/hare.md)."""
+"""By name. Table 3's figures are the paper's; parameter sizes are the models' own, or assumptions (papers/hare.md)."""
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     family: tuple(m.name for m in MODELS.values() if m.family == family) for family in ("cv", "nlp", "speech", "rec")

@@ -1,4 +1,4 @@
-"""The paper's four opponents (its section 7.1), on Hare's instances (docs/hare.md)."""
+"""The paper's four opponents (its section 7.1), on Hare's instances (docs/papers/hare.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a list schedule to who has which GPUs until the next plan (docs/hare.md, HR30)."""
+"""From a list schedule to who has which GPUs until the next plan (docs/papers/hare.md, HR30)."""
 
 from __future__ import annotations
 

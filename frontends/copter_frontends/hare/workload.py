@@ -22,7 +22,7 @@ def _equal() -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class PaperWorkload:
-    """Jobs as in the paper's section 7.1; what it leaves open is assumed (docs/hare.md).
+    """Jobs as in the paper's section 7.1; what it leaves open is assumed (docs/papers/hare.md).
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class HopsPolicy(LpPolicy, RoundPolicy):
     """The Hops scheduler on the differential model (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     Every `full_round_s` all GPUs that no pin holds are planned again for the jobs of the service window; plans in
-    between only give idle GPUs away. docs/hops.md derives the program from the paper.
+    between only give idle GPUs away. docs/papers/hops.md derives the program from the paper.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How fast jobs run: what policies ask, of a plain table or of the goodput model (docs/baselines.md, B1)."""
+"""How fast jobs run: what policies ask, of a plain table or of the goodput model (docs/papers/baselines.md, B1)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ThroughputTable:
 
 
 class GoodputThroughputs:
-    """Throughputs of a goodput model (docs/goodput.md), at the phase of training that a job is in.
+    """Throughputs of a goodput model (docs/method/goodput.md), at the phase of training that a job is in.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class GoodputThroughputs:
 
 
 def representative_throughputs(cluster: Cluster) -> GoodputThroughputs:
-    """Throughputs of the project's own representative jobs (docs/goodput.md)."""
+    """Throughputs of the project's own representative jobs (docs/method/goodput.md)."""
     return GoodputThroughputs(cluster, GoodputModel(configurations_of(cluster)))
 
 

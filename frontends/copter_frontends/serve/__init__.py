@@ -1,1 +1,1 @@
-"""`copter serve`: schedules clusters over HTTP (docs/serve.md)."""
+"""`copter serve`: schedules clusters over HTTP (docs/reference/service.md)."""

@@ -8,7 +8,7 @@ RATED = ("allocation", *GAVEL_NAMES, "fifo", "yarn-cs", "tiresias", "srtf", "the
 """Policies that go by the throughputs that the service is told."""
 
 MODELLED = ("sia", "hadar", "hops", "pollux")
-"""Policies that go by models of the jobs' applications (docs/goodput.md)."""
+"""Policies that go by models of the jobs' applications (docs/method/goodput.md)."""
 
 POLICY_NAMES = (*RATED, *MODELLED)
 

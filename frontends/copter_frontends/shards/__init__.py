@@ -1,4 +1,4 @@
-"""Shard load balancing for elastic databases (thesis chapter 5; docs/shards.md)."""
+"""Shard load balancing for elastic databases (thesis chapter 5; docs/method/shards.md)."""
 
 from copter_frontends.shards.cluster import ShardCluster
 from copter_frontends.shards.errors import ShardError, UnknownServerError

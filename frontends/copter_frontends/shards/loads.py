@@ -1,4 +1,4 @@
-"""Loads of the published benchmarks: Zipf with an exponent per round (SH6, SH7 in docs/shards.md).
+"""Loads of the published benchmarks: Zipf with an exponent per round (SH6, SH7 in docs/method/shards.md).
 
 The exponents come from Java's linear congruential generator, as in POP's and DeDe's code.
 """

@@ -1,4 +1,4 @@
-"""Sia's objective with its signs resolved (thesis 3.2-3.4; docs/sia.md, equations S1-S4).
+"""Sia's objective with its signs resolved (thesis 3.2-3.4; docs/papers/sia.md, equations S1-S4).
 
 The value of job i in configuration c, for one maximisation whatever the sign of p:
 
@@ -36,7 +36,7 @@ def restart_factor(age_s: float, restarts: int, restart_cost_s: float) -> float:
     restarts : int
         Restarts so far, N_i.
     restart_cost_s : float
-        Seconds that one restart costs, S_i (wall clock, as the public simulator has it; docs/sia.md).
+        Seconds that one restart costs, S_i (wall clock, as the public simulator has it; docs/papers/sia.md).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Reservations, and jobs that may not be preempted (docs/sia.md): what is fixed before the LP is solved."""
+"""Reservations, and jobs that may not be preempted (docs/papers/sia.md): what is fixed before the LP is solved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time-sharing penalty (thesis 3.5.6; docs/sia.md, S10): jobs that have had no service lately are worth more."""
+"""The time-sharing penalty (thesis 3.5.6; papers/sia.md, S10): jobs that have had no service lately are worth more."""
 
 from __future__ import annotations
 

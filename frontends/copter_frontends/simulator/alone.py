@@ -1,4 +1,4 @@
-"""How long a job would take by itself (docs/baselines.md, B31)."""
+"""How long a job would take by itself (docs/papers/baselines.md, B31)."""
 
 from __future__ import annotations
 

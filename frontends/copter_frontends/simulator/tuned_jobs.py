@@ -1,4 +1,4 @@
-"""Jobs tuned for rigid schedulers: GPUs and a batch at 50 to 80% of ideal speedup (docs/baselines.md, B41)."""
+"""Jobs tuned for rigid schedulers: GPUs and a batch at 50 to 80% of ideal speedup (docs/papers/baselines.md, B41)."""
 
 from __future__ import annotations
 

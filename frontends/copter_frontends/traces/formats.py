@@ -1,4 +1,4 @@
-"""The formats of other schedulers' traces, one function per format (docs/baselines.md, table of traces)."""
+"""The formats of other schedulers' traces, one function per format (docs/papers/baselines.md, table of traces)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A day of jobs without a trace: the statistics of the Philly log, restated as constants (docs/goodput.md)."""
+"""A day of jobs without a trace: the statistics of the Philly log, restated as constants (docs/method/goodput.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WAN traffic engineering by path flows (thesis chapter 5; docs/traffic.md)."""
+"""WAN traffic engineering by path flows (thesis chapter 5; docs/method/traffic.md)."""
 
 from copter_frontends.traffic.demands import MODELS, DemandConstants, demand_matrix
 from copter_frontends.traffic.errors import DemandError, NetworkError, NetworkFileError, PathError, UnknownPairError

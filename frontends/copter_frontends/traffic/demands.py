@@ -1,4 +1,4 @@
-"""Demand matrices: the published generators, by seed (TE8 to TE11 in docs/traffic.md), and their check.
+"""Demand matrices: the published generators, by seed (TE8 to TE11 in docs/method/traffic.md), and their check.
 
 The generators are those of POP (Narayanan et al., SOSP 2021) and NCFlow (Abuzaid et al., NSDI 2021), with
 NumPy's legacy random numbers, so that published instances come out again to the last bit of float32.

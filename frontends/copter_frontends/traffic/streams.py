@@ -1,4 +1,4 @@
-"""Rounds: what changes in a network from one to the next (TE15 to TE18 in docs/traffic.md)."""
+"""Rounds: what changes in a network from one to the next (TE15 to TE18 in docs/method/traffic.md)."""
 
 from __future__ import annotations
 

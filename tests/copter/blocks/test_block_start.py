@@ -1,4 +1,4 @@
-"""Where a cold solve of blocks starts (docs/blocks.md, K4)."""
+"""Where a cold solve of blocks starts (docs/method/blocks.md, K4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private rows eliminated block by block, against the whole matrix (docs/blocks.md, K2 and K3)."""
+"""Private rows eliminated block by block, against the whole matrix (docs/method/blocks.md, K2 and K3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MPS files: every rule of docs/files.md on small texts, errors with their line, round trips, and HiGHS's reading."""
+"""MPS files: every rule of files.md on small texts, errors with their line, round trips, and HiGHS's reading."""
 
 from __future__ import annotations
 

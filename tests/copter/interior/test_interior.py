@@ -1,4 +1,4 @@
-"""The interior-point method: every kind of program, every ending, and the parts it is made of (docs/interior.md)."""
+"""The interior-point method: every kind of program, every ending, and the parts it is made of (method/interior.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the interior-point method, each against the equation that it stands for (docs/interior.md)."""
+"""The parts of the interior-point method, each against the equation that it stands for (docs/method/interior.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presolve: every reduction alone and all together give back the answer, its duals and its rays (docs/presolve.md)."""
+"""Presolve: every reduction alone and all together give back the answer, its duals and its rays (presolve.md)."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ def test_the_caller_s_arrays_are_left_alone() -> None:
 
 
 def test_cited_equations_exist() -> None:
-    numbered = set(re.findall(r"\\tag\{(P\d+)\}", (ROOT / "docs" / "presolve.md").read_text()))
+    numbered = set(re.findall(r"\\tag\{(P\d+)\}", (ROOT / "docs" / "method" / "presolve.md").read_text()))
     cited = {
         number
         for path in (Path(copter.__file__).parent / "presolve").glob("*.py")

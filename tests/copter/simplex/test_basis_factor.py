@@ -1,4 +1,4 @@
-"""Factors of a basis against dense linear algebra (docs/simplex.md, D4), and scaling against its definition (D10)."""
+"""Factors of a basis against dense linear algebra (method/simplex.md, D4), and scaling against its definition (D10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every step of both simplex methods against what defines it, in dense arithmetic (docs/simplex.md, D1 to D9)."""
+"""Every step of both simplex methods against what defines it, in dense arithmetic (method/simplex.md, D1 to D9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gavel's rules on cases worked by hand (docs/baselines.md, B4-B11)."""
+"""Gavel's rules on cases worked by hand (docs/papers/baselines.md, B4-B11)."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_job_that_may_not_be_preempted_keeps_what_it_has():
 
 
 def test_the_statements_that_are_cited_exist():
-    page = (ROOT / "docs" / "baselines.md").read_text()
+    page = (ROOT / "docs" / "papers" / "baselines.md").read_text()
     numbered = {int(n) for n in re.findall(r"\(B(\d+)\) \*\*", page)}
     assert numbered == set(range(1, len(numbered) + 1))
     folders = [Path(copter_frontends.__file__).parent / name for name in ("baselines", "policy_kit", "simulator")]
@@ -128,5 +128,5 @@ def test_rigid_policies_fix_the_batch_size_that_a_workload_gives():
     jobs = [Job("capped", "bert", max_batch_size=48), Job("fixed", "bert", batch_size=24), Job("free", "bert")]
     assert [job.batch_size for job in POLICIES["gavel"].take(jobs)] == [48, 24, None]
     assert POLICIES["sia"].take(jobs) == jobs
-    taken = POLICIES["pollux"].take(jobs)  # it sees no cap (docs/baselines.md)
+    taken = POLICIES["pollux"].take(jobs)  # it sees no cap (docs/papers/baselines.md)
     assert [(job.batch_size, job.max_batch_size) for job in taken] == [(None, None), (24, None), (None, None)]

@@ -1,4 +1,4 @@
-"""Pollux as Sia's public simulator runs it, on cases worked by hand (docs/baselines.md, B37-B40)."""
+"""Pollux as Sia's public simulator runs it, on cases worked by hand (docs/papers/baselines.md, B37-B40)."""
 
 from __future__ import annotations
 

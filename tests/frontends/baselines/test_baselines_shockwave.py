@@ -1,4 +1,4 @@
-"""Shockwave's window on cases worked by hand (docs/baselines.md, B18-B21)."""
+"""Shockwave's window on cases worked by hand (docs/papers/baselines.md, B18-B21)."""
 
 from __future__ import annotations
 

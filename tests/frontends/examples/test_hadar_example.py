@@ -1,4 +1,4 @@
-"""The example of the paper's Figure 1, job by job (docs/hadar.md)."""
+"""The example of the paper's Figure 1, job by job (docs/papers/hadar.md)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_the_testbeds_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 def test_cited_equations_exist() -> None:
-    text = (ROOT / "docs" / "hare.md").read_text()
+    text = (ROOT / "docs" / "papers" / "hare.md").read_text()
     numbered = set(re.findall(r"\\tag\{(HR\d+)\}", text)) | set(re.findall(r"\*\*(HR\d+)\.\*\*", text))
     cited = {
         number

@@ -1,4 +1,4 @@
-"""Rates that Hadar learns in the simulated loop, from what its jobs are seen to do (docs/hadar.md, H16)."""
+"""Rates that Hadar learns in the simulated loop, from what its jobs are seen to do (docs/papers/hadar.md, H16)."""
 
 from __future__ import annotations
 

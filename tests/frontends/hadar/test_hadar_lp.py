@@ -1,4 +1,4 @@
-"""Hadar's LP and whole plans against HiGHS (docs/hadar.md, H6 to H14)."""
+"""Hadar's LP and whole plans against HiGHS (docs/papers/hadar.md, H6 to H14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hadar as a policy: what it refuses, what it leaves out, where it puts jobs, what it learns (docs/hadar.md)."""
+"""Hadar as a policy: what it refuses, what it leaves out, where it puts jobs, what it learns (docs/papers/hadar.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hadar's program and what is read from it, each against a slow twin, through edits (docs/hadar.md, H4 to H10)."""
+"""Hadar's program and what is read from it, each against a slow twin, through edits (papers/hadar.md, H4 to H10)."""
 
 from __future__ import annotations
 

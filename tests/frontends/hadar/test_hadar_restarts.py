@@ -1,4 +1,4 @@
-"""What a change of GPUs costs: the same for all jobs, by application, or by job (docs/hadar.md, H4)."""
+"""What a change of GPUs costs: the same for all jobs, by application, or by job (docs/papers/hadar.md, H4)."""
 
 from __future__ import annotations
 

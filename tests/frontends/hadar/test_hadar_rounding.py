@@ -1,4 +1,4 @@
-"""Steps of Hadar's shim from shares to a whole plan, each against a slow twin (docs/hadar.md, H11 to H14)."""
+"""Steps of Hadar's shim from shares to a whole plan, each against a slow twin (docs/papers/hadar.md, H11 to H14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a draft of a round's plan offers, leads by and takes, each against a slow twin (docs/hadar.md, H11 to H14)."""
+"""What a draft of a round's plan offers, leads by and takes, each against a slow twin (papers/hadar.md, H11 to H14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stragglers: a job that runs well below its rate leaves its servers for others of the type (docs/hadar.md, H21)."""
+"""Stragglers: a job that runs well below its rate leaves its servers for others of the type (papers/hadar.md, H21)."""
 
 from __future__ import annotations
 

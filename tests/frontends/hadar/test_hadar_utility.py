@@ -1,4 +1,4 @@
-"""Hadar's utilities and a round's values (docs/hadar.md, H1 to H6)."""
+"""Hadar's utilities and a round's values (docs/papers/hadar.md, H1 to H6)."""
 
 from __future__ import annotations
 

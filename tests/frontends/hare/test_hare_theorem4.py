@@ -1,4 +1,4 @@
-"""Theorem 4 claims that Algorithm 1 is an alpha(2 + alpha)-approximation: a counter-example (docs/hare.md)."""
+"""Theorem 4 claims that Algorithm 1 is an alpha(2 + alpha)-approximation: a counter-example (docs/papers/hare.md)."""
 
 import numpy as np
 import pytest

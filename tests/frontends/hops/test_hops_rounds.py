@@ -1,4 +1,4 @@
-"""When Hops plans all GPUs and when the idle ones, and what its policy is told (docs/hops.md, HP15 to HP18)."""
+"""When Hops plans all GPUs and when the idle ones, and what its policy is told (docs/papers/hops.md, HP15 to HP18)."""
 
 from __future__ import annotations
 

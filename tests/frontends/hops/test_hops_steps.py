@@ -1,4 +1,4 @@
-"""Hops' rows, columns and the steps of its shim, each against a slow twin (docs/hops.md, HP11 to HP22)."""
+"""Hops' rows, columns and the steps of its shim, each against a slow twin (docs/papers/hops.md, HP11 to HP22)."""
 
 from __future__ import annotations
 

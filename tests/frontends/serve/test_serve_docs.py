@@ -1,4 +1,4 @@
-"""The examples of docs/serve.md run as they stand, by curl; the deployment files say what the command takes."""
+"""The examples of reference/service.md run as they stand, by curl; the deployment files say what the command takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from copter_frontends.serve.job_record import FIELDS as JOB_FIELDS
 from copter_frontends.serve.policy_names import NEEDS_WORK, POLICY_NAMES
 from copter_frontends.serve.volcano import VERBS
 
-TEXT = (ROOT / "docs" / "serve.md").read_text()
+TEXT = (ROOT / "docs" / "reference" / "service.md").read_text()
 
 
 def test_the_examples_run_in_order(service: Served) -> None:
@@ -54,7 +54,7 @@ def test_the_page_names_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["docs/serve.md", "frontends/deploy/Containerfile", "frontends/deploy/copter-serve.service"]
+    "path", ["docs/reference/service.md", "frontends/deploy/Containerfile", "frontends/deploy/copter-serve.service"]
 )
 def test_options_are_the_commands(path: str) -> None:
     known = {option for parameter in serve.params for option in parameter.opts}

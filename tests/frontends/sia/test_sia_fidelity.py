@@ -1,4 +1,4 @@
-"""A short fidelity check: two workloads of the public simulator, Sia and Gavel, within the distances of docs/sia.md.
+"""A short fidelity check: two workloads of the public simulator, Sia and Gavel, within the distances of papers/sia.md.
 
 Gavel runs to the end, and Sia on philly_2. On saturn_2 Sia runs for its first hours (four of them, of both, by `make
 check-long`): jobs that the public simulator had finished by then. The whole tables are

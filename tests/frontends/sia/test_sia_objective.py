@@ -1,4 +1,4 @@
-"""Sia's objective: normalisation, the sign of p, the restart factor, the least value (docs/sia.md, S1-S4)."""
+"""Sia's objective: normalisation, the sign of p, the restart factor, the least value (docs/papers/sia.md, S1-S4)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Gavel's objectives (docs/baselines.md, B4-B7; Narayanan et al., OSDI '20, sections 4.1-4.3)."""
+"""Gavel's objectives (docs/papers/baselines.md, B4-B7; Narayanan et al., OSDI '20, sections 4.1-4.3)."""
 
 from __future__ import annotations
 

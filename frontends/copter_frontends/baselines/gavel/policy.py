@@ -1,4 +1,4 @@
-"""Gavel as a scheduling policy: shares of time from a linear program, rounds that follow them (docs/baselines.md)."""
+"""Gavel as a scheduling policy: shares of time from a linear program, rounds that follow them (papers/baselines.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gavel's linear programs on copter's differential model (docs/baselines.md, B4-B6).
+"""Gavel's linear programs on copter's differential model (docs/papers/baselines.md, B4-B6).
 
 x_mj is the fraction of its time that job m spends on GPU type j. Both programs are kept between the rounds: an edit
 touches the jobs that it is about, and a solve starts from where the last one ended.

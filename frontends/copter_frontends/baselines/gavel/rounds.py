@@ -1,4 +1,4 @@
-"""Gavel's round mechanism: from shares of time to the jobs that run next (docs/baselines.md, B9-B11)."""
+"""Gavel's round mechanism: from shares of time to the jobs that run next (docs/papers/baselines.md, B9-B11)."""
 
 from __future__ import annotations
 

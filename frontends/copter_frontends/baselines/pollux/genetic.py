@@ -1,4 +1,4 @@
-"""An elitist genetic algorithm over GPUs of jobs on nodes (docs/baselines.md, B22-B24)."""
+"""An elitist genetic algorithm over GPUs of jobs on nodes (docs/papers/baselines.md, B22-B24)."""
 
 from __future__ import annotations
 

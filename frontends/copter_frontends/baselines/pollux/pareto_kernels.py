@@ -1,4 +1,4 @@
-"""The compiled steps of the two-objective genetic search (docs/baselines.md, B38 and B39)."""
+"""The compiled steps of the two-objective genetic search (docs/papers/baselines.md, B38 and B39)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A genetic search with two objectives over GPUs of jobs on equal nodes of any type (docs/baselines.md, B38, B39)."""
+"""A genetic search with two objectives over GPUs of jobs on equal nodes of any type (papers/baselines.md, B38, B39)."""
 
 from __future__ import annotations
 

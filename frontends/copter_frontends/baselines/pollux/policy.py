@@ -1,4 +1,4 @@
-"""Pollux as a scheduling policy (docs/baselines.md, B22-B25)."""
+"""Pollux as a scheduling policy (docs/papers/baselines.md, B22-B25)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MOST_EXPONENT = 100.0  # so that weights stay finite
 
 
 class ShockwavePolicy(FairnessPolicy):
-    """Shockwave for rigid jobs of fixed batch size (docs/baselines.md, B18-B21, B42, B43).
+    """Shockwave for rigid jobs of fixed batch size (docs/papers/baselines.md, B18-B21, B42, B43).
 
     Parameters
     ----------

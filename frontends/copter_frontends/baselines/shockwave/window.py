@@ -1,4 +1,4 @@
-"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/baselines.md, B18-B20, B42)."""
+"""Shockwave's window: which jobs run in each of the next rounds, by HiGHS (docs/papers/baselines.md, B18-B20, B42)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Draw docs/architecture.svg from docs/architecture.txt: floors from top to bottom, rooms beside each other.
+"""Draw reference/architecture.svg from reference/architecture.txt: floors from top to bottom, rooms beside each other.
 
-Run by hand after a change of the text: python docs/draw_architecture.py
+Run by hand after a change of the text: python docs/reference/draw_architecture.py
 """
 
 from __future__ import annotations
