@@ -103,7 +103,7 @@ class Session:
             solve with INTERRUPTED. :func:`copter.with_record` makes one that gets a named record.
         verbose : bool
             A line on stderr for each pass and for the solve. The logger "copter" has the same: passes at DEBUG, solves
-            at INFO. Solves that tell of their passes make them all: they do not pivot from the last basis.
+            at INFO. Watching a solve does not change it.
 
         Returns
         -------
