@@ -19,6 +19,7 @@ from copter import (
     EditNotAllowedError,
     Model,
     Session,
+    Settings,
     Status,
     UnknownHandleError,
 )
