@@ -68,9 +68,13 @@ def warm_solve(
         iterate.basis = WarmBasis()  # this round's prices are where the next round's pivots start
     if facts.private_rows or order[0].method in ("simplex", "interior"):
         return WholeSolve.of(model, iterate, settings, watch).run(order, callback, restart_reason)
-    coupling: CouplingSolve | None = None
+    basis, coupling = iterate.basis, None
+    answered = isinstance(basis, WarmBasis) and basis.answer is not None
+    unchanged = iterate.version == model.version and not answered  # one pricing pass is enough
     for place, choice in enumerate(order):
         if choice.method in ("basis", "blocks"):
+            if unchanged and choice.why != choose.NAMED:
+                continue
             coupling = coupling or CouplingSolve.of(model, iterate, settings, watch)
             solution = coupling.run(choice, callback, restart_reason)
             if solution is not None:
