@@ -22,6 +22,7 @@ HIGHS = "HiGHS"
 LEAST_S = 1.0  # seconds below which a long search is not handed over
 LEAST_START_S = 0.2  # seconds below which a short search takes the kept process or none: one takes as long to start
 SLICE_S = 0.05  # of waiting, between two looks at the clock
+GRACE = 0.2  # share of a short search's time that it may take beyond its limit
 ENDING_S = 2.0  # past the limit that the process has, after which it is ended
 
 
@@ -152,7 +153,8 @@ def solved_soon(
     except OSError:
         return Report(finished=True)
     try:
-        while not search.finished and not must_stop() and not problem.clock.expired:
+        patience = time.perf_counter() + (1.0 + GRACE) * limit_s
+        while not search.finished and not must_stop() and time.perf_counter() < patience:
             search.wait()
         search.poll()
         done = search.finished and search.solved
