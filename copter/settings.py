@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from copter.errors import SettingsError
+
+NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
+METHODS: tuple[str, ...] = get_args(NamedMethod)
 
 
 def available_threads() -> int:
@@ -59,11 +62,13 @@ class Settings:
     keep_slack : float
         A column at rest leaves the working set when its reduced cost, less the least one of its block, exceeds this
         many times the largest cost, in absolute value, of its block's working columns.
-    method : {"auto", "interior", "proximal", "coordinate_descent"}
-        Method of a one-shot :func:`copter.solve`: the simplex method where a program is small and the interior-point
-        method where that gives up, the latter alone, or the proximal one, which sessions use whichever of these it
-        is. "coordinate_descent", of sessions too: proximal steps by coordinate descent alone, which factorises nothing
-        (docs/method/algorithm.md, A14 to A16); a solution's iterations are then sweeps.
+    method : {"auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"}
+        "auto": the order that `copter/choose.py` states. Each of the others names one method, for sessions and for
+        one-shot solves: "basis", pivots from the last round's basis (sessions of models without private rows);
+        "blocks", interior points with the requests eliminated; "proximal", proximal steps by Newton's method;
+        "coordinate_descent", proximal steps by coordinate descent, which factorises nothing (algorithm.md, A14 to
+        A16; iterations are then sweeps), both for models without private rows; "simplex", the dual simplex method;
+        "interior", the interior-point method of the whole program.
     presolve : bool
         Presolve the linear program of a one-shot solve.
     max_interior_iterations : int
@@ -103,7 +108,7 @@ class Settings:
     purify: bool = True
     purify_rows: int = 64
     keep_slack: float = 0.05
-    method: Literal["auto", "interior", "proximal", "coordinate_descent"] = "auto"
+    method: NamedMethod = "auto"
     presolve: bool = True
     max_interior_iterations: int = 300
     refinements: int = 3
@@ -136,9 +141,7 @@ class Settings:
             "hand_over_s",
         ):
             self._require(getattr(self, name) >= 0, name, getattr(self, name), ">= 0")
-        methods = ("auto", "interior", "proximal", "coordinate_descent")
-        needed = "'auto', 'interior', 'proximal' or 'coordinate_descent'"
-        self._require(self.method in methods, "method", self.method, needed)
+        self._require(self.method in METHODS, "method", self.method, f"one of {', '.join(METHODS)}")
         self._require(self.sigma_growth >= 1, "sigma_growth", self.sigma_growth, ">= 1")
         self._require(self.price_reach > 0, "price_reach", self.price_reach, "> 0")
         self._require(self.time_limit_s > 0, "time_limit_s", self.time_limit_s, "> 0")

@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from copter.blocks.program import BlockProgram, sums_before
 from copter.blocks.solve import solve_blocks
+from copter.choose import STRUCTURE_ENTRIES, blocks_pay
 from copter.problem.linear_program import LinearProgram
 from copter.runtime.watch import Watch
 from copter.settings import Settings
@@ -19,10 +20,8 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-LEAST = 2000  # entries of a program that is worth the search
 MOST_PRIVATE = 64  # rows of one block
 COUPLING = (0, *(1 << k for k in range(3, 12)), *(3 << k for k in range(2, 10)))  # rows that are tried
-WORTH = 2000.0  # multiplications of one iteration for each entry; beyond that the sparse factorisation is the cheaper
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def structure_of(lp: LinearProgram, must_stop: Callable[[], bool] = lambda: Fals
     """
     A = lp.A.tocsr()
     m, n = A.shape
-    if A.nnz < LEAST or n <= m:
+    if A.nnz < STRUCTURE_ENTRIES or n <= m:
         return None
     order = np.argsort(-np.diff(A.indptr), kind="stable")
     best: tuple[float, Places, Places] | None = None
@@ -66,7 +65,7 @@ def structure_of(lp: LinearProgram, must_stop: Callable[[], bool] = lambda: Fals
         work = multiplications(A[coupling].tocsc(), label, len(private))
         if work is not None and (best is None or work < best[0]):
             best = work, coupling, private
-    if best is None or best[0] > WORTH * A.nnz:
+    if best is None or not blocks_pay(best[0], A.nnz):
         return None
     return split(lp, A, *best)
 

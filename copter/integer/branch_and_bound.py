@@ -1,7 +1,7 @@
-"""HiGHS's branch and bound: in a process of its own, which can be ended at any moment (M11), or briefly in this one.
+"""HiGHS's branch and bound, in a process of its own: it can be ended at any moment, and crash, without harm (M11).
 
-:func:`main` reads one pickled :class:`Task` from stdin and writes pickled :class:`Report` objects to stdout as they
-come; it ends when stdin is closed, which happens when its parent dies.
+:func:`main` reads pickled :class:`Task` objects from stdin, one after the other, and writes pickled :class:`Report`
+objects to stdout as they come; it ends when stdin is closed or its parent dies.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,13 +25,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from copter.integer.signals import kept
+from copter.interior.room import memory_bytes
 from copter.problem.highs_lp import highs_lp, run_highs
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 
 SHARE = 0.97  # of the time limit, where points come only at the end: the rest is for sending them
+IDLE_S = 60.0  # seconds that a process without a task waits for the next one
+LOOK_S = 1.0  # seconds between two looks at whether the parent is still there
 RELATIVE_GAP = 1e-6
 SOLVED, INFEASIBLE = 0, 2  # statuses of scipy.optimize.milp
 
@@ -81,35 +85,59 @@ class Report:
 
 
 def main() -> None:
-    """Solve one task; see the module's docstring."""
+    """Solve one task after the other; see the module's docstring."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to deal with
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that what a solver prints does not get between the reports
-    task: Task = pickle.load(source)
-    threading.Thread(target=end_with_parent, args=(source,), daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(int(sys.argv[1]),), daemon=True).start()
+    limit_memory()
+    branch = by_highspy if find_spec("highspy") is not None else by_scipy
 
     def tell(report: Report) -> None:
         pickle.dump(report, sink, protocol=pickle.HIGHEST_PROTOCOL)
         sink.flush()
 
-    branch = by_highspy if find_spec("highspy") is not None else by_scipy
-    with contextlib.suppress(BrokenPipeError):
-        branch(task, tell)
+    with contextlib.suppress(BrokenPipeError, EOFError):
+        while is_asked(source):
+            task: Task = pickle.load(source)
+            try:
+                branch(task, tell)
+            except (MemoryError, RuntimeError, ValueError):
+                tell(Report(finished=True))
     os._exit(0)  # without waiting for solver threads
 
 
-def end_with_parent(source: Any) -> None:
-    """Wait for the end of stdin, then end the process."""
-    source.read()
+def is_asked(source: Any) -> bool:
+    """Wait for the next task; False where none comes for `IDLE_S`, after which the process is not worth its memory."""
+    try:
+        return bool(select.select([source], [], [], IDLE_S)[0])
+    except (OSError, ValueError):  # a system that cannot wait for pipes: wait in the read
+        return True
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process once its parent has, in the middle of a search too."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
     os._exit(0)
 
 
-def by_highspy(task: Task, tell: Callable[[Report], None], must_stop: Callable[[], bool] | None = None) -> None:
-    """Branch and bound by highspy, which takes a start and reports every better point when it is found.
+def limit_memory() -> None:
+    """No more address space than the machine has memory, and no core file, where the system can limit them."""
+    try:
+        resource = import_module("resource")
+    except ImportError:  # not on this system
+        return
+    memory = memory_bytes()
+    if np.isfinite(memory):
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        most = int(memory) if hard == resource.RLIM_INFINITY else min(int(memory), hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
-    `must_stop`, where there is one, is asked at every node and now and then in an LP; what it raises is raised once
-    HiGHS has ended, and so is what handlers of signals raise.
-    """
+
+def by_highspy(task: Task, tell: Callable[[Report], None]) -> None:
+    """Branch and bound by highspy, which takes a start and reports every better point when it is found."""
     highspy: Any = import_module("highspy")
     program = LinearProgram(
         task.cost,
@@ -122,8 +150,7 @@ def by_highspy(task: Task, tell: Callable[[Report], None], must_stop: Callable[[
     )
     solver = highspy.Highs()
     solver.silent()
-    if must_stop is None:  # in a process of its own; elsewhere the number of threads may be set by others already
-        solver.setOptionValue("threads", 1)
+    solver.setOptionValue("threads", 1)
     for name, value in (("mip_rel_gap", task.gap), ("time_limit", task.time_limit_s)):
         solver.setOptionValue(name, value)
     if task.max_nodes is not None:
@@ -137,26 +164,12 @@ def by_highspy(task: Task, tell: Callable[[Report], None], must_stop: Callable[[
         solver.setSolution(known)
     kind = highspy.cb.HighsCallbackType
 
-    raised: list[BaseException] = []
-
     def report(event: Any, message: str, out: Any, answer: Any, data: Any) -> None:
-        try:
-            if event == kind.kCallbackMipImprovingSolution:
-                tell(Report(x=np.array(out.mip_solution, dtype=np.float64), bound=float(out.mip_dual_bound)))
-            elif raised or (must_stop is not None and must_stop()):
-                answer.user_interrupt = True
-        except BaseException as error:  # must not go through HiGHS: Ctrl-C, and errors of a callback
-            raised.append(error)
+        tell(Report(x=np.array(out.mip_solution, dtype=np.float64), bound=float(out.mip_dual_bound)))
 
     solver.setCallback(report, None)
     solver.startCallback(kind.kCallbackMipImprovingSolution)
-    if must_stop is not None:
-        for event in (kind.kCallbackMipInterrupt, kind.kCallbackSimplexInterrupt, kind.kCallbackIpmInterrupt):
-            solver.startCallback(event)
-    with kept(raised):
-        run_highs(solver)
-    if raised:
-        raise raised[0]
+    run_highs(solver)
     status, info, known_status = solver.getModelStatus(), solver.getInfo(), highspy.HighsModelStatus
     result = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     tell(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from copter.integer.fixing import fix_in_order
 from copter.integer.problem import Domain, IntegerProblem, room
 from copter.integer.relaxation import Relaxation
+from copter.problem.linear_program import LinearProgram
+from copter.problem.solution import Status
+from copter.settings import Settings
+from copter.solving.solve import solve
 
 Floats = NDArray[np.float64]
 
@@ -17,7 +20,6 @@ FAILURES = 10  # contradictions before the first descent starts again with other
 GROWTH = 1.2  # of that number from one descent to the next
 MOST_CONTINUOUS = 500  # continuous columns whose rows are looked at after every step
 PART_S = 1.0  # seconds for their LP
-INFEASIBLE = 2  # a status of linprog
 REST = 1e-2  # appeal of a column at rest in the relaxation; four times as much with every descent, up to 1
 
 
@@ -93,14 +95,15 @@ class FirstFail:
         )
         side = self.least - least
         wanting = np.flatnonzero(np.isfinite(side) & self.touched)
-        result = linprog(
+        rest = LinearProgram(
             np.zeros(len(continuous)),
-            A_ub=-part[wanting],
-            b_ub=-side[wanting],
-            bounds=np.column_stack((lp.col_lower[continuous], lp.col_upper[continuous])),
-            options={"time_limit": PART_S},
+            part[wanting],
+            side[wanting],
+            np.full(len(wanting), np.inf),
+            lp.col_lower[continuous],
+            lp.col_upper[continuous],
         )
-        return bool(result.status != INFEASIBLE)
+        return solve(rest, Settings(time_limit_s=PART_S)).status is not Status.PRIMAL_INFEASIBLE
 
     def _choose(self, domain: Domain, appeal: Floats) -> int | None:
         """The most appealing column of the row with the fewest that can help; None if every row holds, -1 if none can.

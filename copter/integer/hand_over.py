@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import pickle
 import queue
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import InternalError
-from copter.integer.branch_and_bound import RELATIVE_GAP, Report, Task, by_highspy
+from copter.integer.branch_and_bound import RELATIVE_GAP, Report, Task
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.relaxation import Relaxation
+from copter.integer.worker import given_back, taken, warmed_up
 
 Floats = NDArray[np.float64]
 
 HIGHS = "HiGHS"
-PROGRAM = "from copter.integer.branch_and_bound import main; main()"
-LEAST_S = 1.0  # time below which starting a process is not worth it
+LEAST_S = 1.0  # seconds below which a long search is not handed over
+LEAST_START_S = 0.2  # seconds below which a short search takes the kept process or none: one takes as long to start
 SLICE_S = 0.05  # of waiting, between two looks at the clock
+GRACE = 0.2  # share of a short search's time that it may take beyond its limit
 ENDING_S = 2.0  # past the limit that the process has, after which it is ended
 
 
@@ -96,32 +90,8 @@ class HandOver:
         self.infeasible = self.solved = False
         self.bound = -np.inf
         self._reports: queue.SimpleQueue[Report] = queue.SimpleQueue()
-        root = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": path},
-        )
-        self._thread = threading.Thread(
-            target=self._serve, args=(task_of(problem, limit_s, domain, limits),), daemon=True
-        )
-        self._thread.start()
-
-    def _serve(self, task: Task) -> None:
-        """Send the task and collect the reports, until the process ends."""
-        requests, reports = self._process.stdin, self._process.stdout
-        if requests is None or reports is None:
-            raise InternalError("the process of the branch and bound has no pipes")
-        try:
-            pickle.dump(task, requests, protocol=pickle.HIGHEST_PROTOCOL)
-            requests.flush()
-            while True:
-                self._reports.put(pickle.load(reports))
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            self._reports.put(Report(finished=True))
+        self._worker = taken()
+        self._worker.start(task_of(problem, limit_s, domain, limits), self._reports)
 
     def poll(self, wait_s: float = 0.0) -> None:
         """Take in what has been found since the last call, waiting up to so many seconds for the first."""
@@ -154,14 +124,8 @@ class HandOver:
         self.finished = self.finished or time.perf_counter() > self.until + ENDING_S
 
     def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
-        self._thread.join()  # both pipes have ended, so it does not wait for anything
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):  # what was still to be sent is not needed any more
-                    pipe.close()
+        """Let the process go; one that still works is ended."""
+        given_back(self._worker)
 
 
 def offer(problem: IntegerProblem, relaxation: Relaxation, x: Floats) -> None:
@@ -172,24 +136,31 @@ def offer(problem: IntegerProblem, relaxation: Relaxation, x: Floats) -> None:
         relaxation.complete(Domain(problem, x.copy(), x.copy()), HIGHS)
 
 
-def solved_here(
+def solved_soon(
     problem: IntegerProblem,
     relaxation: Relaxation,
     limit_s: float,
     limits: Limits = NO_LIMITS,
     must_stop: Callable[[], bool] = lambda: False,
 ) -> Report:
-    """Branch and bound in this process, which asks whether to stop; all that it has found, in one report.
-
-    Without highspy it finds nothing: SciPy's HiGHS cannot be stopped, and prints.
-    """
-    reports: list[Report] = []
-    if find_spec("highspy") is not None and len(problem.integers):
-        by_highspy(task_of(problem, limit_s, limits=limits), reports.append, must_stop)
-    for report in reports:
-        if report.x is not None:
-            offer(problem, relaxation, report.x)
-    return reports[-1] if reports else Report(finished=True)
+    """Wait for branch and bound, for a moment; what it has found. Nothing where no process can be started in time."""
+    if not len(problem.integers) or not sys.executable:
+        return Report(finished=True)
+    try:
+        if limit_s < LEAST_START_S and not warmed_up():
+            return Report(finished=True)
+        search = HandOver(problem, relaxation, limit_s, limits=limits)
+    except OSError:
+        return Report(finished=True)
+    try:
+        patience = time.perf_counter() + (1.0 + GRACE) * limit_s
+        while not search.finished and not must_stop() and time.perf_counter() < patience:
+            search.wait()
+        search.poll()
+        done = search.finished and search.solved
+        return Report(bound=search.bound, infeasible=search.infeasible, finished=True, solved=done)
+    finally:
+        search.close()
 
 
 def hand_over(

@@ -14,7 +14,7 @@ from copter.integer.clock import Clock
 from copter.integer.dive import dive
 from copter.integer.first_fail import FirstFail
 from copter.integer.fixing import by_certainty, by_value, fix_in_order, randomly_rounded
-from copter.integer.hand_over import HIGHS, NO_LIMITS, HandOver, Limits, hand_over, solved_here
+from copter.integer.hand_over import HIGHS, NO_LIMITS, HandOver, Limits, hand_over, solved_soon
 from copter.integer.local_search import one_opt
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.pump import pump
@@ -45,7 +45,7 @@ IDLE_ROUNDS = 3  # rounds that improve nothing before the search ends
 FAILED_ROUNDS = 6  # rounds without any point before the search gives up
 PART_S, PART_SHARE = 10.0, 0.2  # most seconds of branch and bound on a neighbourhood, and share of the time left
 SMALL_INTEGERS, SMALL_ENTRIES = 500, 20_000  # up to which a program goes straight to branch and bound
-DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # in this process, before anything else; share of the time
+DIRECT_S, DIRECT_SHARE = 1.0, 0.25  # of branch and bound before anything else: seconds, and share of the time
 TOLD_S = 0.02  # between two calls of the callback, where nothing has changed
 PATIENCE_S = 1.0  # of the first relaxation, before branch and bound is started as well
 
@@ -119,7 +119,7 @@ class IntegerSearch:
             self.child_search = hand_over(self.problem, self.relaxation, self.clock.left_s, limits=self.limits)
             if self.child_search is None:  # too little time for a process, or no way to start one
                 left = self.clock.left_s
-                self._take(solved_here(self.problem, self.relaxation, left, self.limits, self._is_over))
+                self._take(solved_soon(self.problem, self.relaxation, left, self.limits, self._is_over))
             while self.child_search is not None and not self.child_search.finished and not self.finished():
                 self.child_search.wait()
             self._poll()
@@ -129,7 +129,7 @@ class IntegerSearch:
                 self.child_search.close()
 
     def _directly(self) -> bool:
-        """Whether a moment of branch and bound here has solved a small program (M13), or nothing is to be done."""
+        """Whether a moment of branch and bound has solved a small program (M13), or nothing is to be done."""
         problem = self.problem
         if not problem.feasible:
             self.bound_by = "rows"
@@ -139,12 +139,12 @@ class IntegerSearch:
         if self._runs_away():
             return True
         seconds = min(DIRECT_S, DIRECT_SHARE * self.clock.left_s)
-        report = solved_here(problem, self.relaxation, seconds, self.limits, self._is_over)
+        report = solved_soon(problem, self.relaxation, seconds, self.limits, self._is_over)
         self._take(report)
         return (report.solved and (problem.x is not None or not problem.feasible)) or self.finished()
 
     def _take(self, report: Report) -> None:
-        """Take in what branch and bound in this process has found."""
+        """Take in what a moment of branch and bound has found."""
         if report.infeasible and self.problem.x is None:
             self.problem.feasible, self.bound_by = False, HIGHS
         bound = whole_bound(self.problem, report.bound)

@@ -341,8 +341,8 @@ class InteriorSolve:
             replace(answer, y=y, judged=judged) if demerit(judged) <= max(demerit(answer.judged), ROUNDED) else answer
         )
 
-    def solution(self, answer: Answer, status: Status, ray: Floats | None) -> Solution:
-        """The answer as a Solution."""
+    def solution(self, answer: Answer, status: Status, ray: Floats | None, method: str = "interior") -> Solution:
+        """The answer as a Solution, found by a method."""
         answer = self.signed(answer)
         return Solution.of_program(
             self.lp,
@@ -354,6 +354,7 @@ class InteriorSolve:
             solve_time_s=self.watch.elapsed_s,
             iterations=self.iterations,
             working_columns=self.lp.shape[1],
+            method=method,
         )
 
 

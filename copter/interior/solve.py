@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +26,19 @@ def solve_interior(
     settings: Settings,
     watch: Watch,
     callback: Callback | None = None,
-    first: Sequence[FirstTry] = (),
+    first: FirstTry = lambda lp, settings, watch: None,
     vertex: bool = False,
 ) -> Solution:
     """Solve by the interior-point method, on the presolved program where the settings allow it.
 
     What comes back is judged on the program as given. Where the way back from presolve loses the accuracy, or the ray,
-    the program is solved once more as it stands. `first`: other methods, which the presolved program is shown before;
-    their answers must have passed the checker. `vertex`: whether a program with integer columns shall
+    the program is solved once more as it stands. `first` is given the presolved program before; its answer, if it has
+    one, must have passed the checker. `vertex`: whether a program with integer columns shall
     have a vertex of its optimal face, if the settings purify; that takes about as long again.
     """
     vertex = vertex and settings.purify and bool(lp.integrality.any())
     if not settings.presolve:
-        found = _first_of(first, lp, settings, watch)
+        found = first(lp, settings, watch)
         return found or _method(lp, settings, watch, callback, vertex=vertex).run()
     try:
         reduced = unless_stopped(lambda: presolve(lp), watch, lp.A.nnz)
@@ -49,7 +49,7 @@ def solve_interior(
         return _decided(lp, settings, watch, reduced, reduced.status)
     if reduced.program is None:
         raise InternalError("presolve has returned neither a program nor a status")
-    result = _first_of(first, reduced.program, settings, watch)
+    result = first(reduced.program, settings, watch)
     if result is None:
         method = _method(reduced.program, settings, watch, callback, vertex=vertex)
         method.presolved = True
@@ -73,23 +73,14 @@ def _method(
     return method
 
 
-def _first_of(first: Sequence[FirstTry], lp: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
-    """What the first method that fits says."""
-    for each in first:
-        found = each(lp, settings, watch)
-        if found is not None:
-            return found
-    return None
-
-
 def _decided(lp: LinearProgram, settings: Settings, watch: Watch, reduced: Presolved, status: Status) -> Solution:
     """The solution of a program that presolve has decided."""
     back = InteriorSolve(lp, settings, watch)
     if status is not Status.OPTIMAL:
-        return back.solution(_anywhere(lp), status, reduced.ray)
+        return back.solution(_anywhere(lp), status, reduced.ray, "presolve")
     x, y, _ = reduced.postsolve(np.zeros(0), np.zeros(0))
     answer = _answer(lp, x, y)
-    return back.solution(answer, Status.OPTIMAL, None) if back.optimal(answer) else back.run()
+    return back.solution(answer, Status.OPTIMAL, None, "presolve") if back.optimal(answer) else back.run()
 
 
 def _restored(
@@ -99,18 +90,18 @@ def _restored(
     x, y, _ = reduced.postsolve(result.x, result.y)
     back = InteriorSolve(lp, settings, watch, None, result.iterations)
     answer = _answer(lp, x, y)
-    status, ray = result.status, result.ray
+    status, ray, by = result.status, result.ray, result.method
     if status is Status.OPTIMAL and reduced.improving_ray is not None:
-        return back.solution(answer, Status.DUAL_INFEASIBLE, reduced.improving_ray)
+        return back.solution(answer, Status.DUAL_INFEASIBLE, reduced.improving_ray, by)
     if status is Status.OPTIMAL:
-        return back.solution(answer, status, None) if back.optimal(answer) else None
+        return back.solution(answer, status, None, by) if back.optimal(answer) else None
     if status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
         if ray is None:
             raise InternalError(f"{status.value} without a ray")
         farkas = status is Status.PRIMAL_INFEASIBLE
         proof = reduced.postsolve_farkas(ray) if farkas else reduced.postsolve_primal_ray(ray)
-        return None if proof is None else back.solution(answer, status, proof)
-    return back.solution(answer, status, None) if status is not Status.NUMERICAL_ERROR else None
+        return None if proof is None else back.solution(answer, status, proof, by)
+    return back.solution(answer, status, None, by) if status is not Status.NUMERICAL_ERROR else None
 
 
 def _answer(lp: LinearProgram, x: Floats, y: Floats) -> Answer:

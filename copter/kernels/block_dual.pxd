@@ -7,6 +7,7 @@ cdef class BlockDual(BlockItems):
     cdef int since
     cdef double reach  # how far breakpoints are looked for first, times the length of the row
     cdef bint looked
+    cdef bint astray  # whether the last ratio test was given up
     cdef readonly Breakpoints ahead
     cdef int loop(self, int last) noexcept nogil
     cdef int choose_row(self, double* excess) noexcept nogil

@@ -17,6 +17,8 @@ cdef enum:
     OFTEN = 25  # pivots between two looks at what rounding has done
     LOOSE = 16  # blocks for each loose one, from which on items are sorted anew
     MANY = 64  # breakpoints within reach that are more than are needed
+    FLIPS = 4  # breakpoints of one ratio test for each variable: one is usual, a few where keys change
+    ROUNDS = 20  # times that blocks are settled anew without a pivot in between: one or two are usual
 
 cdef enum:  # how a run ends: copter.blocks.basis.Ending
     OPTIMAL = 0
@@ -47,7 +49,7 @@ cdef class BlockDual(BlockItems):
         self.ahead = Breakpoints(total)
         self.since = 0
         self.reach = INFINITY
-        self.looked = False
+        self.looked = self.astray = False
         self.pivots = self.flips = self.passes = 0
 
     def renew(self, const double[::1] least, const double[::1] most, const double[::1] row_lower,
@@ -100,13 +102,22 @@ cdef class BlockDual(BlockItems):
     # The main loop ------------------------------------------------------------------------------------------------
 
     def run(self, int most):
-        """At most so many pivots: how it ended, as copter.blocks.basis.Ending counts."""
-        cdef int status, last = self.pivots + most
+        """At most so many pivots: how it ended, as copter.blocks.basis.Ending counts.
+
+        Blocks are settled anew at most `ROUNDS` times between two pivots, and a ratio test passes at most `FLIPS`
+        breakpoints for each variable: beyond either, rounding has made it go in circles, and it ends UNSTABLE.
+        """
+        cdef int status, last = self.pivots + most, before, rounds = 0
         with nogil:
             while True:
                 if not self.looked or self.since > OFTEN:
                     self.look()
+                before = self.pivots
                 status = self.loop(last)
+                rounds = 0 if self.pivots > before else rounds + 1
+                if rounds > ROUNDS:
+                    status = UNSTABLE
+                    break
                 if status != STALE and not (status == OPTIMAL and self.resettle()):
                     break
         return status
@@ -126,7 +137,7 @@ cdef class BlockDual(BlockItems):
             self.inverse.row(p, &self.rho[0])
             q = self.choose_column(excess, sqrt(self.inverse.norm[p]), &step)
             if q < 0:
-                return INFEASIBLE
+                return UNSTABLE if self.astray else INFEASIBLE
             if not self.pivot(p, q, excess > 0.0, step):
                 return UNSTABLE
             self.pivots += 1
@@ -234,7 +245,7 @@ cdef class BlockDual(BlockItems):
         memset(&self.shift[0], 0, self.n_rows * sizeof(double))
         self.spread()
         v = self.passed(self.reach / length, side, &left, step)
-        if v < 0 and self.reach < INFINITY:
+        if v < 0 and self.reach < INFINITY and not self.astray:
             v = self.passed(INFINITY, side, &left, step)
             if v >= 0:
                 self.reach = max(self.reach, FARTHER * step[0] * length)
@@ -244,8 +255,9 @@ cdef class BlockDual(BlockItems):
 
     cdef int passed(self, double end, double side, double* left, double* step) noexcept nogil:
         """Go past the breakpoints up to an end, as :meth:`choose_column`; -1 where they do not suffice."""
-        cdef int v
+        cdef int v, count = 0
         cdef double here
+        self.astray = False
         self.visits += 1
         self.ahead.size = self.ahead.most = 0
         self.hard_breakpoints(side, &end)
@@ -258,6 +270,10 @@ cdef class BlockDual(BlockItems):
                 return self.largest_of(v, here, step)
             self.flip(v)
             self.flips += 1
+            count += 1
+            if count > FLIPS * len(self.place):
+                self.astray = True
+                return -1
             if v < self.n_columns + self.n_blocks and self.count[self.block(v)] == 0:
                 self.scan(self.block(v), side, end)
         return -1

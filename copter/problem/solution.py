@@ -64,6 +64,11 @@ class Solution:
         Why a session's state could not be kept, if it could not.
     working_columns : int
         Columns that were not priced away.
+    method : str
+        What found the answer: "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"; "kept" where
+        the last answer was proven again, "presolve" where that decided the program. Empty where no method ran.
+    why : str
+        Why this method, in a clause (`copter/choose.py`).
     """
 
     status: Status
@@ -79,6 +84,8 @@ class Solution:
     model_version: int = 0
     restart_reason: str | None = None
     working_columns: int = 0
+    method: str = ""
+    why: str = ""
     _sparse: SparseValues | None = field(default=None, repr=False)
     _ray: Callable[[], Floats] | None = field(default=None, repr=False)
     _conflict: Callable[[], Named] | None = field(default=None, repr=False)
@@ -99,6 +106,7 @@ class Solution:
         pricing_passes: int = 0,
         proximal_steps: int = 0,
         working_columns: int = 0,
+        method: str = "",
     ) -> Solution:
         """A linear program's solution: the point (x, y), and what the checker says of it."""
         reduced_costs = lp.c - lp.A.T @ y
@@ -113,6 +121,7 @@ class Solution:
             proximal_steps=proximal_steps,
             solve_time_s=solve_time_s,
             working_columns=working_columns,
+            method=method,
             _dense=lambda: (x, y, reduced_costs),
             _ray=None if ray is None else (lambda: ray),
         )
@@ -135,6 +144,8 @@ class Solution:
         pricing_passes: int = 0,
         proximal_steps: int = 0,
         restart_reason: str | None = None,
+        method: str = "",
+        why: str = "",
     ) -> Solution:
         """A model's solution: its working columns and prices; dense arrays and the ray are made when asked for."""
         return cls(
@@ -150,6 +161,8 @@ class Solution:
             model_version=model_version,
             restart_reason=restart_reason,
             working_columns=len(values.key),
+            method=method,
+            why=why,
             _dense=lambda: (values.behind.x(), *values.behind.dense()),
             _sparse=values,
             _ray=ray,

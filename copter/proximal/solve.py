@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.choose import KEPT, Choice
 from copter.matrix import BlockMatrix
 from copter.numerics.sums import inner
 from copter.problem.residuals import Residuals
@@ -51,25 +52,25 @@ class Outcome:
     proximal_steps: int
     passes: int
     elapsed_s: float
+    choice: Choice
     ray: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FallbackResult:
-    """What another method made of a solve: a status with its ray, or whether it has moved the iterate, to a vertex.
-
-    `rest`: what else it can do where the proximal method stalls.
-    """
+    """What another method made of a solve: a status with its ray, or whether it has moved the iterate."""
 
     status: Status | None = None
     ray: Floats | None = None
     moved: bool = False
-    vertex: bool = False
-    rest: Fallback | None = None
 
 
 class Fallback(Protocol):
-    """Another method, tried once per solve: at the start where `comes_first`, else where the proximal one stalls."""
+    """Another method, tried once per solve: at the start if `comes_first`, else when the proximal method stalls."""
+
+    @property
+    def choice(self) -> Choice:
+        """Which method it is, and why it is tried."""
 
     @property
     def comes_first(self) -> bool:
@@ -87,12 +88,13 @@ class Solve:
         matrix: BlockMatrix,
         iterate: Iterate,
         settings: Settings,
+        choice: Choice,
         callback: Callable[[int, float, float], bool | None] | None = None,
         offset: float = 0.0,
         watch: Watch | None = None,
         fallback: Fallback | None = None,
     ) -> None:
-        self.fallback = fallback
+        self.choice, self.by, self.fallback = choice, KEPT, fallback  # by: what has moved the point last
         self.watch = watch or Watch(settings.time_limit_s)
         self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
@@ -101,7 +103,6 @@ class Solve:
         self.stalled_steps = self.trust_exits = 0
         self.best: Priced | None = None
         self.ray: Floats | None = None
-        self.is_vertex = False  # as another method left the point
         self.penalty = 1.0  # of the rows, where coordinate descent is the method
 
     def run(self) -> Outcome:
@@ -172,7 +173,8 @@ class Solve:
         iterate, settings = self.iterate, self.settings
         if self.fallback is not None and self.fallback.comes_first:
             return self.run_fallback(self.fallback)
-        if settings.method == "coordinate_descent":
+        self.by = self.choice
+        if self.choice.method == "coordinate_descent":
             return self.improve_by_descent(residuals)
         early = iterate.cold and self.passes < DESCENT_PASSES
         if early and residuals.gap > FAR and settings.descent_sweeps and self.grown:
@@ -249,7 +251,7 @@ class Solve:
         self.stalled_steps += progress.proximal_steps
         if self.fallback is not None and self.stalled_steps >= self.settings.max_proximal_steps:
             return self.run_fallback(self.fallback)
-        if self.settings.method == "coordinate_descent":  # it is slow, not stuck: passes and time end it
+        if self.choice.method == "coordinate_descent":  # it is slow, not stuck: passes and time end it
             return None
         most = STALLED * self.settings.max_proximal_steps
         return Status.NUMERICAL_ERROR if self.stalled_steps >= most else None
@@ -257,9 +259,11 @@ class Solve:
     def run_fallback(self, fallback: Fallback) -> Status | None:
         """Let the other method have its one try; a status where it proves that there is no optimum."""
         result = fallback()
-        self.fallback = result.rest
+        self.fallback = None
         if result.moved:
-            self.best, self.is_vertex = None, result.vertex
+            self.best = None
+        if result.moved or result.status is not None:
+            self.by = fallback.choice
         self.ray = result.ray
         return result.status
 
@@ -268,7 +272,7 @@ class Solve:
     def finish(self, residuals: Residuals, best: Priced) -> Residuals:
         """Move to a vertex if that keeps the point optimal; let idle columns go."""
         iterate = self.iterate
-        if self.settings.purify and not self.is_vertex:
+        if self.settings.purify:
             before = iterate.ws.x.copy()
             purify(iterate.ws, self.rows, self.settings.purify_rows, self.must_stop)
             after = self.residuals(best)
@@ -291,5 +295,6 @@ class Solve:
             proximal_steps=self.proximal_steps,
             passes=self.passes,
             elapsed_s=self.elapsed_s,
+            choice=self.by,
             ray=self.ray,
         )

@@ -64,7 +64,8 @@ class Session:
 
     Notes
     -----
-    Use a session and its model from one thread at a time; a second thread gets an EditNotAllowedError. Sessions of
+    Use a session and its model from one thread at a time; a second thread gets an EditNotAllowedError, also while a
+    shim makes a plan (method/differential.md has a table). `last_solution` is what the last solve returned. Sessions of
     different models are independent. A forked process may go on with its copy of a session, on one thread and without
     the journal. Sessions and models can be pickled, so a spawned process may be given one.
     """
@@ -103,7 +104,7 @@ class Session:
             solve with INTERRUPTED. :func:`copter.with_record` makes one that gets a named record.
         verbose : bool
             A line on stderr for each pass and for the solve. The logger "copter" has the same: passes at DEBUG, solves
-            at INFO. Solves that tell of their passes make them all: they do not pivot from the last basis.
+            at INFO. Watching a solve does not change it.
 
         Returns
         -------
@@ -111,18 +112,21 @@ class Session:
         """
         callback = listening(callback, verbose)
         with self._guard.held("being solved"), self.model.ledger.guard.held("being solved"):
-            settings = self._settings_by(deadline_s)
-            reason, self._restart = self._restart, None
-            if reason is not None:
-                self._iterate = Iterate(self.settings.sigma)
-            with Watch(settings.time_limit_s) as watch:
-                solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
-            if solution.status in DIVERGED:
-                self._restart = f"the last solve ended {solution.status.value}"
-            told(
-                "session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose
-            )
-            return solution
+            return self._solve(deadline_s, callback, verbose)
+
+    def _solve(self, deadline_s: float | None, callback: Callback | None = None, verbose: bool = False) -> Solution:
+        """:meth:`solve`, by a caller that holds both guards."""
+        settings = self._settings_by(deadline_s)
+        reason, self._restart = self._restart, None
+        if reason is not None:
+            self._iterate = Iterate(self.settings.sigma)
+        with Watch(settings.time_limit_s) as watch:
+            solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
+        if solution.status in DIVERGED:
+            self._restart = f"the last solve ended {solution.status.value}"
+        told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
+        self.last_solution = solution
+        return solution
 
     def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
         """Solve the LP, then make a whole plan of it.
@@ -157,15 +161,18 @@ class Session:
         if deadline_s is not None:
             kept = self._slowness * (SHIM_S + SHIM_SLOT_S * self.model.ledger.matrix.n_slots)
             limit = LP_SHARE * deadline_s if searches else max(0.5 * deadline_s, deadline_s - kept)
-        with uncollected(deadline_s is not None):
+        guards = self._guard.held("being planned"), self.model.ledger.guard.held("being planned")
+        with guards[0], guards[1], uncollected(deadline_s is not None):
             return self._plan_by(shim, started, deadline_s, limit)
 
     def _plan_by(
         self, shim: Shim | str | None, started: float, deadline_s: float | None, limit: float | None
     ) -> IntegerPlan:
-        """The plan of a solve of the LP within `limit` seconds and of a shim that ends `deadline_s` after the start."""
-        solution = self.solve(deadline_s=limit)
-        self.last_solution = solution
+        """The plan of a solve of the LP within `limit` seconds and of a shim that ends `deadline_s` after the start.
+
+        The caller holds both guards: the model must not change before the plan has been checked.
+        """
+        solution = self._solve(limit)
         wall, busy = time.perf_counter(), time.thread_time()
         if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)

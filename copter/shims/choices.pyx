@@ -17,13 +17,15 @@ cdef class Choices:
         What each option uses.
     price, left, room : (m,) float64
         Price of a unit, units left for all, and what may be exceeded.
-    most : (n + 1, m) float64
-        The most that requests from i on can use of each row.
+    most, give : (n + 1, m) float64
+        The most that requests from i on can use of each row, and can give back to it (options of negative usage).
+    slack : (m,) float64
+        How far below zero rounding may leave the units left of a row, over all requests.
     """
 
     cdef const int[::1] start, entry_start, row
-    cdef const double[::1] loss, coefficient, price, room
-    cdef const double[:, ::1] most
+    cdef const double[::1] loss, coefficient, price, room, slack
+    cdef const double[:, ::1] most, give
     cdef double[::1] left
     cdef int[::1] chosen, best
     cdef readonly double worth
@@ -33,10 +35,13 @@ cdef class Choices:
 
     def __init__(self, const int[::1] start, const double[::1] loss, const int[::1] entry_start, const int[::1] row,
                  const double[::1] coefficient, const double[::1] price, const double[::1] left,
-                 const double[::1] room, const double[:, ::1] most):
+                 const double[::1] room, const double[:, ::1] most, const double[:, ::1] give,
+                 const double[::1] slack):
         cdef Py_ssize_t n = start.shape[0] - 1, m = price.shape[0]
         if left.shape[0] != m or room.shape[0] != m or most.shape[0] != n + 1 or most.shape[1] != m:
             raise ValueError("price, left, room and most disagree on the number of rows")
+        if give.shape[0] != n + 1 or give.shape[1] != m or slack.shape[0] != m:
+            raise ValueError("give and slack disagree with most on the number of rows")
         if loss.shape[0] != start[n] or entry_start.shape[0] != loss.shape[0] + 1:
             raise ValueError("start, loss and entry_start disagree on the number of options")
         if row.shape[0] != entry_start[loss.shape[0]] or coefficient.shape[0] != row.shape[0]:
@@ -44,7 +49,7 @@ cdef class Choices:
         if row.shape[0] and (np.min(row) < 0 or np.max(row) >= m):
             raise IndexError("a row that there is not")
         self.start, self.loss, self.entry_start, self.row, self.coefficient = start, loss, entry_start, row, coefficient
-        self.price, self.room, self.most = price, room, most
+        self.price, self.room, self.most, self.give, self.slack = price, room, most, give, slack
         self.left = np.array(left)
         self.chosen, self.best = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
 
@@ -71,6 +76,8 @@ cdef class Choices:
         if self.nodes > self.most_nodes:
             return
         for k in range(self.price.shape[0]):
+            if self.left[k] + self.give[i, k] + self.room[k] + self.slack[k] < 0.0:
+                return  # the other requests cannot give back what is over-drawn
             idle += self.price[k] * fmax(self.left[k] - self.most[i, k], 0.0)
         if not idle < self.worth:
             return
@@ -83,7 +90,8 @@ cdef class Choices:
                 return  # the others lose more
             fits = True
             for e in range(self.entry_start[option], self.entry_start[option + 1]):
-                if not self.coefficient[e] <= self.left[self.row[e]] + self.room[self.row[e]]:
+                k = self.row[e]
+                if not self.coefficient[e] <= self.left[k] + self.give[i + 1, k] + self.room[k]:
                     fits = False
             if not fits:
                 continue

@@ -138,6 +138,9 @@ class Kept:
         first = sums_before(np.bincount(owner, minlength=n))  # every request has its best option
         largest = np.append(np.maximum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
         most = np.ascontiguousarray(largest[::-1].cumsum(axis=0)[::-1])
+        smallest = np.append(np.minimum.reduceat(use, first[:-1], axis=0), np.zeros((1, m)), axis=0)
+        give = np.ascontiguousarray(-np.minimum(smallest, 0.0)[::-1].cumsum(axis=0)[::-1])
+        slack = MARGIN * (np.abs(left) + most[0] + give[0])
         search = Choices(
             first.astype(np.int32),
             self.loss[order],
@@ -148,6 +151,8 @@ class Kept:
             left,
             room,
             most,
+            give,
+            slack,
         )
         return search, order
 

@@ -40,12 +40,19 @@ class SimplexSolve:
     """One solve of one program that has rows and columns."""
 
     def __init__(
-        self, lp: LinearProgram, settings: Settings, watch: Watch, most_work: float, most_sparse_work: float = 0.0
+        self,
+        lp: LinearProgram,
+        settings: Settings,
+        watch: Watch,
+        most_work: float,
+        most_sparse_work: float = 0.0,
+        callback: Callable[[int, float, float], bool | None] | None = None,
     ) -> None:
         self.lp, self.settings, self.watch = lp, settings, watch
         self.form: Form = formed(lp)
         self.most_work, self.most_sparse_work = most_work, max(most_work, most_sparse_work)
         self.perturbed = False
+        self.callback = callback
 
     @property
     def tableau(self) -> Tableau:
@@ -135,6 +142,7 @@ class SimplexSolve:
         first = self.tableau.iterations
         while True:
             found = steps(self.tableau, min(chunk, max(self.left, 0.0)))
+            self.tell()
             if self.watch():
                 raise Stopped
             if found in (DONE, BLOCKED):
@@ -144,6 +152,13 @@ class SimplexSolve:
             if not self.perturbed and self.tableau.idle - since > IDLE * (self.tableau.iterations - first):
                 self.perturb()
             chunk = CHUNK
+
+    def tell(self) -> None:
+        """Tell the callback where the method stands; True from it ends the solve. Nothing else is changed."""
+        if self.callback is not None:
+            judged = check(self.lp, self.form.point(), self.form.prices())
+            if self.callback(self.tableau.iterations, judged.gap, judged.primal):
+                self.watch.interrupted = True
 
     @property
     def left(self) -> float:
@@ -197,4 +212,5 @@ class SimplexSolve:
             solve_time_s=self.watch.elapsed_s,
             iterations=self.tableau.iterations,
             working_columns=self.lp.shape[1],
+            method="simplex",
         )

@@ -25,7 +25,7 @@ def answer_by_blocks(
     settings: Settings,
     watch: Watch,
     warm: bool = True,
-    accept: Accept | None = None,
+    pivots: bool = True,
 ) -> BlockAnswer | None:
     """The optimum by the structure of a model, or None; the iterate keeps the basis and the path.
 
@@ -38,21 +38,21 @@ def answer_by_blocks(
     settings : Settings
     watch : Watch
     warm : bool
-        Whether to try the basis, then the path, first.
-    accept : callable, optional
-        As for :func:`copter.blocks.solve.solve_blocks`.
+        Whether to begin from the last round.
+    pivots : bool
+        Whether a warm solve tries the last basis before the path.
     """
     program = program_of(matrix, slots)
     if watch():
         return None
     basis = iterate.basis
-    if warm and isinstance(basis, WarmBasis):
+    if warm and pivots and isinstance(basis, WarmBasis):
         answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, watch)
         if answer is not None or watch():
             return answer
     if not isinstance(basis, WarmBasis):
         iterate.basis = WarmBasis()
-    return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, accept)
+    return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, None)
 
 
 def by_interior_points(

@@ -1,17 +1,13 @@
-"""The fallback of a warm solve: interior points, where there are many rows or the proximal method has stalled.
-
-Models of many coupling rows are solved by their block structure first (docs/method/blocks.md).
-"""
+"""The interior-point method of a whole model, before or after proximal steps (`copter/choose.py` says which)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.blocks.answer import BlockAnswer
-from copter.blocks.program import sums_before
+from copter.choose import Choice
 from copter.interior.solve import solve_interior
 from copter.model.assembly import first_columns, places
 from copter.model.model import Model
@@ -21,12 +17,8 @@ from copter.proximal.iterate import Iterate
 from copter.proximal.solve import FallbackResult
 from copter.runtime.watch import Watch
 from copter.settings import Settings
-from copter.solving.blocks import answer_by_blocks
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-
-MOST_PRICED = 1024  # rows up to which Newton's method in their prices comes before interior points of the LP as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,42 +27,22 @@ class InteriorStart:
 
     Attributes
     ----------
-    warm : bool
-        Whether to try the kept basis first.
-    blocks : bool
-        Whether the block structure has not been tried yet.
+    choice : Choice
+        Why it is tried.
+    comes_first : bool
+        Whether to try it before proximal steps, rather than when they stall.
     """
 
     model: Model
     iterate: Iterate
     settings: Settings
     watch: Watch
-    warm: bool = True
-    blocks: bool = True
-
-    @property
-    def comes_first(self) -> bool:
-        """Whether there are so many coupling rows that Newton's method in their prices is the slower one."""
-        few = self.settings.interior_rows >= self.model.ledger.matrix.n_rows
-        return self.blocks and self.most_columns > 0 and not few
-
-    @property
-    def most_columns(self) -> int:
-        """Columns beyond which an LP is no longer written out whole."""
-        return self.settings.interior_columns
+    choice: Choice
+    comes_first: bool = False
 
     def __call__(self) -> FallbackResult:
         """Solve, and move the iterate to the optimum, or say with a verified ray why there is none."""
         if self.watch():
-            return FallbackResult()
-        if self.comes_first:
-            answer = self.by_blocks()
-            if answer is not None:
-                self.move_to(answer)
-                return FallbackResult(moved=True, vertex=answer.vertex)
-            if self.model.ledger.matrix.n_rows <= MOST_PRICED:
-                return FallbackResult(rest=replace(self, blocks=False))
-        if self.model.n_columns > self.most_columns or self.watch():
             return FallbackResult()
         try:
             solution = solve_interior(self.model.to_linear_program(), self.settings, self.watch, vertex=True)
@@ -83,27 +55,6 @@ class InteriorStart:
             return FallbackResult()
         judge = self.infeasible if solution.status is Status.PRIMAL_INFEASIBLE else self.unbounded
         return judge(solution.ray)
-
-    def by_blocks(self) -> BlockAnswer | None:
-        """The optimum by the structure of the model, or None."""
-        matrix = self.model.ledger.matrix
-        return answer_by_blocks(matrix, self.slots(), self.iterate, self.settings, self.watch, self.warm)
-
-    def slots(self) -> Ints:
-        """Slots of the requests, ascending."""
-        return np.sort(np.array(list(self.model.ledger.slot_of.values()), dtype=np.int32))
-
-    def move_to(self, answer: BlockAnswer) -> None:
-        """Write a block program's answer into the iterate."""
-        ws, matrix, slots = self.iterate.ws, self.model.ledger.matrix, self.slots()
-        first = sums_before(matrix.sizes_of(slots))
-        column = np.flatnonzero(answer.x)
-        group = np.searchsorted(first, column, side="right") - 1
-        ws.grow(matrix, slots[group], (column - first[group]).astype(np.int32))
-        place = np.zeros(matrix.n_slots, dtype=np.int64)
-        place[slots] = first[:-1]
-        ws.x[:] = np.clip(answer.x[place[ws.slot_of_column] + ws.column], ws.lower, ws.upper)
-        self.iterate.y = answer.y
 
     def move(self, solution: Solution) -> None:
         """Write x and the prices of the rows into the iterate."""

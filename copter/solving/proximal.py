@@ -47,7 +47,7 @@ def solve_proximal(
         )
         with Watch(left_s) as inner:
             scaled = warm_solve(model, iterate, tighter, inner, callback)
-        solution = unscaled(lp, scaling, scaled, settings, watch.elapsed_s)
+        solution = replace(unscaled(lp, scaling, scaled, settings, watch.elapsed_s), why=scaled.why)
         within = scaled.status is not Status.OPTIMAL or solution.status is Status.OPTIMAL
         if within or attempt == TIGHTENINGS or watch():
             return solution
@@ -101,4 +101,5 @@ def unscaled(lp: LinearProgram, scaling: Scaling, scaled: Solution, settings: Se
         pricing_passes=scaled.pricing_passes,
         proximal_steps=scaled.proximal_steps,
         working_columns=scaled.working_columns,
+        method=scaled.method,
     )

@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from copter import choose
+from copter.choose import Choice, ProgramFacts
 from copter.errors import InvalidDataError, SettingsError
-from copter.interior.solve import FirstTry, solve_interior
+from copter.interior.solve import solve_interior
 from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
 from copter.settings import Settings
-from copter.solving.first_tries import by_simplex, by_simplex_directly, by_structure
+from copter.solving.first_tries import by_simplex, by_structure
 from copter.solving.proximal import solve_proximal
 
 LARGEST = 1e200  # a number whose products with others are still finite after scaling
-PATIENCE = 3.0  # times the interior-point method's seconds that another try may have come to in all
 
 
 def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
@@ -54,15 +55,13 @@ def solve(
     ----------
     lp : LinearProgram
     settings : Settings, optional
-        Its `method` chooses: "auto" (the default) for any LP: the dual simplex method for small ones (simplex.md),
-        the interior-point method where that gives up (method/interior.md). "interior" for the latter alone. "proximal",
-        the method that sessions keep warm, for LPs of many columns and few rows; what does not fit into memory goes to
-        it too. "coordinate_descent" for the same without any factorisation (docs/method/algorithm.md).
+        Its `method` chooses: "auto" (the default) is the order that `copter/choose.py` states; the solution's `method`
+        and `why` say what was chosen.
     callback : callable, optional
         Called as ``callback(iterations, relative_gap, primal_residual)`` after every interior-point iteration (also of
         the programs that refine an answer or say why there is none, with their own figures) or pricing pass; True ends
-        the solve with INTERRUPTED. With one, the simplex method is not tried. :func:`copter.with_record` makes one that
-        gets a named record.
+        the solve with INTERRUPTED. A callback that returns nothing changes nothing. :func:`copter.with_record` makes
+        one that gets a named record.
     verbose : bool
         A line on stderr for each iteration and for the solve. The logger "copter" has the same: iterations at DEBUG,
         solves at INFO.
@@ -104,31 +103,62 @@ def _solved(
     callback: Callable[[int, float, float], bool | None] | None,
     vertex: bool,
 ) -> Solution:
-    """By the method that the settings choose."""
+    """By the methods of `copter/choose.py`, in its order."""
     with Watch(settings.time_limit_s) as watch:
-        if settings.method in ("auto", "interior"):
-            tries: tuple[FirstTry, ...] = ()
-            if callback is None:
-                simplex = (by_simplex,) if settings.method == "auto" else ()
-                tries = simplex if vertex else (*simplex, by_structure)
-            try:
-                if callback is None and settings.method == "auto":
-                    found = by_simplex_directly(lp, settings, watch)
-                    if found is not None:
-                        return found
-                result = solve_interior(lp, settings, watch, callback, tries, vertex)
-            except MemoryError:  # the proximal method factorises nothing of this size
-                return solve_proximal(lp, settings, watch, callback)
-            return (
-                result if result.status is not Status.NUMERICAL_ERROR else _by_another_way(lp, settings, watch, result)
-            )
-        return solve_proximal(lp, settings, watch, callback)
+        if settings.method in ("proximal", "coordinate_descent"):
+            return solve_proximal(lp, settings, watch, callback)
+        for choice in choose.for_program(facts_of(lp, presolved=False), settings):
+            found = by_simplex(lp, settings, watch, choose.DIRECT_WORK, choose.DIRECT_WORK, callback)
+            if found is not None:
+                return replace(found, why=choice.why)
+        try:
+            result = _presolved(lp, settings, watch, callback, vertex)
+        except MemoryError:  # the proximal method factorises nothing of this size
+            other = solve_proximal(lp, replace(settings, method="proximal"), watch, callback)
+            return replace(other, why=choose.MEMORY.why)
+        if result.status is not Status.NUMERICAL_ERROR or settings.method != "auto":
+            return result
+        return _by_another_way(lp, settings, watch, result)
+
+
+def _presolved(
+    lp: LinearProgram,
+    settings: Settings,
+    watch: Watch,
+    callback: Callable[[int, float, float], bool | None] | None,
+    vertex: bool,
+) -> Solution:
+    """By presolve, then the methods for a presolved program."""
+    asked: list[Choice] = []
+
+    def first(reduced: LinearProgram, settings: Settings, watch: Watch) -> Solution | None:
+        order = choose.for_program(facts_of(reduced, presolved=True), settings)
+        asked.extend(order)
+        for choice in order:
+            found = None
+            if choice.method == "simplex":
+                work = (np.inf, np.inf) if choice.why == choose.NAMED else (choose.SIMPLEX_WORK, choose.SPARSE_WORK)
+                found = by_simplex(reduced, settings, watch, *work, callback)
+            elif choice.method == "blocks" and not vertex:
+                found = by_structure(reduced, settings, watch, callback)
+            if found is not None:
+                return found
+        return None
+
+    solution = solve_interior(lp, settings, watch, callback, first, vertex)
+    why = next((each.why for each in asked if each.method == solution.method), choose.PRESOLVED.why)
+    return replace(solution, why=why)
+
+
+def facts_of(lp: LinearProgram, presolved: bool) -> ProgramFacts:
+    """What the choice of a method depends on."""
+    return ProgramFacts(lp.A.nnz, *lp.shape, presolved)
 
 
 def _by_another_way(lp: LinearProgram, settings: Settings, watch: Watch, result: Solution) -> Solution:
     """Where rounding has ended the interior-point method: the proximal method's answer, if it gets to one soon."""
-    limit = min(settings.time_limit_s, PATIENCE * watch.elapsed_s + 1.0)
+    limit = min(settings.time_limit_s, choose.PATIENCE * watch.elapsed_s + 1.0)
     if watch():
         return result
     other = solve_proximal(lp, replace(settings, time_limit_s=limit), watch)
-    return other if other.status is Status.OPTIMAL else result
+    return replace(other, why=choose.ROUNDED.why) if other.status is Status.OPTIMAL else result

@@ -1,11 +1,17 @@
-"""One warm solve of a model: from an iterate to a solution. Sessions and the one-shot proximal solve both call it."""
+"""One warm solve of a model: from an iterate to a solution. Sessions and the one-shot proximal solve both call it.
+
+`copter/choose.py` says which methods are tried, in which order; this file runs them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from copter.errors import SettingsError
+from copter import choose
+from copter.blocks.basis import WarmBasis
+from copter.choose import Choice, ModelFacts
+from copter.errors import InternalError
 from copter.model.assembly import named_by
 from copter.model.model import Model
 from copter.model.values import dense_ray, sparse_values
@@ -15,8 +21,8 @@ from copter.proximal.solve import Outcome, Solve
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 from copter.solving.bounds import proven_bound, with_bound
-from copter.solving.by_basis import solved_by_basis
-from copter.solving.by_blocks import BlockSolve
+from copter.solving.by_coupling import CouplingSolve
+from copter.solving.by_whole import WholeSolve
 from copter.solving.interior_start import InteriorStart
 
 Callback = Callable[[int, float, float], bool | None]
@@ -42,46 +48,69 @@ def warm_solve(
     watch : Watch
         Runs since the solve began; says when it must stop.
     callback : callable, optional
-        Called after each pricing pass as ``callback(passes, relative_gap, largest_violation)``; True ends the solve.
+        Called as ``callback(passes, relative_gap, largest_violation)`` after each pricing pass and each answer; True
+        ends the solve. It is told what happens and changes nothing else.
     restart_reason : str, optional
         Why the iterate is a new one, for the solution to say.
 
     Returns
     -------
     Solution
+
+    Raises
+    ------
+    SettingsError
+        If `settings.method` names a method that takes no such model.
     """
-    if settings.method == "coordinate_descent":
-        return _by_descent(model, iterate, settings, watch, callback, restart_reason)
-    if model.ledger.matrix.n_with_rows:
-        return BlockSolve.of(model, iterate, settings, watch).run(callback, restart_reason)
-    start = InteriorStart(model, iterate, settings, watch, warm=callback is not None)
-    if callback is None:
-        solution = solved_by_basis(model, iterate, settings, watch, start.comes_first, restart_reason)
-        if solution is not None:
-            return solution
-    outcome = Solve(
-        model.ledger.matrix, iterate, settings, callback, model.ledger.sign * model.offset, watch, start
-    ).run()
-    if outcome.status is Status.OPTIMAL:
-        iterate.version = model.version
-    return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
+    facts = facts_of(model, iterate)
+    order = choose.for_model(facts, settings)
+    if choose.pivots_fit(facts, settings) and iterate.basis is None:
+        iterate.basis = WarmBasis()  # this round's prices are where the next round's pivots start
+    if facts.private_rows or order[0].method in ("simplex", "interior"):
+        return WholeSolve.of(model, iterate, settings, watch).run(order, callback, restart_reason)
+    basis, coupling = iterate.basis, None
+    answered = isinstance(basis, WarmBasis) and basis.answer is not None
+    unchanged = iterate.version == model.version and not answered  # one pricing pass is enough
+    for place, choice in enumerate(order):
+        if choice.method in ("basis", "blocks"):
+            if unchanged and choice.why != choose.NAMED:
+                continue
+            coupling = coupling or CouplingSolve.of(model, iterate, settings, watch)
+            solution = coupling.run(choice, callback, restart_reason)
+            if solution is not None:
+                return solution
+        elif choice is choose.VERDICT:
+            return WholeSolve.of(model, iterate, settings, watch).run((choice,), callback, restart_reason)
+        else:
+            return by_prices(model, iterate, settings, watch, order[place:], callback, restart_reason)
+    raise InternalError("the order of methods ends without one that always answers")
 
 
-def _by_descent(
+def facts_of(model: Model, iterate: Iterate) -> ModelFacts:
+    """What the choice of a method depends on."""
+    matrix = model.ledger.matrix
+    return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), iterate.basis is not None)
+
+
+def by_prices(
     model: Model,
     iterate: Iterate,
     settings: Settings,
     watch: Watch,
+    order: tuple[Choice, ...],
     callback: Callback | None,
     restart_reason: str | None,
 ) -> Solution:
-    """By proximal steps and coordinate descent, with no other method to go to."""
-    if model.ledger.matrix.n_with_rows:
-        raise SettingsError(
-            "setting method is 'coordinate_descent', which takes no model with private rows or at_least: use 'auto'"
-        )
-    sign = model.ledger.sign
-    outcome = Solve(model.ledger.matrix, iterate, settings, callback, sign * model.offset, watch).run()
+    """By proximal steps; the interior-point method of the whole program comes before them, or after, or not at all."""
+    whole = next((each for each in order if each.method == "interior"), None)
+    steps = next(each for each in order if each.method != "interior")
+    start = None
+    if whole is not None:
+        start = InteriorStart(model, iterate, settings, watch, whole, comes_first=order[0] is whole)
+    offset = model.ledger.sign * model.offset
+    outcome = Solve(model.ledger.matrix, iterate, settings, steps, callback, offset, watch, start).run()
+    if outcome.status is Status.OPTIMAL and steps.method == "proximal":
+        iterate.version = model.version
     return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
 
 
@@ -114,4 +143,6 @@ def solution_of(
         pricing_passes=outcome.passes,
         proximal_steps=outcome.proximal_steps,
         restart_reason=restart_reason,
+        method=outcome.choice.method,
+        why=outcome.choice.why,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from copter.errors import SnapshotError
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_service import ClusterService
 from copter_frontends.serve.metrics import Metrics
+from copter_frontends.serve.ownership import claim, is_owned, sweep, take_away
 from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.store import Stored, create, recover
@@ -23,7 +24,10 @@ except ImportError:  # not on this system: two services on one folder are notice
     fcntl = None  # type: ignore[assignment]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-DOOMED = ".doomed-"  # of folders that are being taken away
+LOCK = "lock"
+"""File in the data folder that one service at a time holds; no cluster has this id."""
+
+LOG = logging.getLogger("copter.serve")
 
 
 class Clusters:
@@ -48,7 +52,7 @@ class Clusters:
         folder = settings.data
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600)
+            self._lock = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
             if fcntl is not None:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -56,14 +60,16 @@ class Clusters:
         except OSError as error:
             raise SnapshotError(f"{folder} cannot be used: {error.strerror}") from error
         self._stored: dict[str, Stored] = {}
+        for path in sweep(folder):
+            LOG.warning("%s holds files that are not this service's: they are left there", path)
         for path in sorted(folder.iterdir()):
-            if path.name.startswith(DOOMED):
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.is_dir() and NAME.fullmatch(path.name):
-                if (path / "snapshot").exists():
-                    self._stored[path.name] = recover(path, settings.sync)
-                else:
-                    shutil.rmtree(path, ignore_errors=True)  # killed while it was being made: never acknowledged
+            if not path.is_dir() or not NAME.fullmatch(path.name):
+                continue
+            if is_owned(path):
+                claim(path)
+                self._stored[path.name] = recover(path, settings.sync)
+            else:
+                LOG.warning("%s is no cluster of this service: it is left as it is", path)
 
     async def open(self) -> None:
         """Start to serve what was read."""
@@ -84,9 +90,12 @@ class Clusters:
 
     async def make(self, name: str, record: ClusterRecord) -> tuple[ClusterService, bool]:
         """Make a cluster, and whether it is new; one that is there already must have been made alike."""
-        if not NAME.fullmatch(name):
+        if not NAME.fullmatch(name) or name == LOCK:
             raise Problem(
-                422, f"{name!r} is no id of a cluster", "path", "take letters, digits, '.', '_' and '-', 64 at most"
+                422,
+                f"{name!r} is no id of a cluster",
+                "path",
+                f"take letters, digits, '.', '_' and '-', 64 at most, and not {LOCK!r}",
             )
         if name in self._making:
             raise Problem(409, f"cluster {name!r} is being made", fix="ask for it in a moment")
@@ -121,8 +130,8 @@ class Clusters:
         self._making.add(name)  # nobody makes it anew before its folder is gone
         try:
             await service.close(keep=False)
-            doomed = self.settings.data / f"{DOOMED}{name}-{time.time_ns()}"
-            await asyncio.to_thread(_take_away, self.settings.data / name, doomed)
+            if not await asyncio.to_thread(take_away, self.settings.data / name):
+                LOG.warning("cluster %s is deleted; files in its folder that are not the service's are kept", name)
         except OSError as error:
             raise Problem(503, f"the cluster's folder cannot be removed: {error.strerror}") from None
         finally:
@@ -138,9 +147,3 @@ class Clusters:
     def _serve(self, name: str, stored: Stored) -> ClusterService:
         folder: Path = self.settings.data / name
         return ClusterService(name, folder, stored, self.settings.sync, self.settings.threads, self.metrics)
-
-
-def _take_away(folder: Path, doomed: Path) -> None:
-    """Rename, which is done or not, then remove."""
-    folder.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)

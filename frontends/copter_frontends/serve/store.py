@@ -14,6 +14,7 @@ from copter.storage.encoding import Reader, encode
 from copter.storage.files import read_file, sync_folder, write_atomically
 from copter.storage.journal import Contents, History, Journal, operations_of, read_journal
 from copter.storage.sealing import Seal
+from copter_frontends.serve import ownership
 from copter_frontends.serve.attained import Had
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import ClusterState
@@ -117,15 +118,23 @@ def segments(folder: Path) -> list[int]:
 
 
 def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> Stored:
-    """A new cluster's folder; SnapshotError if it cannot be written."""
+    """A new cluster's folder, there whole or not at all; SnapshotError if it cannot be written."""
     try:
-        folder.mkdir(parents=True, exist_ok=False)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = ownership.begin(folder.parent, folder.name)
     except OSError as error:
         raise SnapshotError(f"{folder} cannot be made: {error.strerror}") from error
-    state, book, history = ClusterState(record), PlanBook(), History()
-    write_snapshot(folder, Frozen.of(state, book, created_s), history)
-    journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync), reserved(sync))
-    sync_folder(folder.parent)
+    try:
+        state, book, history = ClusterState(record), PlanBook(), History()
+        write_snapshot(made, Frozen.of(state, book, created_s), history)
+        ownership.finish(made, folder)
+        journal = Journal.create(segment(folder, 1), history, None, journal_sync(sync), reserved(sync))
+    except OSError as error:
+        raise SnapshotError(f"{folder} cannot be made: {error.strerror}") from error
+    finally:
+        if made.exists():
+            ownership.take_away(made)
+    sync_folder(folder)
     return Stored(state, book, created_s, journal, 1)
 
 

@@ -19,7 +19,7 @@ from copter.blocks.sift import Sifting, has_parts, part_of
 from copter.blocks.solve import solve_blocks
 from copter.kernels.column_reach import column_reach, largest_of_rows
 from copter.runtime.watch import Watch
-from copter.solving.by_basis import proven
+from copter.solving.by_coupling import proven
 from tests.copter.highs import highs
 
 TIE = 1e-9

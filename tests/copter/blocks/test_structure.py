@@ -48,7 +48,7 @@ def test_what_is_found_is_the_same_program_and_ends_as_highs_does(seed):
     rng = np.random.default_rng(seed)
     lp = shuffled(rng, int(rng.integers(20, 60)), int(rng.integers(1, 9)), int(rng.integers(1, 4)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(structure, "LEAST", 0)
+        patch.setattr(structure, "STRUCTURE_ENTRIES", 0)
         found, answer = structure_of(lp), solve_structured(lp, Settings(), FOREVER)
     if found is None:
         assert answer is None
@@ -81,7 +81,7 @@ def test_solve_uses_the_blocks_of_a_program_that_has_them(monkeypatch):
         return tried[-1]
 
     monkeypatch.setattr("copter.solving.first_tries.solve_structured", noted)
-    solution = copter.solve(lp, Settings(method="interior"))
+    solution = copter.solve(lp, Settings(method="blocks"))
     assert solution.status is Status.OPTIMAL
     assert tried[0] is not None
     assert solution.iterations == tried[0][2]

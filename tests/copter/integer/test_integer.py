@@ -23,6 +23,7 @@ from copter.integer.clock import Clock
 from copter.integer.first_fail import FirstFail
 from copter.integer.problem import Domain, IntegerProblem
 from copter.integer.relaxation import Relaxation
+from copter.integer.worker import end_spare
 
 INF = math.inf
 
@@ -342,6 +343,7 @@ def test_both_ways_of_branching_report_the_same(by, with_start):
 
 @pytest.mark.slow
 def test_a_process_that_cannot_be_started_is_done_without(monkeypatch):
+    end_spare()
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     monkeypatch.setattr("copter.integer.search.SMALL_INTEGERS", 0)
     lp = random_program(3, continuous=2)
@@ -363,6 +365,7 @@ def test_no_process_is_left_behind():
     before = set(children.read_text().split())  # another test's resource tracker, say
     found = copter.solve_integer(tours(9, 3), deadline_s=3.0)
     assert found.solve_time_s < 10.0
+    end_spare()
     assert set(children.read_text().split()) <= before
 
 

@@ -19,6 +19,7 @@ from copter import (
     EditNotAllowedError,
     Model,
     Session,
+    Settings,
     Status,
     UnknownHandleError,
 )
@@ -371,7 +372,7 @@ def test_segments_and_rows_of_a_pattern(seed: int) -> None:
 def test_new_columns_start_at_the_bound_that_their_price_asks_for() -> None:
     """After an edit the first pass takes the best column of a new request in at its upper bound."""
     model = sia_like_model(40, 64, 3)
-    session = Session(model)
+    session = Session(model, Settings(basis_columns=0))
     session.solve()
     cost = model.cost("job-0")
     best = int(np.argmax(cost))

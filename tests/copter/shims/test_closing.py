@@ -29,9 +29,10 @@ def best_by_enumeration(counts: list[float], requests: list[tuple[list[float], n
     return found
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["max", "min"]), st.booleans())
-@settings(max_examples=150, deadline=None)
-def test_small_plans_are_the_best_there_are(seed: int, sense: str, fix: bool) -> None:
+@given(st.integers(0, 10**6), st.sampled_from(["max", "min"]), st.booleans(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_small_plans_are_the_best_there_are(seed: int, sense: str, fix: bool, gives: bool) -> None:
+    """Also where options give units back (`gives`): what does not fit now may fit after a later request."""
     rng = np.random.default_rng(seed)
     n, m, k = int(rng.integers(1, 6)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
     counts = rng.integers(0, 8, m).astype(float).tolist()
@@ -42,7 +43,7 @@ def test_small_plans_are_the_best_there_are(seed: int, sense: str, fix: bool) ->
     requests = []
     for i in range(n):
         cost = (sign * np.round(rng.uniform(-1.0, 5.0, k), 1)).tolist()
-        usage = rng.integers(0, 5, (m, k)).astype(float)
+        usage = rng.integers(-5 if gives else 0, 5, (m, k)).astype(float)
         requests.append((cost, usage))
         model.add_request(i, cost, {row: usage[row] for row in range(m)}, integer=True)
     if fix and (requests[0][1][:, 0] <= counts).all():
@@ -113,25 +114,26 @@ def test_continuous_requests_are_left_to_the_lp() -> None:
 
 
 def search(rng: np.random.Generator) -> tuple[Choices, list[list[tuple[float, np.ndarray]]], np.ndarray, np.ndarray]:
-    n, m = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    n, m, least = int(rng.integers(1, 5)), int(rng.integers(1, 4)), int(rng.choice([0, -3]))
     price, left = rng.uniform(0.0, 1.0, m) * rng.integers(0, 2, m), rng.integers(0, 7, m).astype(float)
     options = [
         sorted(
-            ((float(rng.uniform()), rng.integers(0, 4, m).astype(float)) for _ in range(rng.integers(1, 4))),
+            ((float(rng.uniform()), rng.integers(least, 4, m).astype(float)) for _ in range(rng.integers(1, 4))),
             key=lambda o: o[0],
         )
         for _ in range(n)
     ]
     flat = [option for each in options for option in each]
     start = np.cumsum([0, *(len(each) for each in options)]).astype(np.int32)
-    most = np.zeros((n + 1, m))
+    most, give = np.zeros((n + 1, m)), np.zeros((n + 1, m))
     for i in reversed(range(n)):
         most[i] = most[i + 1] + np.max([use for _, use in options[i]], axis=0)
+        give[i] = give[i + 1] + np.maximum(-np.min([use for _, use in options[i]], axis=0), 0.0)
     entry_start = (np.arange(len(flat) + 1) * m).astype(np.int32)
     row = np.tile(np.arange(m, dtype=np.int32), len(flat))
     kernel = Choices(
         start, np.array([loss for loss, _ in flat]), entry_start, row, np.concatenate([use for _, use in flat]),
-        price, left, np.zeros(m), most,
+        price, left, np.zeros(m), most, give, np.zeros(m),
     )  # fmt: skip
     return kernel, options, price, left
 
@@ -162,12 +164,14 @@ def test_the_kernel_refuses_arrays_that_disagree() -> None:
         np.array([0, 1], dtype=np.int32),
         np.zeros(1, dtype=np.int32),
     )
-    Choices(start, one, entries, row, one, one, one, one, none)
+    Choices(start, one, entries, row, one, one, one, one, none, none, one)
     with pytest.raises(ValueError, match="rows"):
-        Choices(start, one, entries, row, one, one, np.zeros(2), one, none)
+        Choices(start, one, entries, row, one, one, np.zeros(2), one, none, none, one)
+    with pytest.raises(ValueError, match="give and slack"):
+        Choices(start, one, entries, row, one, one, one, one, none, none, np.zeros(2))
     with pytest.raises(ValueError, match="options"):
-        Choices(start, np.zeros(2), entries, row, one, one, one, one, none)
+        Choices(start, np.zeros(2), entries, row, one, one, one, one, none, none, one)
     with pytest.raises(ValueError, match="entries"):
-        Choices(start, one, entries, row, np.zeros(2), one, one, one, none)
+        Choices(start, one, entries, row, np.zeros(2), one, one, one, none, none, one)
     with pytest.raises(IndexError, match="row"):
-        Choices(start, one, entries, row + 1, one, one, one, one, none)
+        Choices(start, one, entries, row + 1, one, one, one, one, none, none, one)

@@ -251,10 +251,11 @@ def test_requests_whose_second_option_loses_most_are_searched_first(monkeypatch:
     _, order = kept.choices(np.array([0.5, 0.25]), draft.left, draft.room)
     assert kept.owner[order].tolist() == [2, 2, 1, 1, 0, 0, 0]
     assert kept.column[order].tolist() == [0, IDLE, 0, IDLE, 1, 0, IDLE]
-    start, loss, entry_start, row, coefficient, price, left, room, most = (array.tolist() for array in seen)
+    start, loss, entry_start, row, coefficient, price, left, room, most = (array.tolist() for array in seen[:-2])
     assert (start, loss) == ([0, 2, 4, 7], [0, 4.25, 0, 1.5, 0, 0.25, 0.75])
     assert (entry_start, row, coefficient) == ([0, 1, 1, 2, 2, 4, 5, 5], [1, 0, 0, 1, 0], [3, 3, 2, 1, 1])
     assert (price, left, room) == ([0.5, 0.25], draft.left.tolist(), draft.room.tolist())
+    assert (seen[-2] == 0.0).all()  # nothing is given back
     assert most == [[5, 4], [5, 1], [2, 1], [0, 0]]
     alone = options.within(0.5)  # only a has two
     assert alone is not None

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from judge import assert_optimal, faults, is_improving_ray, is_infeasibility_ray
 
 import copter
-from copter import LinearProgram, Settings, Solution, Status
+from copter import LinearProgram, Settings, Solution, Status, choose
 from copter.runtime.watch import Watch
 from copter.simplex.solve import SimplexSolve
-from copter.solving import first_tries
 from tests.copter.highs import highs
 from tests.copter.problems import ALL, Problem
 from tests.copter.random_programs import KINDS, random_program
@@ -144,9 +143,9 @@ def test_work_is_counted_and_the_interior_point_method_takes_over(monkeypatch: p
     lp = random_program("covering", 3, 30)
     assert by_simplex(lp, 100.0) is None
     whole = copter.solve(lp)
-    monkeypatch.setattr(first_tries, "DIRECT_WORK", 100.0)
-    monkeypatch.setattr(first_tries, "MOST_WORK", 100.0)
-    monkeypatch.setattr(first_tries, "MOST_SPARSE_WORK", 100.0)
+    monkeypatch.setattr(choose, "DIRECT_WORK", 100.0)
+    monkeypatch.setattr(choose, "SIMPLEX_WORK", 100.0)
+    monkeypatch.setattr(choose, "SPARSE_WORK", 100.0)
     solution = copter.solve(lp)
     assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(whole.objective, rel=1e-6)

@@ -116,7 +116,7 @@ def test_nothing_is_factorised(monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(job_model(np.random.default_rng(7)), Settings(method="coordinate_descent", purify=False))
     monkeypatch.setattr(copter.proximal.newton, "solve_dense", refused)
     monkeypatch.setattr(copter.proximal.newton.Subproblem, "ascent_direction", refused)
-    monkeypatch.setattr(copter.solving.warm, "solved_by_basis", refused)
+    monkeypatch.setattr(copter.solving.warm.CouplingSolve, "of", refused)
     monkeypatch.setattr(copter.solving.warm, "InteriorStart", refused)
     assert session.solve().status is Status.OPTIMAL
 

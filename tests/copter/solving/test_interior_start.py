@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import copter.choose
 import copter.solving.interior_start
 from copter import Model, Session, Settings, Solution, Status
 from copter.proximal.solve import Solve
-from copter.solving.interior_start import InteriorStart
+from copter.solving.by_coupling import CouplingSolve
 from tests.copter.highs import highs
 
 
@@ -34,7 +35,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     interior, improve = copter.solving.interior_start.solve_interior, Solve.improve
 
-    def blocks(self: InteriorStart) -> None:
+    def blocks(self: CouplingSolve) -> None:
         made.append("blocks")
 
     def whole(*arguments: Any, **options: Any) -> Solution:
@@ -46,7 +47,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             made.append("prices")
         return improve(self, *arguments)
 
-    monkeypatch.setattr(InteriorStart, "by_blocks", blocks)
+    monkeypatch.setattr(CouplingSolve, "by_interior_points", blocks)
     monkeypatch.setattr(copter.solving.interior_start, "solve_interior", whole)
     monkeypatch.setattr(Solve, "improve", step)
     return made
@@ -71,7 +72,7 @@ def test_interior_points_of_the_whole_come_where_prices_stall(tried: list[str]) 
 
 
 def test_beyond_a_thousand_rows_interior_points_come_first(tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copter.solving.interior_start, "MOST_PRICED", 79)
+    monkeypatch.setattr(copter.choose, "PRICED_ROWS", 79)
     found = Session(assignment(80, 120), Settings(basis_columns=0)).solve()
     assert found.status is Status.OPTIMAL
     assert tried[:2] == ["blocks", "interior"]

@@ -5,6 +5,7 @@ The work is in proportion to the program's entries and to the pivots, and hardly
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 from copter.blocks.answer import BlockAnswer
 from copter.blocks.basis import WarmBasis
 from copter.blocks.program import BlockProgram, patched, program_of
+from copter.choose import KEPT, Choice
 from copter.kernels.block_proof import near_best, prove
 from copter.matrix import BlockMatrix
+from copter.matrix.changes import Mark
 from copter.model.model import Model
 from copter.model.values import sparse_values
 from copter.problem.residuals import Residuals, relative_gap
@@ -28,8 +31,7 @@ from copter.solving.bounds import proven_bound, with_bound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-
-TINY = 1000  # columns up to which a cold solve by pivots is faster too
+Callback = Callable[[int, float, float], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +44,81 @@ class Proof:
     residuals: Residuals
 
 
-def solved_by_basis(
-    model: Model, iterate: Iterate, settings: Settings, watch: Watch, many_rows: bool, restart_reason: str | None
-) -> Solution | None:
-    """The optimum from the kept basis, proven, with the iterate moved to it; None where another method must try.
+@dataclass(slots=True)
+class CouplingSolve:
+    """A solve of a model without private rows by its coupling rows: pivots, or interior points; both proven alike.
 
-    Parameters
+    Attributes
     ----------
-    model : Model
-    iterate : Iterate
-    settings : Settings
-    watch : Watch
-    many_rows : bool
-        Whether the model has more coupling rows than Newton's method in their prices is good for.
-    restart_reason : str or None
+    basis : WarmBasis
+        Of the iterate.
+    last : BlockAnswer or None
+        Where the iterate stands, where it is no answer of the basis.
     """
-    matrix, n = model.ledger.matrix, model.n_columns
-    small = 0 < n <= settings.basis_columns
-    if not (small or many_rows):
-        return None
-    if small and iterate.basis is None:
-        iterate.basis = WarmBasis()
-        if n > TINY:
+
+    model: Model
+    iterate: Iterate
+    settings: Settings
+    watch: Watch
+    basis: WarmBasis
+    program: BlockProgram
+    slots: Ints
+    generation: NDArray[np.int64]
+    judge: Judge
+    mark: Mark
+    last: BlockAnswer | None
+
+    @classmethod
+    def of(cls, model: Model, iterate: Iterate, settings: Settings, watch: Watch) -> CouplingSolve:
+        """A solve of the model as it now stands."""
+        if not isinstance(iterate.basis, WarmBasis):
+            iterate.basis = WarmBasis()
+        basis, mark = iterate.basis, model.ledger.changes.mark
+        program, slots, generation = program_now(model, basis)
+        judge = Judge(program, settings, model.ledger.sign * model.offset)
+        moved = basis.answer is None and not iterate.cold  # another method, or nothing, has moved the iterate since
+        last = kept_point(iterate, model, program, slots, generation) if moved else None
+        return cls(model, iterate, settings, watch, basis, program, slots, generation, judge, mark, last)
+
+    def run(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
+        """The proven optimum, with the iterate moved to it; None where another method must try."""
+        if self.last is not None and self.judge(self.last):
+            answer, choice = self.last, KEPT
+        elif self.watch():
             return None
-    basis = iterate.basis
-    if not isinstance(basis, WarmBasis) or (basis.answer is None and iterate.version == model.version):
-        return None
-    mark = model.ledger.changes.mark
-    program, slots, generation = program_now(model, basis)
-    judge = Judge(program, settings, model.ledger.sign * model.offset)
-    answer = last = None
-    if basis.answer is None and not iterate.cold:  # another method, or nothing, has moved the iterate since
-        last = kept_point(iterate, model, program, slots, generation)
-        answer = last if judge(last) else None
-    if answer is None:
-        answer = basis.solve(program, slots, generation, prices_now(iterate, model), watch)
-        basis.seen = (program, mark) if basis.kept is not None and basis.kept.program is program else None
-    if answer is None and many_rows and not watch():
-        if last is None and not iterate.cold:
-            last = kept_point(iterate, model, program, slots, generation)
-        answer = by_interior_points(matrix, program, slots, iterate, settings, watch, True, judge, last)
-    if answer is None or not judge(answer):
-        return None
-    moved_to(iterate, matrix, program, slots, generation, answer, settings.keep_slack)
-    iterate.version = model.version
-    return solution_of(model, iterate, judge.proof_of(answer), answer, watch.elapsed_s, restart_reason)
+        else:
+            found = self.by_pivots() if choice.method == "basis" else self.by_interior_points()
+            if found is None or not self.judge(found):
+                return None
+            answer = found
+        proof, residuals = self.judge.proof_of(answer), self.judge.proof_of(answer).residuals
+        matrix = self.model.ledger.matrix
+        moved_to(self.iterate, matrix, self.program, self.slots, self.generation, answer, self.settings.keep_slack)
+        self.iterate.version = self.model.version
+        if callback is not None and callback(1, residuals.gap, residuals.primal_absolute):
+            self.watch.interrupted = True
+        return solution_of(self.model, self.iterate, proof, answer, choice, self.watch.elapsed_s, restart_reason)
+
+    def by_pivots(self) -> BlockAnswer | None:
+        """From the last round's basis, or from prices alone."""
+        basis, prices = self.basis, prices_now(self.iterate, self.model)
+        answer = basis.solve(self.program, self.slots, self.generation, prices, self.watch)
+        known = basis.kept is not None and basis.kept.program is self.program
+        basis.seen = (self.program, self.mark) if known else None
+        return answer
+
+    def by_interior_points(self) -> BlockAnswer | None:
+        """From the path of the last round, if there is one."""
+        model, iterate = self.model, self.iterate
+        if self.last is None and not iterate.cold:
+            self.last = kept_point(iterate, model, self.program, self.slots, self.generation)
+        try:
+            return by_interior_points(
+                model.ledger.matrix, self.program, self.slots, iterate, self.settings, self.watch, True, self.judge,
+                self.last,
+            )  # fmt: skip
+        except MemoryError:  # the other methods hold nothing dense of this size
+            return None
 
 
 def program_now(model: Model, basis: WarmBasis) -> tuple[BlockProgram, Ints, NDArray[np.int64]]:
@@ -252,7 +284,13 @@ def columns_to_keep(
 
 
 def solution_of(
-    model: Model, iterate: Iterate, proof: Proof, answer: BlockAnswer, seconds: float, restart_reason: str | None
+    model: Model,
+    iterate: Iterate,
+    proof: Proof,
+    answer: BlockAnswer,
+    choice: Choice,
+    seconds: float,
+    restart_reason: str | None,
 ) -> Solution:
     """The solution, in the signs and with the constant of the model's objective."""
     sign = model.ledger.sign
@@ -270,4 +308,6 @@ def solution_of(
         iterations=answer.iterations,
         pricing_passes=1,
         restart_reason=restart_reason,
+        method=choice.method,
+        why=choice.why,
     )

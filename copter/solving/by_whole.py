@@ -1,8 +1,7 @@
-"""A solve of a model whose requests have rows of their own: by its blocks, judged as the whole linear program.
+"""A solve of a model that is judged as the whole linear program: by its blocks, or by a method of linear programs.
 
-The proximal method knows limits only. Where requests have private rows, or sums with a least, the block interior-point
-method solves the model whatever the number of coupling rows (method/blocks.md). The checker then decides whether the
-point is optimal; where it does not say so, the generic interior-point method has its turn, with its verdicts and rays.
+Models whose requests have private rows, or sums with a least, are solved so (blocks.md), and models for which the
+settings name the simplex or the interior-point method. The checker decides whether a point is optimal.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.blocks.answer import BlockAnswer
+from copter.choose import KEPT, SUM_PIVOTS, Choice
 from copter.interior.solve import solve_interior
 from copter.model.assembly import named_by, slots_in_order
 from copter.model.model import Model
@@ -27,6 +27,7 @@ from copter.runtime.watch import Watch
 from copter.settings import Settings
 from copter.solving.blocks import answer_by_blocks
 from copter.solving.contradictions import impossible_row, of_one_request
+from copter.solving.first_tries import by_simplex
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -44,8 +45,11 @@ class Point:
     judged: Judged
 
 
+Ended = tuple[Point, Status, Floats | None]
+
+
 @dataclass(slots=True)
-class BlockSolve:
+class WholeSolve:
     """One solve of a model by its blocks; the iterate is moved to where it ends.
 
     Attributes
@@ -67,9 +71,10 @@ class BlockSolve:
     first: Keys
     own_first: Ints
     iterations: int = 0
+    choice: Choice = KEPT
 
     @classmethod
-    def of(cls, model: Model, iterate: Iterate, settings: Settings, watch: Watch) -> BlockSolve:
+    def of(cls, model: Model, iterate: Iterate, settings: Settings, watch: Watch) -> WholeSolve:
         """A solve of the model as it now stands."""
         matrix, slots = model.ledger.matrix, slots_in_order(model.ledger)
         first = matrix.starts_of(slots)
@@ -77,19 +82,29 @@ class BlockSolve:
         iterate.refresh(matrix)
         return cls(model, iterate, settings, watch, model.to_linear_program(), slots, first, own_first)
 
-    def run(self, callback: Callback | None, restart_reason: str | None) -> Solution:
-        """Solve; the answer's status is what the checker makes of it."""
-        point, status, ray = self.solve()
+    def run(self, order: tuple[Choice, ...], callback: Callback | None, restart_reason: str | None) -> Solution:
+        """Solve by the methods of the order; the answer's status is what the checker makes of it."""
+        point, status, ray = self.solve(order)
         if callback is not None and callback(1, point.judged.gap, point.judged.primal_absolute):
             self.watch.interrupted = True
         return self.solution(point, status, ray, restart_reason)
 
-    def solve(self) -> tuple[Point, Status, Floats | None]:
-        """(point, status, ray) by the first way that comes to an end."""
+    def solve(self, order: tuple[Choice, ...]) -> Ended:
+        """(point, status, ray) by the first method that comes to an end."""
         if self.iterate.version == self.model.version:
             point = self.kept_point()
             if self.is_optimal(point):
+                self.choice = KEPT
                 return point, Status.OPTIMAL, None
+        for choice in order:
+            self.choice = choice
+            ended = self.by_blocks() if choice.method == "blocks" else self.by_whole_program(choice)
+            if ended is not None:
+                return ended
+        return self.kept_point(), Status.NUMERICAL_ERROR, None
+
+    def by_blocks(self) -> Ended | None:
+        """By the blocks' methods; None where another method must try."""
         closer = replace(
             self.settings,
             tolerance=CLOSER * self.settings.tolerance,
@@ -102,33 +117,44 @@ class BlockSolve:
             if answer is None:
                 break
             self.iterations += answer.iterations
+            if answer.vertex:
+                self.choice = SUM_PIVOTS
             point = self.point(answer.x, np.concatenate((answer.y[self.rows()], answer.private)))
             if self.is_optimal(point):
                 return self.keep(point), Status.OPTIMAL, None
             if not answer.vertex:  # it was solved cold; the scaled program was within the tolerance, this one is not
                 tries = [each for each in tries if each[0] is closer]
         if self.watch():
-            status = Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT
-            return self.kept_point(), status, None
+            return self.stopped()
         ray = impossible_row(self.program)
-        if ray is not None:
-            return self.kept_point(), Status.PRIMAL_INFEASIBLE, ray
-        return self.generic()
+        return None if ray is None else (self.kept_point(), Status.PRIMAL_INFEASIBLE, ray)
 
-    def generic(self) -> tuple[Point, Status, Floats | None]:
-        """(point, status, ray) by the generic interior-point method."""
-        found = solve_interior(self.program, self.settings, self.watch, vertex=True)
+    def by_whole_program(self, choice: Choice) -> Ended | None:
+        """By the simplex or the interior-point method; None where the simplex method gives up."""
+        if self.watch():
+            return self.stopped()
+        if choice.method == "simplex":
+            found = by_simplex(self.program, self.settings, self.watch)
+            if found is None:
+                return None
+        else:
+            found = solve_interior(self.program, self.settings, self.watch, vertex=True)
         self.iterations += found.iterations
         point, ray = self.point(found.x, self.sign * found.y), found.ray
         if found.status is Status.PRIMAL_INFEASIBLE and ray is not None:
             ray = of_one_request(self.program, ray, self.own_first)
         return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
 
+    def stopped(self) -> Ended:
+        """Where the iterate stands when the time is up or the caller has interrupted the solve."""
+        return self.kept_point(), Status.INTERRUPTED if self.watch.interrupted else Status.TIME_LIMIT, None
+
     def answer(self, settings: Settings, warm: bool) -> BlockAnswer | None:
         """What the blocks' methods find, from the last basis where there is one, or cold."""
         matrix = self.model.ledger.matrix
         try:
-            return answer_by_blocks(matrix, self.slots, self.iterate, settings, self.watch, warm)
+            pivots = settings.method != "blocks"
+            return answer_by_blocks(matrix, self.slots, self.iterate, settings, self.watch, warm, pivots)
         except MemoryError:  # the generic method holds its matrices sparse
             return None
 
@@ -233,4 +259,6 @@ class BlockSolve:
             iterations=self.iterations,
             pricing_passes=1,
             restart_reason=restart_reason,
+            method=self.choice.method,
+            why=self.choice.why,
         )

@@ -1,0 +1,231 @@
+"""Which method solves a program, in which order, and why. Every threshold that picks a method stands in this file.
+
+A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
+
+1. Private rows: only the block methods know them, so the blocks go first and the interior-point method of the whole
+   program is left for programs that they do not finish, and for verdicts (infeasible, unbounded).
+2. Few coupling rows (`Settings.interior_rows`, 64) and few columns (`Settings.basis_columns`, 40,000): pivots from the
+   basis of the last round. The first round has no basis; up to `COLD_COLUMNS` columns pivots start from nothing, above
+   that the proximal method solves the first round and its prices start the basis of the second.
+3. Few coupling rows and more columns than that: the proximal method, which looks at most columns only to price them.
+4. Many coupling rows: pivots from the last basis if there is one, then the block interior-point method. If neither
+   ends at an optimum, the proximal method goes on from where they stopped, up to `PRICED_ROWS` rows; with more rows
+   the interior-point method of the whole program goes first.
+5. Wherever the proximal method stalls, the interior-point method of the whole program has one try, up to
+   `Settings.interior_columns` columns.
+
+A **linear program** that is solved once (:func:`for_program`): the dual simplex method while its work stays small, on
+the program as given (up to `DIRECT_ENTRIES` entries) or presolved; blocks, if the program has some that pay; the
+interior-point method. If rounding ends the interior-point method, the proximal method has a short try.
+
+`Settings.method` names one method in place of this order. A method that cannot prove that there is no optimum leaves
+that verdict to the interior-point method, and `Solution.why` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from copter.errors import SettingsError
+from copter.settings import Settings
+
+Method = Literal["", "kept", "presolve", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
+
+# Of models ------------------------------------------------------------------------------------------------------------
+
+COLD_COLUMNS: Final = 1000
+"""Columns up to which the first solve of a model pivots too: a handful of pivots costs less than one proximal step."""
+
+PRICED_ROWS: Final = 1024
+"""Coupling rows up to which the proximal method goes on when the block methods give up: its Newton system has as many
+rows, dense, so with more of them the sparse factorisation of the whole program is the faster way."""
+
+# Of linear programs that are solved once ------------------------------------------------------------------------------
+
+DIRECT_ENTRIES: Final = 6_000
+"""Entries up to which the simplex method gets the program as given: presolve takes longer than what it saves."""
+
+DIRECT_WORK: Final = 2e7
+"""Work after which the simplex method gives up a program as given; a unit is about three nanoseconds."""
+
+SIMPLEX_WORK: Final = 1e8
+"""Work after which the simplex method gives up a presolved program: the interior-point method needs about as much."""
+
+SPARSE_WORK: Final = 3e8
+"""The same while each step of the simplex method touches few rows, as on networks."""
+
+SIMPLEX_ENTRIES: Final = 500_000
+"""Entries of a presolved program above which the simplex method is not tried."""
+
+SIMPLEX_ROWS: Final = 10_000
+"""Rows of a presolved program above which the simplex method is not tried."""
+
+STRUCTURE_ENTRIES: Final = 2_000
+"""Entries below which a linear program is not searched for blocks: the search takes longer than the solve."""
+
+STRUCTURE_WORK: Final = 2_000.0
+"""Multiplications per entry, in one iteration by blocks, above which the sparse factorisation is cheaper."""
+
+PATIENCE: Final = 3.0
+"""Times the seconds of the interior-point method that the proximal method may take after rounding has ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method, and why it is tried at this place of the order."""
+
+    method: Method
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What the choice for a model depends on.
+
+    Attributes
+    ----------
+    columns, rows : int
+        Columns of all requests; coupling rows.
+    private_rows : bool
+        Whether a request has rows of its own beside its limit.
+    has_basis : bool
+        Whether the last round has left a basis.
+    """
+
+    columns: int
+    rows: int
+    private_rows: bool
+    has_basis: bool
+
+
+NAMED: Final = "Settings.method names it"
+KEPT: Final = Choice("kept", "the last answer is still optimal: one pricing pass proves it")
+VERDICT: Final = Choice("interior", "the method that Settings.method names found no optimum")
+SUM_PIVOTS: Final = Choice("basis", "private rows are sums of a request's columns only: pivots from the last basis")
+PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
+
+_PRIVATE: Final = Choice("blocks", "requests have private rows")
+_WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
+_STALLED: Final = Choice("interior", "the proximal method stalled")
+_PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
+_COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
+_ROW_PIVOTS: Final = Choice("basis", "many coupling rows: pivots from the last basis")
+_BLOCKS: Final = Choice("blocks", "many coupling rows: requests are eliminated")
+_FIRST: Final = Choice("proximal", "few columns, and no basis before the first solve")
+_PRICES: Final = Choice("proximal", "few coupling rows and many columns")
+_INSTEAD: Final = Choice("proximal", "pivots did not end at an optimum")
+_GOES_ON: Final = Choice("proximal", "goes on from where the block methods stopped")
+
+
+def pivots_fit(facts: ModelFacts, settings: Settings) -> bool:
+    """Whether a model has so few columns that it is solved by pivots from round to round."""
+    return 0 < facts.columns <= settings.basis_columns
+
+
+def many_rows(facts: ModelFacts, settings: Settings) -> bool:
+    """Whether a model has so many coupling rows that Newton's method in their prices is the slower one."""
+    return settings.interior_columns > 0 and facts.rows > settings.interior_rows
+
+
+def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
+    """The methods that a session tries on a model, in order.
+
+    Raises
+    ------
+    SettingsError
+        If `Settings.method` names a method that takes no such model.
+    """
+    if settings.method != "auto":
+        return _named_for_model(facts, settings)
+    if facts.private_rows:
+        return _PRIVATE, _WHOLE
+    few, many = pivots_fit(facts, settings), many_rows(facts, settings)
+    order: list[Choice] = []
+    if facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
+        if few:
+            order.append(_PIVOTS if facts.has_basis else _COLD_PIVOTS)
+        elif many:
+            order.append(_ROW_PIVOTS)
+    if many:
+        order.append(_BLOCKS)
+    whole = facts.columns <= settings.interior_columns
+    if many and whole and facts.rows > PRICED_ROWS:
+        return *order, _WHOLE, _GOES_ON
+    order.append(_GOES_ON if many else _INSTEAD if order else _FIRST if few else _PRICES)
+    return (*order, _STALLED) if whole else tuple(order)
+
+
+def _named_for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
+    name = settings.method
+    if facts.private_rows and name in ("basis", "proximal", "coordinate_descent"):
+        raise SettingsError(
+            f"setting method is {name!r}, which takes no model with private rows or at_least: "
+            "use 'auto', 'blocks', 'interior' or 'simplex'"
+        )
+    if name == "basis":
+        return Choice("basis", NAMED), VERDICT
+    if name == "blocks":
+        return Choice("blocks", NAMED), VERDICT
+    if name == "proximal":
+        return (Choice("proximal", NAMED),)
+    if name == "coordinate_descent":
+        return (Choice("coordinate_descent", NAMED),)
+    if name == "simplex":
+        return Choice("simplex", NAMED), VERDICT
+    return (Choice("interior", NAMED),)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFacts:
+    """What the choice for one linear program depends on: its entries, rows and columns, and whether it is presolved."""
+
+    entries: int
+    rows: int
+    columns: int
+    presolved: bool
+
+
+_DIRECT: Final = Choice("simplex", "so small that presolve would take longer than it saves")
+_SMALL: Final = Choice("simplex", "small: the simplex method ends within its allowance of work")
+_STRUCTURED: Final = Choice("blocks", "few rows couple many small blocks of columns")
+_INTERIOR: Final = Choice("interior", "the default for a linear program that is solved once")
+ROUNDED: Final = Choice("proximal", "rounding ended the interior-point method")
+MEMORY: Final = Choice("proximal", "a factorisation does not fit into memory")
+
+
+def for_program(facts: ProgramFacts, settings: Settings) -> tuple[Choice, ...]:
+    """The methods that a one-shot solve tries on a program, in order; before presolve only the simplex method is.
+
+    Raises
+    ------
+    SettingsError
+        If `Settings.method` names a method that takes no linear program.
+    """
+    name = settings.method
+    if name == "basis":
+        raise SettingsError(
+            "setting method is 'basis', which starts from a session's last round: use a Session, or 'simplex'"
+        )
+    if name in ("proximal", "coordinate_descent"):
+        return (Choice("proximal" if name == "proximal" else "coordinate_descent", NAMED),)
+    if not facts.presolved:
+        direct = name == "auto" and facts.entries <= DIRECT_ENTRIES and facts.rows <= SIMPLEX_ROWS
+        return (_DIRECT,) if direct else ()
+    if name == "simplex":
+        return Choice("simplex", NAMED), VERDICT
+    if name == "blocks":
+        return Choice("blocks", NAMED), VERDICT
+    if name == "interior":
+        return (Choice("interior", NAMED),)
+    order: list[Choice] = []
+    if facts.entries <= SIMPLEX_ENTRIES and facts.rows <= SIMPLEX_ROWS:
+        order.append(_SMALL)
+    if facts.entries >= STRUCTURE_ENTRIES and facts.columns > facts.rows:
+        order.append(_STRUCTURED)
+    return *order, _INTERIOR
+
+
+def blocks_pay(multiplications: float, entries: int) -> bool:
+    """Whether one iteration by blocks is cheaper than the sparse factorisation of the program."""
+    return multiplications <= STRUCTURE_WORK * entries

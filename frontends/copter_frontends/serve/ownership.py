@@ -1,0 +1,111 @@
+"""Which folders the service made, and how it takes them away: nothing else is ever touched.
+
+A cluster's folder is made under a name of its own, marked, filled, and renamed to the cluster's id only when it is
+whole. To delete it, the service renames it into its trash, then removes the files that it writes itself, one by one,
+and the folder only if nothing is left in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from copter.errors import SnapshotError
+from copter.storage.files import sync_folder, write_atomically
+
+MARK = ".copter-cluster"
+"""File in every folder that the service makes; a folder without it is somebody else's."""
+
+WORDS = b"This folder is a cluster of copter's service: it writes and deletes the files in it.\n"
+
+MAKING, TRASH = ".copter-making-", ".copter-trash-"
+"""How names of folders begin that are being made, and that are being deleted."""
+
+SNAPSHOT_MAGIC = b"\x89COPTERV"
+"""First bytes of a cluster's snapshot: version 0.1 wrote no mark, and its folders are known by this."""
+
+WRITTEN = re.compile(r"snapshot|journal-\d{8}|\.(snapshot|journal-\d{8}|\.copter-cluster)\.[^/]*\.part")
+"""Names of the files that the service writes in a cluster's folder, beside the mark."""
+
+
+def is_owned(folder: Path) -> bool:
+    """Whether the service made a folder: it has the mark, or a snapshot that begins as the service's do."""
+    if not folder.is_dir() or folder.is_symlink():
+        return False
+    return begins_with(folder / MARK, WORDS) or begins_with(folder / "snapshot", SNAPSHOT_MAGIC)
+
+
+def begins_with(path: Path, words: bytes) -> bool:
+    """Whether a file is there, can be read, and begins with these bytes."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(words)) == words
+    except OSError:
+        return False
+
+
+def claim(folder: Path) -> None:
+    """Mark a folder that version 0.1 made; SnapshotError if it cannot be written."""
+    if not (folder / MARK).exists():
+        write_atomically(folder / MARK, [WORDS])
+
+
+def begin(data: Path, name: str) -> Path:
+    """A new, marked folder beside the clusters, for one that is being made; OSError if it cannot be."""
+    folder = data / f"{MAKING}{name}-{time.time_ns()}"
+    folder.mkdir()
+    claim(folder)
+    return folder
+
+
+def finish(made: Path, folder: Path) -> None:
+    """Give a folder that is whole the name of its cluster.
+
+    Raises
+    ------
+    SnapshotError
+        If something has that name already.
+    """
+    if os.path.lexists(folder):
+        raise SnapshotError(f"{folder} is there already and is no cluster of this service: take another id, or move it")
+    made.rename(folder)
+    sync_folder(folder.parent)
+
+
+def take_away(folder: Path) -> bool:
+    """Delete a folder of the service; whether it is gone. Files that the service does not write stay, in the trash."""
+    if not is_owned(folder):
+        return False
+    doomed = folder
+    if not folder.name.startswith(TRASH):
+        doomed = folder.parent / f"{TRASH}{folder.name}-{time.time_ns()}"
+        folder.rename(doomed)
+        sync_folder(doomed.parent)
+    for path in sorted(doomed.iterdir()):
+        if WRITTEN.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+            path.unlink()
+    if [path.name for path in doomed.iterdir()] == [MARK]:
+        (doomed / MARK).unlink()
+    with suppress(OSError):  # not empty: something in it is not the service's
+        doomed.rmdir()
+    return not doomed.exists()
+
+
+def sweep(data: Path) -> list[Path]:
+    """Finish what a killed service had begun to make or to delete; the folders that could not be removed."""
+    left = []
+    for path in sorted(data.iterdir()):
+        if not path.name.startswith((MAKING, TRASH)) or not path.is_dir() or path.is_symlink():
+            continue
+        if is_owned(path):
+            gone = take_away(path)
+        else:  # killed before the mark was written, or after it was removed: empty, or not the service's
+            with suppress(OSError):
+                path.rmdir()
+            gone = not path.exists()
+        if not gone:
+            left.append(path)
+    return left
