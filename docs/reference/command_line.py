@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from copter_frontends.cli import main
+from copter_frontends.cli import cli
 
 HEAD = """# Command line
 
@@ -38,9 +38,8 @@ def options_of(command: click.Command) -> list[str]:
 
 def page() -> str:
     """The whole page."""
-    assert isinstance(main, click.Group)
     parts = [HEAD]
-    for name, command in sorted(main.commands.items()):
+    for name, command in sorted(cli.commands.items()):
         arguments = [each.human_readable_name for each in command.params if isinstance(each, click.Argument)]
         said = cell((command.help or "").split("\b")[0])
         parts += [f"## copter {' '.join([name, *arguments])}", "", said, "", *options_of(command), ""]
