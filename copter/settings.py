@@ -55,10 +55,10 @@ class Settings:
         Trust radius of a warm solve: how far prices may move between two pricing passes, in units of their size;
         inf for no bound.
     purify : bool
-        Move to a vertex of the optimal face at the end (a session with integer columns wants this).
+        Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
+        requests are fractional. Models without integer columns get the optimum as it is found.
     purify_rows : int
-        Skip purification when more coupling rows than this are tight. (Models with many rows begin with the
-        interior-point method, which finds a vertex by itself where there are integer columns.)
+        Tight coupling rows beyond which no walk to a vertex is taken, where pivots have not found one.
     keep_slack : float
         A column at rest leaves the working set when its reduced cost, less the least one of its block, exceeds this
         many times the largest cost, in absolute value, of its block's working columns.

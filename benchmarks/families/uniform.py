@@ -39,7 +39,6 @@ class SessionSolver:
                 tolerance=options.tolerance,
                 time_limit_s=options.time_limit_s,
                 method=options.method,
-                purify=integer,  # only the shim needs a vertex
             ),
         )
 

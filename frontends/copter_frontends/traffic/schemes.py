@@ -48,9 +48,7 @@ def make_scheme(
     DemandError
     """
     if name == "copter":
-        return TrafficFormulation(
-            paths, demands, objective, Settings(purify=False, threads=threads, interior_columns=MOST_COLUMNS)
-        )
+        return TrafficFormulation(paths, demands, objective, Settings(threads=threads, interior_columns=MOST_COLUMNS))
     if objective != "total":
         raise DemandError(f"{name} maximises the total flow only; {objective} is copter's")
     if name.startswith(NEEDS_HIGHS):
