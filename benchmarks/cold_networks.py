@@ -3,10 +3,10 @@
     COPTER_DATA=path/to/data python benchmarks/cold_networks.py --topologies GtsCe,UsCarrier --scales 64 --peers highs
     COPTER_DATA=path/to/data python benchmarks/cold_networks.py --models uniform --scales 16,64,128 --json
 
-Each program is solved once from nothing, with the default settings: what a user gets who writes `Session(model).solve()`.
-HiGHS has the same program in a process of its own, on one thread: its interior-point method with crossover and its dual
-simplex method, each with a time limit; the better one counts. All times are the processor's. The optimum is compared
-with the published one, and the bound with the optimum.
+Each program is solved once from nothing, with the default settings, as `Session(model).solve()` does. HiGHS has the
+same program in a process of its own, on one thread: its interior-point method with crossover and its dual simplex
+method, each with a time limit; the better one counts. All times are the processor's. The optimum is compared with the
+published one.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def purify(
 
     A walk is right for a handful of fractional columns and is never to a worse objective. For many, `crossover` is
     asked for the values of a vertex first. Nothing is done where it has none and more than `max_rows` rows are tight
-    (the walk's linear algebra is dense in them). `must_stop` is asked before every step; a walk that is cut short leaves an
-    optimal point that is no vertex.
+    (the walk's linear algebra is dense in them). `must_stop` is asked before every step; a walk that is cut short
+    leaves an optimal point that is no vertex.
     """
     if ws.size == 0:
         return 0
