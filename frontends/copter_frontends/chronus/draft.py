@@ -27,6 +27,8 @@ class Draft:
     taken : bool array (jobs, leases)
     shifts : int
         Leases of other jobs that were moved to make room.
+    moved : set of int
+        Jobs of which a lease was moved, even if it was moved back.
     """
 
     def __init__(self, options: Options, capacity: Ints) -> None:
@@ -35,7 +37,7 @@ class Draft:
         self.horizon = self.free.shape[1]
         self.row = np.full(options.jobs, -1, dtype=np.int64)
         self.taken: Bools = np.zeros((options.jobs, self.horizon), dtype=bool)
-        self.shifts = 0
+        self.shifts, self.moved = 0, set[int]()
         columns = (options.job, options.kind, options.gpus, options.need, options.last)
         self._table = np.stack(columns, axis=1)
         self._roomy: dict[tuple[int, int], list[int]] = {}  # leases with so many free, among the first d
@@ -168,6 +170,12 @@ class Draft:
             self.row[job] = -1
         return leases
 
+    def may_squeeze(self, row: int) -> bool:
+        """Whether the leases that an option lacks are few enough for :meth:`squeeze` to try."""
+        _, kind, gpus, need, last = self._table[row].tolist()
+        roomy = self._roomy_leases(kind, gpus)[last]
+        return need - roomy <= min(MOST_MOVED, last - roomy)
+
     def squeeze(self, row: int) -> bool:
         """As :meth:`place`, but move single leases of other jobs out of the way; changes nothing where that fails."""
         if self.place(row):
@@ -240,6 +248,7 @@ class Draft:
         self._roomy.clear()
         self.taken[job, source] = False
         self.taken[job, target] = True
+        self.moved.add(job)
 
     def _way_out(self, lease: int, kind: int, gpus: int, held: Bools) -> tuple[int, int, int] | None:
         """One job whose lease, moved elsewhere, makes room for `gpus` more: (job, lease, its new lease)."""

@@ -189,37 +189,55 @@ class Selector:
         Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
-        held = self._held = HeldLeases.of(self.book, first) if self._held is None else self._held.now(self.book, first)
-        options, taken = held.with_one_more(record, self.book)
-        number = len(held.records)
-        promised = np.zeros((len(gpus), taken.shape[1]), dtype=np.int64)
-        for q in range(len(gpus)):
-            mine = np.flatnonzero(options.kind[:number] == q)
-            promised[q] = options.gpus[mine] @ taken[mine].astype(np.int64)
-        draft = Draft.standing(options, self._capacity(gpus, taken.shape[1], aside, promised), promised, taken)
-        if draft is None:
+        ends = int(self.grid.ended_by_all(record.table[:, 5]).max(initial=first + 1))
+        horizon = max(ends, self.book.promised_end(first)) - first
+        use = self.book.promised_gpus(len(gpus), first, horizon)
+        capacity = self._capacity(gpus, horizon, aside, use)
+        if (use > capacity).any():
             return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
-        rows = draft.ranked(number)
-        if not (any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows)):
+        alone = Draft(self.book.options([record], first, horizon, begins=False), capacity - use)
+        rows = alone.ranked(0)
+        if any(alone.place(row) for row in rows):
+            self.book.give_one(record, alone, 0, first)
+            return self._admitted(record, now_s, ())
+        if not any(alone.may_squeeze(row) for row in rows):
             return Admission(job.id, record.standing)
+        return self._admit_with_moves(record, now_s, first, gpus, horizon, aside)
+
+    def _admit_with_moves(
+        self, record: SloRecord, now_s: float, first: int, gpus: Ints, horizon: int, aside: Ints | None
+    ) -> Admission:
+        """Promise a job leases for which single leases of others have to move."""
+        held = self._held = HeldLeases.of(self.book, first) if self._held is None else self._held.now(self.book, first)
+        options, taken = held.with_one_more(record, self.book, horizon)
+        number = len(held.records)
+        use = self.book.promised_gpus(len(gpus), first, taken.shape[1])
+        draft = Draft.standing(options, self._capacity(gpus, taken.shape[1], aside, use), use, taken)
+        if draft is None or not any(draft.squeeze(row) for row in draft.ranked(number)):
+            return Admission(record.job.id, record.standing)
         moves: list[tuple[str, int, int]] = []
-        for other in np.flatnonzero((draft.taken[:-1] != taken).any(axis=1)).tolist():
+        for other in sorted(draft.moved):
             before = np.flatnonzero(taken[other] & ~draft.taken[other]) + first
             after = np.flatnonzero(draft.taken[other] & ~taken[other]) + first
             name = held.records[other].job.id
             moves += [(name, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)]
-            self.book.give_one(held.records[other], draft, other, first)
+            if len(before):
+                self.book.give_one(held.records[other], draft, other, first)
         self.book.give_one(record, draft, number, first)
-        record.promised = record.step
         self._held = held.admitted(record, draft, self.book.version)
+        return self._admitted(record, now_s, tuple(moves))
+
+    def _admitted(self, record: SloRecord, now_s: float, moves: tuple[tuple[str, int, int], ...]) -> Admission:
+        """Tell a job that it has its leases."""
+        record.promised = record.step
         self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
-        return Admission(job.id, record.standing, record.step, tuple(record.leases.tolist()), tuple(moves))
+        return Admission(record.job.id, record.standing, record.step, tuple(record.leases.tolist()), moves)
 
     @staticmethod
     def _capacity(gpus: Ints, horizon: int, aside: Ints | None, promised: Ints | None) -> Ints:
         """GPUs of each type in each lease: without those set aside, but for what is promised, (types, leases)."""
         total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
-        if aside is None or promised is None:
+        if aside is None or promised is None or not aside.any():
             return total
         return np.asarray(np.minimum(total, np.maximum(total - aside[:, None], promised)))
 
