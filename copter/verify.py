@@ -57,7 +57,7 @@ def read(data, at=0, depth=0):
     for _ in range(2 * length if tag == b"{" else length):
         item, at = read(data, at, depth + 1)
         items.append(item)
-    return (dict(zip(items[::2], items[1::2])) if tag == b"{" else tuple(items) if tag == b"(" else items), at
+    return (dict(zip(items[::2], items[1::2], strict=True)) if tag == b"{" else tuple(items) if tag == b"(" else items), at
 
 
 def unpacked(content):
@@ -144,9 +144,9 @@ class Program:
     def __init__(self, state):
         self.sign, self.offset = -1.0 if state["sense"] == "max" else 1.0, state["offset"]
         self.low, self.high = state["rows"][0].tolist(), state["rows"][1].tolist()
-        self.row_of, self.free = dict(zip(state["resources"], state["row"].tolist())), state["free_rows"].tolist()
+        self.row_of, self.free = dict(zip(state["resources"], state["row"].tolist(), strict=True)), state["free_rows"].tolist()
         self.next, self.templates, self.requests = state["next"][1], {}, {}
-        for at, (serial, shared) in enumerate(zip(state["serials"], state["shared"])):
+        for at, (serial, shared) in enumerate(zip(state["serials"], state["shared"], strict=True)):
             contents = (*state["templates"][at], state["private_rows"].get(at))
             self.templates[serial] = Template(contents, shared, serial)
         begin = 0
@@ -199,7 +199,7 @@ class Program:
             case "count", (name, count):
                 self.set_row(name, self.low[self.row_of[name]] if name in self.row_of else -inf, count)
             case "rows", (names, lower, upper):
-                for each in zip(names, lower.tolist(), upper.tolist()):
+                for each in zip(names, lower.tolist(), upper.tolist(), strict=True):
                     self.set_row(*each)
             case "drop_row", (name,):
                 self.free.append(row := self.row_of.pop(name))
@@ -217,7 +217,7 @@ class Program:
                 self.hang(name, source, cost, limit, lower, upper, scale, offset, integer, *rest)
             case "add_many", (names, serial, costs, lower, upper, numbers, *rest):
                 leasts, own = (*rest, None, None)[:2]
-                for at, (name, limit, scale, offset, integer) in enumerate(zip(names, *numbers[:4])):
+                for at, (name, limit, scale, offset, integer) in enumerate(zip(names, *numbers[:4], strict=True)):
                     more = -inf if leasts is None else leasts[at], None if own is None else own[at]
                     self.hang(name, serial, costs[at], limit, lower, upper, scale, offset, integer, *more)
             case "add_own", (names, first, start, row, value, cost, limits, leasts, _, *rest):
@@ -246,7 +246,7 @@ class Program:
             case "limits", (name, limit, lower, upper, *least):
                 vars(self.kept(name)).update(limit=limit, lower=lower, upper=upper, least=(*least, -inf)[0])
             case "sums", (names, limits, leasts):
-                for name, limit, least in zip(names, limits.tolist(), leasts.tolist()):
+                for name, limit, least in zip(names, limits.tolist(), leasts.tolist(), strict=True):
                     vars(self.kept(name)).update(limit=limit, least=least)
             case "private_bounds", (names, lower, upper):
                 end = 0
@@ -268,9 +268,9 @@ class Program:
                 vars(self.kept(name)).update(scale=scale, offset=offset)
                 self.do("exceptions", (name, columns, costs))
             case "exceptions", (name, columns, costs):
-                self.kept(name).single = {} if columns is None else dict(zip(columns.tolist(), costs.tolist()))
+                self.kept(name).single = {} if columns is None else dict(zip(columns.tolist(), costs.tolist(), strict=True))
             case "rescale", (names, *numbers):
-                for name, scale, offset, at, cost in zip(names, *(each.tolist() for each in numbers)):
+                for name, scale, offset, at, cost in zip(names, *(each.tolist() for each in numbers), strict=True):
                     vars(self.kept(name)).update(scale=scale, offset=offset, single={at: cost} if at >= 0 else {})
             case _:
                 raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
@@ -281,7 +281,7 @@ class Program:
         for template in [each for each in self.templates.values() if each.members]:
             each, places = list(template.members.values()), np.array([place[name] for name in template.members])
             if template.group is None:
-                columns = [np.array(arrays) for arrays in zip(*(request.arrays() for request in each))]
+                columns = [np.array(arrays) for arrays in zip(*(request.arrays() for request in each), strict=True)]
                 sums = [np.array([getattr(request, what) for request in each]) for what in ("limit", "least")]
                 template.group = *columns, *sums, np.array([request.own for request in each]).reshape(len(each), -1)
             for at in range(0, len(each), step := max(CELLS // template.n, 1)):
@@ -349,7 +349,7 @@ def point(program, triples):
     use, off, size, total = np.zeros(len(program.low)), [], [], [np.zeros(0)]
     between = lambda value, low, high: off.append(np.maximum(np.maximum(low - value, value - high), 0.0))  # noqa: E731
     for template, places, cost, low, high, limit, least, bounds in program.groups():
-        x, begin, n_own = dense(places, triples, template.n, low), template.n * np.arange(len(places)), template.n_own
+        x, n_own = dense(places, triples, template.n, low), template.n_own
         cells = template.own_row + n_own * np.arange(len(places))[:, None]
         own = np.bincount(cells.ravel(), (x[:, template.own_column] * template.own_value).ravel(), len(places) * n_own)
         use += np.bincount(template.row, template.value * x.sum(0)[template.column], len(use))
@@ -381,7 +381,7 @@ def plan_faults(program, plan):
     """What is wrong with a plan: a whole request has one column at 1 or none, a continuous one its shares."""
     whole = np.flatnonzero(plan["column"] >= 0)
     ones = whole, plan["column"][whole], np.ones(len(whole))
-    triples = [np.concatenate(each) for each in zip(ones, plan["share"])]
+    triples = [np.concatenate(each) for each in zip(ones, plan["share"], strict=True)]
     assert len(plan["column"]) == len(program.requests), "it has another number of requests"
     rows, names, costs = {row: [] for row in program.row_of.values()}, list(program.requests), []
     for template, places, cost, low, high, limit, least, bounds in program.groups():
@@ -399,7 +399,7 @@ def plan_faults(program, plan):
             if (x[k] < low[k]).any() or (x[k] > high[k]).any():
                 yield f"request {name!r} has a column out of its bounds"
             sides = np.reshape(bounds[k], (2, -1)).T.tolist()
-            if not all(map(holds, [[(x[k, j], 1.0) for j in used], *own], *zip((least[k], limit[k]), *sides))):
+            if not all(map(holds, [[(x[k, j], 1.0) for j in used], *own], *zip((least[k], limit[k]), *sides, strict=True))):
                 yield f"request {name!r} does not keep to its sum or private rows"
     for name, row in program.row_of.items():
         if not holds(rows[row], program.low[row], program.high[row]):
@@ -426,10 +426,10 @@ def judged(program, mark, plan):
         m = len(program.row_of)
         ray, own, at = answer["ray"], [], m
         for place, request in enumerate(program.requests.values()):
-            at, end = at + (max(abs(request.limit), abs(request.least)) < inf or request.least > -inf), at
+            at += request.limit < inf or request.least > -inf
             own += [(place, 1 + k, ray[at + k]) for k in range(request.template.n_own)]
             at += request.template.n_own
-        triples = [np.array(each) for each in zip(*own)] or none
+        triples = [np.array(each) for each in zip(*own, strict=True)] or none
         checked = ["ray"]
         faults += [] if proven(program, ray[:m], triples, False) > 0.0 else ["the ray proves nothing"]
     elif answer.get("prices") is not None and answer["status"] != "dual_infeasible":

@@ -2,6 +2,7 @@
 
 from copter.tape.reader import Record, TapeReader
 from copter.tape.recorder import Recorder
+from copter.tape.watching import recorded
 from copter.tape.writer import TapeWriter
 
-__all__ = ["Record", "Recorder", "TapeReader", "TapeWriter"]
+__all__ = ["Record", "Recorder", "TapeReader", "TapeWriter", "recorded"]

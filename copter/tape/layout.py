@@ -34,7 +34,7 @@ PLAIN = 1 << 31  # bit of a piece's length: the piece is not compressed
 SAMPLE = 1 << 14  # bytes of a piece that are compressed to see whether the rest is worth it: 2% of the piece
 WORTH = 0.75  # of its length: a piece whose sample shrinks less is stored as it is; numbers of a program rarely do
 LEVEL = 1  # of zlib: level 6 takes four times as long for a tenth less
-MOST = 1 << 33  # bytes of one record as read: 8 GiB, twenty times a model of 13 million columns with patterns of its own
+MOST = 1 << 33  # bytes of one record as read: 8 GiB, some twenty times a model of 13 million columns
 BASE, ROUND, PLAN, ENDS = b"BASE", b"ROUN", b"PLAN", b"ENDS"
 KINDS = (BASE, ROUND, PLAN, ENDS)
 

@@ -57,6 +57,7 @@ class SimulateOptions:
     non_preemptible: tuple[str, ...] = ()
     reserve: tuple[tuple[str, str, int], ...] = ()
     plan_latency: float = 0.0
+    tape: str | None = None
     deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
 
     def warmup(self, round_s: float, sampled: bool) -> int:

@@ -8,11 +8,11 @@ from typing import Any
 import highspy
 import numpy as np
 import scipy.sparse as sp
-from families.program import Floats, Ints, Kept, Program
 from numpy.typing import NDArray
 
-from peers.answer import Answer, Limits
-from peers.clock import clock
+from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.peers.clock import clock
+from copter_frontends.replay.program import Floats, Ints, Kept, Program
 
 Status = highspy.HighsBasisStatus
 INLINE = 2000  # coefficients changed one by one; with more of them the whole program is passed
