@@ -7,7 +7,8 @@ least <= sum x_r <= limit, private rows B x_r:
 - Bound. Prices y (of the sign that a bound of their row answers for, else zero) and multipliers u of private rows prove
   c'x >= y'b + sum_r [u'b_r + min over box and sum of (c_r - A_r'y - B_r'u)'x]. It is evaluated outward (Neumaier and
   Shcherbina, 2004): d = c - A'y - B'u in floating point is wrong by at most g (|c| + |A|'|y| + |B|'|u|), g = n u / (1 -
-  n u) with n operations and u = 2^-53 (Higham 2002, lemma 3.1); sums are exact (fsum). The answer's bound must be no more.
+  n u) with n operations and u = 2^-53 (Higham 2002, lemma 3.1); sums are exact (fsum). The answer's bound must be no more. Where it
+  is more by less than 1e-9, the same is evaluated in rational numbers.
 - Infeasible. The same with c = 0 must be above zero. Unbounded: a direction that improves, to a tolerance of 1e-6.
 - LP point. Objective recomputed; rows, boxes and gap within the settings' tolerance, if it is called optimal.
 - Plan. Every row, sum and box in exact rational arithmetic; the objective recomputed. Figures that are not whole stand
@@ -25,6 +26,7 @@ from math import fsum, inf, prod
 import numpy as np
 
 U = 2.0**-53
+NEAR = 1e-9  # relative: a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
 CELLS = 1 << 20  # reduced costs worked out at once: 8 MiB an array
 TYPES = {b"d": "<f8", b"f": "<f4", b"i": "<i4", b"q": "<i8", b"B": "|u1", b"?": "|b1"}
 FAULTS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, struct.error, zlib.error)
@@ -344,6 +346,39 @@ def proven(program, prices, own, with_costs=True):
     return fsum(every.tolist()) - 4 * U * fsum(np.abs(every).tolist()) - 1e-300
 
 
+def proven_exactly(program, prices, own, with_costs=True):
+    """The same in rational arithmetic, without a loss: for bounds that lie within the rounding of :func:`proven`."""
+    y, total = dict(zip(program.row_of.values(), map(Fraction, prices.tolist()), strict=True)), Fraction(0)
+    for row, price in y.items():
+        side = program.low[row] if price > 0 else program.high[row]
+        y[row] = price if abs(side) < inf else Fraction(0)
+        total += y[row] * Fraction(side) if y[row] else 0
+    for template, places, cost, low, high, limit, least, bounds in program.groups():
+        n_own, owns = template.n_own, dense(places, own, template.n_own + 1)[:, 1:]
+        used = [Fraction(0)] * template.n
+        for column, row, value in zip(template.column.tolist(), template.row.tolist(), template.value, strict=True):
+            used[column] += Fraction(value) * y.get(row, 0)
+        for k in range(len(places)):
+            sides = np.where(owns[k] > 0, bounds[k, :n_own], bounds[k, n_own:])
+            u = [Fraction(each) if abs(side) < inf else 0 for each, side in zip(owns[k], sides, strict=True)]
+            total += sum(each * Fraction(side) for each, side in zip(u, sides, strict=True) if each)
+            gain = [each - Fraction(with_costs * value) for each, value in zip(used, cost[k], strict=True)]
+            for column, row, value in zip(template.own_column, template.own_row, template.own_value, strict=True):
+                gain[column] += Fraction(value) * u[row]
+            start = sum(map(Fraction, low[k]))
+            room, need = (each if abs(each) == inf else Fraction(each) - start for each in (limit[k], least[k]))
+            total -= sum(g * Fraction(l) for g, l in zip(gain, low[k], strict=True))
+            for g, j in sorted(((g, j) for j, g in enumerate(gain)), reverse=True):
+                wide = inf if high[k, j] == inf else Fraction(high[k, j]) - Fraction(low[k, j])
+                part = min(wide, room if g > 0 else max(min(need, room), 0))
+                if g and part == inf:
+                    return -inf
+                total, room, need = total - (g * part if g else 0), room - part, need - part
+                if room <= 0 or (g <= 0 and need <= 0):
+                    break
+    return total
+
+
 def point(program, triples):
     """(objective, violation relative to the bounds' norm, largest violation) of an LP's point (F6)."""
     use, off, size, total = np.zeros(len(program.low)), [], [], [np.zeros(0)]
@@ -413,9 +448,16 @@ def objective_fault(program, value, told):
         yield f"objective {told!r}, its point is worth {program.sign * value + program.offset!r}"
 
 
-def bound_fault(program, bound, lowest):
-    if lowest == -inf or program.sign * (Fraction(bound) - Fraction(program.offset)) > Fraction(lowest):
-        yield f"bound {bound!r}, its prices prove {program.sign * lowest + program.offset!r}"
+def bound_fault(program, bound, prices, own):
+    """Whether a bound is better than what its prices prove: first outward, then, if that is not enough, exactly."""
+    told = program.sign * (Fraction(bound) - Fraction(program.offset))
+    for prove in proven, proven_exactly:
+        lowest = prove(program, prices, own)
+        if lowest != -inf and told <= Fraction(lowest):
+            return
+        if lowest == -inf or told - Fraction(lowest) > (abs(told) + 1) * Fraction(NEAR) and prove is proven:
+            break
+    yield f"bound {bound!r}, its prices prove {float(program.sign * lowest + program.offset)!r}"
 
 
 def judged(program, mark, plan):
@@ -433,13 +475,11 @@ def judged(program, mark, plan):
         checked = ["ray"]
         faults += [] if proven(program, ray[:m], triples, False) > 0.0 else ["the ray proves nothing"]
     elif answer.get("prices") is not None and answer["status"] != "dual_infeasible":
-        lowest = None
         own = answer.get("own", none)
-        own = own[0], own[1], program.sign * own[2]
-        lowest = proven(program, program.sign * answer["prices"], own)
+        prices, own = program.sign * answer["prices"], (own[0], own[1], program.sign * own[2])
         if answer["certified"]:
             checked.append("bound")
-            faults += bound_fault(program, answer["bound"], lowest)
+            faults += bound_fault(program, answer["bound"], prices, own)
         value, violation, most = point(program, (answer["place"], answer["column"], answer["x"]))
         checked.append("point")
         faults += objective_fault(program, value, answer["objective"])
@@ -451,7 +491,7 @@ def judged(program, mark, plan):
         if plan is not None and "column" in plan:
             checked.append("plan")
             faults += plan_faults(program, plan)
-            faults += bound_fault(program, plan["bound"], lowest) if plan["certified"] else []
+            faults += bound_fault(program, plan["bound"], prices, own) if plan["certified"] else []
     return checked, faults
 
 
