@@ -189,7 +189,7 @@ class Session:
             require_feasible(self.model, plan)
             self._plan = plan
         if self._recorder is not None:
-            self._recorder.plan(self.model.ledger, plan, time.perf_counter() - wall, named, deadline_s)
+            self._recorder.plan(plan, time.perf_counter() - wall, named, deadline_s)
         slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
         self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
         return plan
@@ -357,7 +357,7 @@ class Session:
     def plan_made(self, plan: IntegerPlan, seconds: float = 0.0) -> None:
         """Tell the tape, if there is one, of a plan that somebody else's shim made of the last solve's solution."""
         if self._recorder is not None:
-            self._recorder.plan(self.model.ledger, plan, seconds, None)
+            self._recorder.plan(plan, seconds, None)
 
     def _begin_recording(self, writer: TapeWriter, answers: bool, own_file: bool) -> None:
         if self.model.ledger.tape is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,28 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.matrix import Template
 from copter.problem.solution import Solution
+from copter.problem.values import OwnDuals, SparseValues
 from copter.settings import Settings
-from copter.storage.encoding import COUNT, Buffers, encode
-from copter.storage.journal import Journal
+from copter.storage.encoding import Buffers, encode
 from copter.tape.layout import BASE, ENDS, PLAN, ROUND
 from copter.tape.writer import TapeWriter
 
 if TYPE_CHECKING:
-    from copter.model.ledger import Ledger
+    from copter.model.ledger import Ledger, Operation
     from copter.shims.plan import IntegerPlan
 
 LOG = logging.getLogger("copter")
-EDIT = b"(" + COUNT.pack(2) + b"".join(encode("edit"))
 Keys = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Item = tuple[str, Any]  # "edit" and the operations of a batch, or an event and None
 
 
 class Recorder:
     """One session's stream on a tape.
 
-    Edits are kept in memory until their round ends, and written with it: a tape has whole rounds only. Nothing that
-    goes wrong here reaches the session: the edit holds, the answer is given, the recording ends, and :attr:`failed`
-    says why.
+    Edits are kept in memory until their round ends, and written with it: a tape has whole rounds only. They are put
+    into bytes in the thread that writes, so that a round does not wait for it. Nothing that goes wrong here reaches the
+    session: the edit holds, the answer is given, the recording ends, and :attr:`failed` says why.
 
     Parameters
     ----------
@@ -50,9 +52,11 @@ class Recorder:
         self.stream = writer.new_stream()
         self.rounds = 0
         self.edit_s = 0.0
-        self._items: list[bytes] = []
+        self._items: list[Item] = []
         self._why: str | None = None
-        self._note(writer.append(BASE, self.stream, base))
+        self._last: SparseValues | None = None
+        content = b"".join(base)  # now: the arrays behind it change
+        writer.later(lambda: (BASE, self.stream, [content]))
 
     @property
     def failed(self) -> str | None:
@@ -64,22 +68,16 @@ class Recorder:
         """Whether nothing more is recorded."""
         return self.failed is not None or self.writer.closed
 
-    def append(self, operations: Sequence[tuple[str, tuple[Any, ...]]], seconds: float) -> None:
+    def append(self, operations: Sequence[Operation], seconds: float) -> None:
         """Take edits in that belong together: those of a batch, or one alone."""
         if not self.ended:
             self.edit_s += seconds
-            try:
-                parts = [EDIT, b"[", COUNT.pack(len(operations))]
-                for name, arguments in operations:
-                    parts += Journal.encode(name, arguments)
-                self._items.append(b"".join(parts))
-            except (CopterError, MemoryError) as error:
-                self._end(f"the tape {self.writer.path} ends before an edit that it cannot hold: {error}")
+            self._items.append(("edit", [(name, held(arguments)) for name, arguments in operations]))
 
     def event(self, name: str) -> None:
         """Take in what the session was told to do besides ("compact", "reset")."""
         if not self.ended:
-            self._items.append(b"".join(encode((name, None))))
+            self._items.append((name, None))
 
     def round(
         self, ledger: Ledger, solution: Solution, settings: Settings, deadline_s: float | None, watched: bool
@@ -87,26 +85,28 @@ class Recorder:
         """Write a round: its edits, what was asked, what was answered."""
         if self.ended:
             return
-        try:
+        items, edit_s = self._items, self.edit_s
+        self._items, self.edit_s = [], 0.0
+        self.rounds += 1
+        self._last = sparse = solution.sparse
+        own = sparse.behind.own() if self.answers and ledger.matrix.n_with_rows else None
+        ray = solution.ray if self.answers else None
+
+        def made() -> tuple[bytes, int, Buffers]:
             mark = {
                 "deadline_s": deadline_s,
                 "watched": watched,
                 "settings": asdict(settings),
-                "edit_s": self.edit_s,
+                "edit_s": edit_s,
                 "solve_s": solution.solve_time_s,
-                "answer": self._answer(ledger, solution),
+                "answer": self._answer(solution, sparse, own, ray),
             }
-            payload = [b"[" + COUNT.pack(len(self._items) + 1), *self._items, *encode(mark)]
-        except (CopterError, MemoryError) as error:
-            self._end(f"the tape {self.writer.path} ends before an answer that it cannot hold: {error}")
-            return
-        self._items, self.edit_s = [], 0.0
-        self.rounds += 1
-        self._note(self.writer.append(ROUND, self.stream, payload))
+            return ROUND, self.stream, encode([*items, mark])
+
+        self._later(made)
 
     def plan(
         self,
-        ledger: Ledger,
         plan: IntegerPlan,
         seconds: float,
         shim: str | None,
@@ -116,6 +116,7 @@ class Recorder:
 
         Parameters
         ----------
+        plan : IntegerPlan
         seconds : float
             That the shim took.
         shim : str or None
@@ -123,36 +124,58 @@ class Recorder:
         deadline_s : float, optional
             Of solve and shim together.
         """
-        if self.ended or not self.rounds:
+        sparse = self._last
+        if self.ended or sparse is None:
             return
-        values: dict[str, Any] = {
-            "status": plan.status.value,
-            "objective": float(plan.objective),
-            "bound": float(plan.bound),
-            "certified": bool(plan.bound_is_certified),
-            "shim_s": seconds,
-            "shim": shim,
-            "deadline_s": deadline_s,
-        }
-        if self.answers and plan.is_feasible:
-            place = self._places(ledger)
-            slots = np.fromiter(ledger.slot_of.values(), dtype=np.int64, count=len(ledger.slot_of))
-            values["column"] = plan.column_of_slot[slots]
-            values["share"] = (
-                place[plan.share_key >> 32].astype(np.int32),
-                (plan.share_key & 0xFFFFFFFF).astype(np.int32),
-                plan.share,
-            )
-        self._note(self.writer.append(PLAN, self.stream, encode(values)))
+
+        def made() -> tuple[bytes, int, Buffers]:
+            values: dict[str, Any] = {
+                "status": plan.status.value,
+                "objective": float(plan.objective),
+                "bound": float(plan.bound),
+                "certified": bool(plan.bound_is_certified),
+                "shim_s": seconds,
+                "shim": shim,
+                "deadline_s": deadline_s,
+            }
+            if self.answers and plan.is_feasible:
+                slots, place = places(sparse)
+                values["column"] = plan.column_of_slot[slots]
+                values["share"] = (
+                    place[plan.share_key >> 32].astype(np.int32),
+                    (plan.share_key & 0xFFFFFFFF).astype(np.int32),
+                    plan.share,
+                )
+            return PLAN, self.stream, encode(values)
+
+        self._later(made)
 
     def end(self) -> None:
         """Say on the tape that the session has ended; close the file if it is this recorder's alone."""
         if not self.ended:
-            self._note(self.writer.append(ENDS, self.stream, encode(None)))
+            self.writer.later(lambda: (ENDS, self.stream, encode(None)))
+        self.writer.drain()
         if self.own_file:
             self.writer.close()
 
-    def _answer(self, ledger: Ledger, solution: Solution) -> dict[str, Any]:
+    def _later(self, made: Callable[[], tuple[bytes, int, Buffers]]) -> None:
+        """Write a record, or say why it cannot be made; then the recording ends."""
+
+        def job() -> tuple[bytes, int, Buffers] | None:
+            if self.failed is not None:
+                return None
+            try:
+                return made()
+            except (CopterError, MemoryError) as error:
+                self._why = f"the tape {self.writer.path} ends before a round that it cannot hold: {error}"
+                LOG.warning("recording has ended: %s", self._why)
+                return None
+
+        self.writer.later(job)
+
+    def _answer(
+        self, solution: Solution, sparse: SparseValues, own: OwnDuals | None, ray: Floats | None
+    ) -> dict[str, Any]:
         """The answer, by the places of requests and of resources in the order that they were added in."""
         values: dict[str, Any] = {
             "status": solution.status.value,
@@ -165,32 +188,35 @@ class Recorder:
         }
         if not self.answers:
             return values
-        sparse = solution.sparse
-        place = self._places(ledger)
-        values["prices"] = sparse.y[list(ledger.row_of.values())]
+        _, place = places(sparse)
+        values["prices"] = sparse.y[list(sparse.row_of.values())]
         values["place"] = place[sparse.key >> 32].astype(np.int32)
         values["column"] = (sparse.key & 0xFFFFFFFF).astype(np.int32)
         values["x"] = sparse.values
-        values["ray"] = solution.ray
-        if ledger.matrix.n_with_rows:
-            own = sparse.behind.own()
+        values["ray"] = ray
+        if own is not None:
             nonzero = own.dual != 0.0
             key = own.key[nonzero]
             values["own"] = (place[key >> 32].astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), own.dual[nonzero])
         return values
 
-    @staticmethod
-    def _places(ledger: Ledger) -> Keys:
-        """Place of the request in every slot, in the order that requests were added in."""
-        slots = np.fromiter(ledger.slot_of.values(), dtype=np.int64, count=len(ledger.slot_of))
-        place = np.full(ledger.matrix.n_slots, -1, dtype=np.int64)
-        place[slots] = np.arange(len(slots))
-        return place
 
-    def _note(self, written: bool) -> None:
-        if not written and self._why is None:
-            self._end(self.writer.failed or f"the tape {self.writer.path} was closed")
+def places(sparse: SparseValues) -> tuple[Keys, Keys]:
+    """(slot of every request in the order that they were added in, place of the request in every slot)."""
+    slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
+    place = np.full(int(slots.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place[slots] = np.arange(len(slots))
+    return slots, place
 
-    def _end(self, why: str) -> None:
-        self._why, self._items = why, []
-        LOG.warning("recording has ended: %s", why)
+
+def held(value: Any) -> Any:
+    """An operation's argument as it is now, whatever the caller does with its arrays; a template by its number."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Template):
+        return value.serial
+    if isinstance(value, tuple):
+        return tuple([held(each) for each in value])
+    if isinstance(value, list):
+        return [each.copy() for each in value] if value and isinstance(value[0], np.ndarray) else list(value)
+    return value

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections import deque
+from collections.abc import Callable
 
 from copter.errors import SnapshotError
 from copter.storage.encoding import Buffers
 from copter.storage.files import PathLike
 from copter.tape.layout import DIGEST, head, record
+
+WAITING = 8  # records that may wait to be written; one more waits for the disk, so that memory does not grow
+Later = Callable[[], tuple[bytes, int, Buffers] | None]
 
 
 class TapeWriter:
@@ -26,13 +32,17 @@ class TapeWriter:
     Notes
     -----
     A write that fails ends the tape at the last whole record; :attr:`failed` then says why, and later records are
-    left out. A forked process writes nothing: the tape stays with the process that began it.
+    left out. A forked process writes nothing: the tape stays with the process that began it. Records are put together,
+    compressed and written by a thread that is there while there is something to write.
     """
 
     def __init__(self, path: PathLike) -> None:
         self.path = os.path.abspath(path)
         self.failed: str | None = None
         self._file = -1
+        self._jobs: deque[Later] = deque()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
         self.length = 0
         self._streams = 0
         self._digest = bytes(DIGEST)
@@ -57,6 +67,35 @@ class TapeWriter:
         """The number of one more session."""
         self._streams += 1
         return self._streams - 1
+
+    def later(self, job: Later) -> None:
+        """Append the record that `job` makes (none, if it makes None), in the thread that writes."""
+        if self.closed:
+            return
+        if len(self._jobs) >= WAITING:
+            self.drain()
+        with self._lock:
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="copter-tape")
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._thread = None
+                    return
+                job = self._jobs.popleft()
+            made = job()
+            if made is not None:
+                self.append(*made)
+
+    def drain(self) -> None:
+        """Wait until nothing waits to be written."""
+        thread = self._thread
+        if thread is not None and not self.closed:
+            thread.join()
 
     def append(self, kind: bytes, stream: int, payload: Buffers) -> bool:
         """Append a record; whether the file has it."""
@@ -90,7 +129,8 @@ class TapeWriter:
         return True
 
     def close(self) -> None:
-        """Close the file; records that come after are left out."""
+        """Write what waits, and close the file; records that come after are left out."""
+        self.drain()
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
