@@ -154,11 +154,11 @@ def solved(played: Round, deadline_s: float | None = None) -> tuple[Solution, In
     session, mark = played.session, played.mark
     limit = mark["deadline_s"] if deadline_s is None else None if deadline_s == float("inf") else deadline_s
     callback = (lambda *_: None) if mark["watched"] else None
-    shim = None if played.plan is None else played.plan.get("shim")
-    if shim is None:
+    made = played.plan or {}
+    if made.get("shim") is None:
         return session.solve(limit, callback), None, 0.0
     begun = time.perf_counter()
-    plan = session.solve_integer(shim, played.plan.get("deadline_s") if deadline_s is None else limit)
+    plan = session.solve_integer(made["shim"], made.get("deadline_s") if deadline_s is None else limit)
     spent = time.perf_counter() - begun
     solution = session.last_solution
     if solution is None:

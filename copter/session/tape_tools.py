@@ -10,7 +10,7 @@ from copter.errors import SnapshotError
 from copter.session.playback import Playback, Round
 from copter.session.session import Session
 from copter.session.snapshot import plain
-from copter.storage.encoding import encode
+from copter.storage.encoding import Buffers, encode
 from copter.storage.files import PathLike
 from copter.tape.layout import BASE, PLAN, ROUND
 from copter.tape.reader import TapeReader
@@ -113,13 +113,13 @@ def anonymised(path: PathLike, out: PathLike) -> None:
     reader, writer = TapeReader(path), TapeWriter(out)
     try:
         for record in reader:
-            payload = [record.payload]
+            payload: Buffers = [record.payload]
             try:
                 if record.kind == BASE:
                     payload = encode(_base_renamed(record.value(), renamed))
                 elif record.kind == ROUND:
                     *items, mark = record.value()
-                    payload = encode([*(_item_renamed(*item, renamed) for item in items), mark])
+                    payload = encode([*(_item_renamed(kind, content, renamed) for kind, content in items), mark])
             except (TypeError, ValueError, LookupError, AttributeError) as error:
                 raise SnapshotError(f"{record.where} cannot be renamed: {error}") from error
             _put(writer, record.kind, record.stream, payload)

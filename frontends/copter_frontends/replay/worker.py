@@ -31,9 +31,9 @@ def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 return
             solution, plan, shim_s = solved(played, asked["deadline_s"])
             told, objective = played.mark["answer"], solution.objective
-            recorded_as = None if plan is None else played.plan["objective"]
-            made = None if plan is None else plan.objective
-            same = _same(objective, told["objective"]) and (plan is None or _same(made, recorded_as))
+            same = _same(objective, told["objective"])
+            if plan is not None and played.plan is not None:
+                same = same and _same(plan.objective, played.plan["objective"])
             if played.number >= asked["first"]:
                 yield {
                     "round": played.number,
