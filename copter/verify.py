@@ -6,25 +6,31 @@ least <= sum x_r <= limit, private rows B x_r:
 
 - Bound. Prices y (of the sign that a bound of their row answers for, else zero) and multipliers u of private rows prove
   c'x >= y'b + sum_r [u'b_r + min over box and sum of (c_r - A_r'y - B_r'u)'x]. It is evaluated outward (Neumaier and
-  Shcherbina, 2004): d = c - A'y - B'u in floating point is wrong by at most g (|c| + |A|'|y| + |B|'|u|), g = n u / (1 -
-  n u) with n operations and u = 2^-53 (Higham 2002, lemma 3.1); sums are exact (fsum). The answer's bound must be no more. Where it
-  is more by less than 1e-9, the same is evaluated in rational numbers.
+  Shcherbina, 2004): d = c - A'y - B'u in floating point is wrong by at most g (|c| + |A|'|y| + |B|'|u|), g =
+  n u / (1 - n u) with n operations, u = 2^-53 (Higham 2002, lemma 3.1); sums are exact (fsum). The answer's bound must
+  be no more; where it is, by less than 1e-9, the same is evaluated in rational numbers.
 - Infeasible. The same with c = 0 must be above zero. Unbounded: a direction that improves, to a tolerance of 1e-6.
 - LP point. Objective recomputed; rows, boxes and gap within the settings' tolerance, if it is called optimal.
 - Plan. Every row, sum and box in exact rational arithmetic; the objective recomputed. Figures that are not whole stand
-  for decimals, so half a unit in the last place of each (2^-53 of the sum of sizes) is allowed to them, and nothing else.
+  for decimals, so half a unit in the last place of each (2^-53 of the sum of sizes) is allowed to them, nothing else.
 """
 
+# mypy: disable-error-code="var-annotated, no-any-return, assignment, attr-defined, misc, index, return-value, no-untyped-call"
+import os
 import struct
 import sys
 import zlib
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from hashlib import blake2b
 from itertools import chain
 from math import fsum, inf, prod
+from typing import Any
 
 import numpy as np
 
+Path = str | os.PathLike[str]
+Record = tuple[bytes, int, int, object]
 U = 2.0**-53
 NEAR = 1e-9  # relative: a bound that misses by less is judged in rational arithmetic, which is a thousand times slower
 CELLS = 1 << 20  # reduced costs worked out at once: 8 MiB an array
@@ -36,7 +42,7 @@ class Unusable(Exception):
     """A file that is no tape, or is damaged, or does what a model does not take."""
 
 
-def read(data, at=0, depth=0):
+def read(data: Any, at: int = 0, depth: int = 0) -> tuple[Any, int]:
     """(value, end) of a tag of one byte and its content, little-endian."""
     tag, at = bytes(data[at : at + 1]), at + 1
     assert depth <= 64, "values are nested too deep"
@@ -59,10 +65,12 @@ def read(data, at=0, depth=0):
     for _ in range(2 * length if tag == b"{" else length):
         item, at = read(data, at, depth + 1)
         items.append(item)
-    return (dict(zip(items[::2], items[1::2], strict=True)) if tag == b"{" else tuple(items) if tag == b"(" else items), at
+    return (
+        dict(zip(items[::2], items[1::2], strict=True)) if tag == b"{" else tuple(items) if tag == b"(" else items
+    ), at
 
 
-def unpacked(content):
+def unpacked(content: bytes) -> bytes:
     """A payload from its pieces, each behind its length and stored as it is (top bit) or compressed."""
     at, pieces = 0, []
     while at < len(content):
@@ -73,7 +81,7 @@ def unpacked(content):
     return b"".join(pieces)
 
 
-def records(path):
+def records(path: Path) -> Iterator[Record]:
     """(kind, stream, round, value) of every whole record of a tape; copter/tape/layout.py says how they lie."""
     with open(path, "rb") as file:
         head, size = file.read(16), file.seek(0, 2)
@@ -105,11 +113,11 @@ def records(path):
 class Template:
     """A usage pattern: coefficients by column, private rows by column, and the requests that have it."""
 
-    def __init__(self, contents, shared, serial):
+    def __init__(self, contents: Any, shared: bool, serial: int) -> None:
         self.shared, self.serial, self.members, self.group = shared, serial, {}, None
         self.fill(*contents)
 
-    def fill(self, start, row, value, private=None):
+    def fill(self, start: Any, row: Any, value: Any, private: Any = None) -> None:
         self.n, self.group, self.row, self.value = len(start) - 1, None, row, value
         self.column, self.n_own = (
             np.repeat(np.arange(self.n), np.diff(start)),
@@ -122,12 +130,13 @@ class Template:
 class Request:
     """Costs, box, sum and bounds of private rows (lower ones, then upper ones) of a request."""
 
-    def __init__(self, template, cost, limit, lower, upper, scale, offset, integer, least=-inf, own=None):
+    def __init__(self, template: Template, cost: Any, limit: float, *rest: Any) -> None:
+        lower, upper, scale, offset, integer, least, own = (*rest, -inf, None)[:7] if len(rest) < 7 else rest
         self.template, self.base, self.limit, self.least, self.integer = template, cost, limit, least, integer
         self.scale, self.offset, self.lower, self.upper, self.single, self.fixed = scale, offset, lower, upper, {}, -1
         self.own = np.zeros(0) if own is None else np.ravel(own)
 
-    def arrays(self):
+    def arrays(self) -> tuple[Any, Any, Any]:
         """(cost, lower, upper) of the columns; no column is above what the sum leaves to it."""
         cost = self.scale * np.asarray(self.base, dtype=np.float64) + self.offset
         cost[list(self.single)] = list(self.single.values())
@@ -143,10 +152,13 @@ class Request:
 class Program:
     """A model as the recorded operations leave it; `do` is all that changes it. Minimised: `sign` is of the costs."""
 
-    def __init__(self, state):
+    def __init__(self, state: Any) -> None:
         self.sign, self.offset = -1.0 if state["sense"] == "max" else 1.0, state["offset"]
         self.low, self.high = state["rows"][0].tolist(), state["rows"][1].tolist()
-        self.row_of, self.free = dict(zip(state["resources"], state["row"].tolist(), strict=True)), state["free_rows"].tolist()
+        self.row_of, self.free = (
+            dict(zip(state["resources"], state["row"].tolist(), strict=True)),
+            state["free_rows"].tolist(),
+        )
         self.next, self.templates, self.requests = state["next"][1], {}, {}
         for at, (serial, shared) in enumerate(zip(state["serials"], state["shared"], strict=True)):
             contents = (*state["templates"][at], state["private_rows"].get(at))
@@ -163,39 +175,39 @@ class Program:
             if at in state["exceptions"]:
                 self.do("exceptions", (name, *state["exceptions"][at]))
 
-    def source(self, source, shared=False):
+    def source(self, source: Any, shared: bool = False) -> Template:
         """A template by its serial number, or a new one."""
         if isinstance(source, tuple):
             self.templates[self.next] = Template(source, shared, self.next)
             source, self.next = self.next, self.next + 1
         return self.templates[source]
 
-    def hang(self, name, source, *rest):
+    def hang(self, name: Any, source: Any, *rest: Any) -> None:
         assert name not in self.requests, f"request {name!r} is there already"
         template = self.source(source)
         self.requests[name] = template.members[name] = Request(template, *rest)
         template.group = None
 
-    def leave(self, name):
+    def leave(self, name: Any) -> None:
         """A request leaves its template, which goes if it was its own."""
         template = self.kept(name).template
         del template.members[name]
         if not template.shared:
             del self.templates[template.serial]
 
-    def kept(self, name):
+    def kept(self, name: Any) -> Request:
         """A request that is about to be edited."""
         self.requests[name].template.group = None
         return self.requests[name]
 
-    def set_row(self, name, low, high):
+    def set_row(self, name: Any, low: float, high: float) -> None:
         if name not in self.row_of:
             self.row_of[name] = self.free.pop() if self.free else len(self.low)
             self.low += [0.0] * (self.row_of[name] == len(self.low))
             self.high += [0.0] * (len(self.low) - len(self.high))
         self.low[self.row_of[name]], self.high[self.row_of[name]] = low, high
 
-    def do(self, operation, arguments):
+    def do(self, operation: str, arguments: Any) -> None:
         """One operation of the journal (copter/model/ledger.py)."""
         match operation, arguments:
             case "count", (name, count):
@@ -270,14 +282,16 @@ class Program:
                 vars(self.kept(name)).update(scale=scale, offset=offset)
                 self.do("exceptions", (name, columns, costs))
             case "exceptions", (name, columns, costs):
-                self.kept(name).single = {} if columns is None else dict(zip(columns.tolist(), costs.tolist(), strict=True))
+                self.kept(name).single = (
+                    {} if columns is None else dict(zip(columns.tolist(), costs.tolist(), strict=True))
+                )
             case "rescale", (names, *numbers):
                 for name, scale, offset, at, cost in zip(names, *(each.tolist() for each in numbers), strict=True):
                     vars(self.kept(name)).update(scale=scale, offset=offset, single={at: cost} if at >= 0 else {})
             case _:
                 raise LookupError(f"there is no operation {operation!r} of {len(arguments)} arguments")
 
-    def groups(self):
+    def groups(self) -> Iterator[Any]:
         """The requests template by template: (template, their places, costs, low, high, limit, least, own bounds)."""
         place = {name: at for at, name in enumerate(self.requests)}
         for template in [each for each in self.templates.values() if each.members]:
@@ -290,17 +304,17 @@ class Program:
                 yield template, places[at : at + step], *(array[at : at + step] for array in template.group)
 
 
-def dense(places, triples, width, otherwise=0.0):
+def dense(places: Any, triples: Any, width: int, otherwise: Any = 0.0) -> Any:
     """What an answer says of (place, column, value), in a row for each of these places, and otherwise this."""
     array, row = np.zeros((len(places), width)) + otherwise, np.full(int(triples[0].max(initial=0)) + 1, -1)
     row[places[places < len(row)]] = np.flatnonzero(places < len(row))
     at = row[triples[0]]
-    assert triples[0].min(initial=0) >= 0 and triples[1].min(initial=0) >= 0, "a place is below zero"
+    assert min(triples[0].min(initial=0), triples[1].min(initial=0)) >= 0, "a place is below zero"
     array[at[at >= 0], triples[1][at >= 0]] = triples[2][at >= 0]
     return array
 
 
-def proven(program, prices, own, with_costs=True):
+def proven(program: Program, prices: Any, own: Any, with_costs: bool = True) -> float:
     """What prices of the resources and multipliers of private rows prove of the minimum, rounded down."""
     y, terms = np.zeros(len(program.low)), []
     y[list(program.row_of.values())] = prices
@@ -346,7 +360,7 @@ def proven(program, prices, own, with_costs=True):
     return fsum(every.tolist()) - 4 * U * fsum(np.abs(every).tolist()) - 1e-300
 
 
-def proven_exactly(program, prices, own, with_costs=True):
+def proven_exactly(program: Program, prices: Any, own: Any, with_costs: bool = True) -> Any:
     """The same in rational arithmetic, without a loss: for bounds that lie within the rounding of :func:`proven`."""
     y, total = dict(zip(program.row_of.values(), map(Fraction, prices.tolist()), strict=True)), Fraction(0)
     for row, price in y.items():
@@ -367,7 +381,7 @@ def proven_exactly(program, prices, own, with_costs=True):
                 gain[column] += Fraction(value) * u[row]
             start = sum(map(Fraction, low[k]))
             room, need = (each if abs(each) == inf else Fraction(each) - start for each in (limit[k], least[k]))
-            total -= sum(g * Fraction(l) for g, l in zip(gain, low[k], strict=True))
+            total -= sum(g * Fraction(at) for g, at in zip(gain, low[k], strict=True))
             for g, j in sorted(((g, j) for j, g in enumerate(gain)), reverse=True):
                 wide = inf if high[k, j] == inf else Fraction(high[k, j]) - Fraction(low[k, j])
                 part = min(wide, room if g > 0 else max(min(need, room), 0))
@@ -379,7 +393,7 @@ def proven_exactly(program, prices, own, with_costs=True):
     return total
 
 
-def point(program, triples):
+def point(program: Program, triples: Any) -> tuple[float, float, float]:
     """(objective, violation relative to the bounds' norm, largest violation) of an LP's point (F6)."""
     use, off, size, total = np.zeros(len(program.low)), [], [], [np.zeros(0)]
     between = lambda value, low, high: off.append(np.maximum(np.maximum(low - value, value - high), 0.0))  # noqa: E731
@@ -404,7 +418,7 @@ def point(program, triples):
     return fsum(np.concatenate(total).tolist()), np.linalg.norm(off) / (1 + norm), off.max(initial=0.0)
 
 
-def holds(terms, low, high):
+def holds(terms: Any, low: float, high: float) -> bool:
     """Whether low <= sum of the terms' products <= high, exactly; see the top for what decimals are allowed."""
     total, size = (sum(f(Fraction(a)) * f(Fraction(b)) for a, b in terms) for f in (Fraction, abs))
     whole = all(float(a).is_integer() and float(b).is_integer() for a, b in terms)
@@ -412,7 +426,7 @@ def holds(terms, low, high):
     return (low == -inf or total >= Fraction(low) - spare[0]) and (high == inf or total <= Fraction(high) + spare[1])
 
 
-def plan_faults(program, plan):
+def plan_faults(program: Program, plan: Any) -> Iterator[str]:
     """What is wrong with a plan: a whole request has one column at 1 or none, a continuous one its shares."""
     whole = np.flatnonzero(plan["column"] >= 0)
     ones = whole, plan["column"][whole], np.ones(len(whole))
@@ -434,7 +448,9 @@ def plan_faults(program, plan):
             if (x[k] < low[k]).any() or (x[k] > high[k]).any():
                 yield f"request {name!r} has a column out of its bounds"
             sides = np.reshape(bounds[k], (2, -1)).T.tolist()
-            if not all(map(holds, [[(x[k, j], 1.0) for j in used], *own], *zip((least[k], limit[k]), *sides, strict=True))):
+            if not all(
+                map(holds, [[(x[k, j], 1.0) for j in used], *own], *zip((least[k], limit[k]), *sides, strict=True))
+            ):
                 yield f"request {name!r} does not keep to its sum or private rows"
     for name, row in program.row_of.items():
         if not holds(rows[row], program.low[row], program.high[row]):
@@ -442,25 +458,25 @@ def plan_faults(program, plan):
     yield from objective_fault(program, float(sum(costs)), plan["objective"])
 
 
-def objective_fault(program, value, told):
+def objective_fault(program: Program, value: float, told: float) -> Iterator[str]:
     """Whether an objective is what its point is worth: sums in another order differ by less than 1e-9."""
     if not abs(program.sign * value + program.offset - told) <= 1e-9 * (1 + abs(told)):
         yield f"objective {told!r}, its point is worth {program.sign * value + program.offset!r}"
 
 
-def bound_fault(program, bound, prices, own):
+def bound_fault(program: Program, bound: float, prices: Any, own: Any) -> Iterator[str]:
     """Whether a bound is better than what its prices prove: first outward, then, if that is not enough, exactly."""
     told = program.sign * (Fraction(bound) - Fraction(program.offset))
     for prove in proven, proven_exactly:
         lowest = prove(program, prices, own)
         if lowest != -inf and told <= Fraction(lowest):
             return
-        if lowest == -inf or told - Fraction(lowest) > (abs(told) + 1) * Fraction(NEAR) and prove is proven:
+        if lowest == -inf or (told - Fraction(lowest) > (abs(told) + 1) * Fraction(NEAR) and prove is proven):
             break
     yield f"bound {bound!r}, its prices prove {float(program.sign * lowest + program.offset)!r}"
 
 
-def judged(program, mark, plan):
+def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]]:
     """(what was checked, what is wrong) of a round."""
     answer, settings, faults, checked = mark["answer"], mark["settings"], [], []
     none = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
@@ -495,7 +511,7 @@ def judged(program, mark, plan):
     return checked, faults
 
 
-def verify(path):
+def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
     """(round, what was checked, what is wrong) of every round of a tape; Unusable if it cannot be read or done."""
     programs, waiting = {}, None
     for kind, stream, number, value in chain(records(path), [(b"ENDS", None, None, None)]):
@@ -503,7 +519,9 @@ def verify(path):
             if waiting is not None:
                 before, number_of, program, mark = waiting
                 plan = value if kind == b"PLAN" and stream == before else None
-                yield number_of, *judged(program, mark, plan)
+                with np.errstate(all="ignore"):  # a number that is none proves nothing
+                    checked, faults = judged(program, mark, plan)
+                yield number_of, checked, faults
                 waiting = None
             if kind == b"BASE":
                 programs[stream] = Program(value["model"])
@@ -518,7 +536,7 @@ def verify(path):
             raise Unusable(f"round {number}: {type(error).__name__}: {error}") from error
 
 
-def main(paths):
+def main(paths: Sequence[Path]) -> int:
     """Verify tapes; 0 if every round is accepted, 1 if one is rejected, 2 if a file is of no use."""
     wrong = 0
     for path in paths:

@@ -51,7 +51,7 @@ def squeezed(payload: Buffers) -> tuple[int, list[bytes]]:
     stored = []
     for at in range(0, len(plain), PIECE):
         piece = plain[at : at + PIECE]
-        sample = piece[: SAMPLE]
+        sample = piece[:SAMPLE]
         small = piece
         if len(zlib.compress(sample, LEVEL)) < WORTH * len(sample):
             small = zlib.compress(piece, LEVEL)

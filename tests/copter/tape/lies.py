@@ -28,10 +28,7 @@ def better_bound(values: dict[str, Any], program: Any, rng: Rng) -> bool:
     """A bound that its prices do not prove."""
     if not values["certified"]:
         return False
-    if "prices" in values:
-        proved = program.sign * float(proof(program, values)) + program.offset
-    else:
-        proved = values["bound"]
+    proved = program.sign * float(proof(program, values)) + program.offset if "prices" in values else values["bound"]
     values["bound"] = proved + program.sign * BETTER * (1 + abs(proved))
     return True
 

@@ -43,7 +43,9 @@ def every_edit(path: Path, seed: int = 0, rounds: int = 8, sense: Sense = "max",
         with model.batch():
             model.remove_request(("first", r))
             model.add_request(("own", r), costs(3), usage={"a": [1, 2, 0.1], "c": [0, 0.3, 1]}, limit=1.5, upper=1.0)
-            model.add_requests([("many", r, i) for i in range(3)], np.array([costs(4) for _ in range(3)]), template=other)
+            model.add_requests(
+                [("many", r, i) for i in range(3)], np.array([costs(4) for _ in range(3)]), template=other
+            )
         if r % 2 and private:
             model.add_request(("rows", r), costs(3), usage={"b": [1, 1, 2]}, private_rows=rows, limit=np.inf, upper=3.0)
             model.update_row_bounds([("rows", r)], [-np.inf, -1.0], [2.0, 0.5])

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import copter
-from copter import InvalidDataError, Model, Session, SnapshotError
+from copter import InvalidDataError, Model, Session, SnapshotError, verify
 from copter.session import tape_tools
 from copter.session.playback import Playback, solved
 from copter.tape import TapeReader, TapeWriter, recorded
 from copter.tape.layout import FRONT, HEAD, ROUND
-
 from tests.copter.tape import tapes
 
 PLAY = """
@@ -75,12 +74,12 @@ def test_a_journal_and_a_tape_of_one_model_hold_the_same_edits(tmp_path: Path) -
 
 def test_edits_that_are_taken_back_are_not_on_the_tape(tmp_path: Path) -> None:
     model, session = small(tmp_path / "t")
-    with pytest.raises(ZeroDivisionError), model.batch():
+    with pytest.raises(ZeroDivisionError), model.batch():  # noqa: PT012
         model.add_request("two", [1.0], usage={"a": [1]})
         1 / 0  # noqa: B018
     with model.batch():
         model.update_cost("one", [2.0, 3.0])
-        with pytest.raises(copter.UnknownHandleError), model.batch():
+        with pytest.raises(copter.UnknownHandleError), model.batch():  # noqa: PT012
             model.update_cost("one", [7.0, 7.0])
             model.remove_request("none")
     session.solve()
@@ -132,7 +131,7 @@ def test_an_id_that_no_file_can_hold_ends_the_tape_and_not_the_edit(tmp_path: Pa
 
 
 def test_a_file_that_is_there_and_a_second_tape_are_refused(tmp_path: Path) -> None:
-    model, session = small(tmp_path / "t")
+    _model, session = small(tmp_path / "t")
     with pytest.raises(SnapshotError, match="end that first"):
         session.record(tmp_path / "other")
     with pytest.raises(SnapshotError, match="is there already"):
@@ -142,7 +141,7 @@ def test_a_file_that_is_there_and_a_second_tape_are_refused(tmp_path: Path) -> N
 
 
 def test_without_answers_a_tape_is_small_and_played_all_the_same(tmp_path: Path) -> None:
-    model, session = small()
+    _model, session = small()
     session.record(tmp_path / "t", answers=False)
     objective = session.solve().objective
     session.record(None)
@@ -276,3 +275,27 @@ def test_a_round_as_mps_is_its_program(tmp_path: Path) -> None:
     objectives = tapes.every_edit(tmp_path / "t")
     tape_tools.as_mps(tmp_path / "t", tmp_path / "r.mps", 5)
     assert copter.solve(copter.read_mps(tmp_path / "r.mps")).objective == pytest.approx(objectives[5], rel=1e-6)
+
+
+def test_a_sealed_tape_of_wrong_values_is_refused_or_played(tmp_path: Path) -> None:
+    tapes.every_edit(tmp_path / "t", rounds=4)
+    records = list(TapeReader(tmp_path / "t"))
+    rng = np.random.default_rng(5)
+    refused = 0
+    for _ in range(120):
+        changed = int(rng.integers(len(records)))
+        (tmp_path / "x").unlink(missing_ok=True)
+        writer = TapeWriter(tmp_path / "x")
+        for at, record in enumerate(records):
+            payload = bytearray(record.payload)
+            for place in rng.integers(0, len(payload), 3 * (at == changed)).tolist():
+                payload[place] ^= 1 << int(rng.integers(8))
+            writer.append(record.kind, record.stream, [bytes(payload)])
+        writer.close()
+        with np.errstate(all="ignore"):
+            for use in (lambda: list(Playback(tmp_path / "x")), lambda: list(verify.verify(tmp_path / "x"))):
+                try:
+                    use()
+                except (SnapshotError, verify.Unusable) as error:
+                    refused += "\n" not in str(error)
+    assert refused > 60

@@ -56,7 +56,8 @@ def test_it_runs_alone_and_imports_nothing_of_copter(tmp_path: Path) -> None:
     tapes.every_edit(tmp_path / "t")
     alone = tmp_path / "alone.py"
     alone.write_text(Path(verify.__file__).read_text())
-    code = "import runpy, sys\nsys.argv = sys.argv[1:]\ntry:\n    runpy.run_path(sys.argv[0], run_name='__main__')\nfinally:\n"
+    code = "import runpy, sys\nsys.argv = sys.argv[1:]\n"
+    code += "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\nfinally:\n"
     code += "    assert not any(name.startswith('copter') for name in sys.modules)\n"
     command = [sys.executable, "-I", "-c", code, str(alone), str(tmp_path / "t")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
