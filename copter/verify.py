@@ -9,13 +9,12 @@ least <= sum x_r <= limit, private rows B x_r:
   Shcherbina, 2004): d = c - A'y - B'u in floating point is wrong by at most g (|c| + |A|'|y| + |B|'|u|), g =
   n u / (1 - n u) with n operations, u = 2^-53 (Higham 2002, lemma 3.1); sums are exact (fsum). The answer's bound must
   be no more; where it is, by less than 1e-9, the same is evaluated in rational numbers.
-- Infeasible. The same with c = 0 must be above zero. Unbounded: a direction that improves, to a tolerance of 1e-6.
+- Infeasible. The same with c = 0 must be above zero. Unbounded rounds are counted as unanswered.
 - LP point. Objective recomputed; rows, boxes and gap within the settings' tolerance, if it is called optimal.
 - Plan. Every row, sum and box in exact rational arithmetic; the objective recomputed. Figures that are not whole stand
   for decimals, so half a unit in the last place of each (2^-53 of the sum of sizes) is allowed to them, nothing else.
 """
 
-# mypy: disable-error-code="var-annotated, no-any-return, assignment, attr-defined, misc, index, return-value, no-untyped-call"
 import os
 import struct
 import sys

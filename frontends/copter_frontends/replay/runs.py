@@ -17,6 +17,7 @@ from copter import verify
 from copter.errors import SnapshotError
 
 LOADING_S = 60.0  # seconds that a solver's process may take beyond its limit of a round, to load and to be judged
+WORKER = ("-m", "copter_frontends.replay.worker")
 STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
 
 
@@ -115,7 +116,7 @@ def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
         "memory_gib": None if copters else asked.peer_memory_gib,
         **more,
     }
-    command = [sys.executable, "-m", "copter_frontends.replay.worker", json.dumps(order)]
+    command = [sys.executable, *WORKER, json.dumps(order)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
