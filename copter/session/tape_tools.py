@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable
+from hashlib import sha256
 from typing import Any
 
 from copter.errors import SnapshotError
@@ -41,8 +42,12 @@ Renamed = Callable[[str, Hashable], str]
 
 
 def described(path: PathLike) -> dict[str, Any]:
-    """What is on a tape: sizes, rounds, sessions, columns, edits by operation, answers by status."""
-    reader = TapeReader(path)
+    """What is on a tape: sizes, rounds, sessions, edits by operation, answers by status.
+
+    `sha256` is of the models and the edits alone: that of another recording of the same rounds is the same, whatever
+    the solver answered and however long it took.
+    """
+    reader, digest = TapeReader(path), sha256()
     edits: dict[str, int] = {}
     statuses: dict[str, int] = {}
     found: dict[str, Any] = {"file": reader.path, "bytes": os.path.getsize(reader.path), "sessions": 0, "rounds": 0}
@@ -52,8 +57,12 @@ def described(path: PathLike) -> dict[str, Any]:
         found["base_bytes" if record.kind == BASE else "round_bytes"] += record.end - record.begin
         found["sessions"] += record.kind == BASE
         found["plans"] += record.kind == PLAN
+        if record.kind == BASE:
+            model = record.value().get("model")
+            digest.update(b"".join(encode(model)))
         if record.kind == ROUND:
             items = record.value()
+            digest.update(b"".join(encode(items[:-1])))
             found["rounds"] += 1
             try:
                 for kind, content in items[:-1]:
@@ -65,7 +74,7 @@ def described(path: PathLike) -> dict[str, Any]:
             except (TypeError, ValueError, LookupError) as error:
                 raise SnapshotError(f"{record.where} does not hold a round: {error}") from error
     found["torn_at"] = reader.torn
-    return {**found, "edits": edits, "answers": statuses}
+    return {**found, "sha256": digest.hexdigest(), "edits": edits, "answers": statuses}
 
 
 def cut(path: PathLike, out: PathLike, first: int, last: float) -> None:

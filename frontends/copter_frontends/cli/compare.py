@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from copter_frontends.cli.habits import is_quiet
-from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.options import SimulateOptions, own_tape
 from copter_frontends.cli.output import complain, print_json
 from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.cli.simulate import simulate
@@ -49,12 +49,6 @@ def _simulated(asked: SimulateOptions) -> dict[str, Any]:
     return run_simulation(asked)
 
 
-def _own_tape(path: str, policy: str) -> str:
-    """A policy's own file: its name comes before the ending."""
-    stem, ending = os.path.splitext(path)
-    return f"{stem}-{policy}{ending}"
-
-
 def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> int:
     """Simulate the same jobs under several policies and set the figures side by side."""
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
@@ -69,7 +63,7 @@ def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> i
     from copter_frontends.report.table import print_side_by_side
 
     asked = [replace(each, out=None if each.out is None else os.path.join(each.out, each.policy)) for each in asked]
-    asked = [replace(each, tape=None if each.tape is None else _own_tape(each.tape, each.policy)) for each in asked]
+    asked = [replace(each, tape=None if each.tape is None else own_tape(each.tape, each.policy)) for each in asked]
     summaries = [] if ray is None else gathered(ray, _simulated, asked, "policies", policies)
     for each in asked[len(summaries) :]:
         summaries.append(run_simulation(each))
