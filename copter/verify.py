@@ -470,7 +470,7 @@ def bound_fault(program: Program, bound: float, prices: Any, own: Any) -> Iterat
         lowest = prove(program, prices, own)
         if lowest != -inf and told <= Fraction(lowest):
             return
-        if lowest == -inf or (told - Fraction(lowest) > (abs(told) + 1) * Fraction(NEAR) and prove is proven):
+        if lowest != -inf and told - Fraction(lowest) > (abs(told) + 1) * Fraction(NEAR):
             break
     yield f"bound {bound!r}, its prices prove {float(program.sign * lowest + program.offset)!r}"
 
