@@ -12,7 +12,7 @@ from judge import Judge, Judged
 
 from copter import Model, Session, Settings, Solution
 from copter.shims import IDLE, IntegerPlan
-from families.program import Program
+from copter_frontends.replay.program import Program
 from families.protocol import At, Floats, Ints, Outcome, Plan, SolverOptions, spans
 from families.verdicts import require_same_value
 

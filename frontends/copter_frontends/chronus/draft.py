@@ -174,7 +174,7 @@ class Draft:
         """Whether the leases that an option lacks are few enough for :meth:`squeeze` to try."""
         _, kind, gpus, need, last = self._table[row].tolist()
         roomy = self._roomy_leases(kind, gpus)[last]
-        return need - roomy <= min(MOST_MOVED, last - roomy)
+        return bool(need - roomy <= min(MOST_MOVED, last - roomy))
 
     def squeeze(self, row: int) -> bool:
         """As :meth:`place`, but move single leases of other jobs out of the way; changes nothing where that fails."""

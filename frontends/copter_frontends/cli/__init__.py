@@ -18,10 +18,12 @@ from copter_frontends.cli.doctor import doctor
 from copter_frontends.cli.explain import explain
 from copter_frontends.cli.habits import config_option, quiet_option
 from copter_frontends.cli.output import complain
+from copter_frontends.cli.replay import replay
 from copter_frontends.cli.resume import resume
 from copter_frontends.cli.serve import serve
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
+from copter_frontends.cli.tape import tape, verify
 
 
 @click.group(epilog="Colours go off with NO_COLOR=1 in the environment, and where stdout is no terminal.")
@@ -32,15 +34,18 @@ def cli() -> None:
 
 for command in (simulate, compare, *simulate.problems.values(), *compare.problems.values()):
     command.params += [config_option(), quiet_option()]
-for command in (resume, solve):
+for command in (replay, resume, solve):
     command.params.append(quiet_option())
 cli.add_command(compare)
 cli.add_command(doctor)
 cli.add_command(explain)
+cli.add_command(replay)
 cli.add_command(resume)
 cli.add_command(serve)
 cli.add_command(simulate)
 cli.add_command(solve)
+cli.add_command(tape)
+cli.add_command(verify)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import click
@@ -16,6 +17,12 @@ SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "quota
 
 WARMUP_HOURS = 9
 """Of a sampled day: by default so many hours pass before the rounds of ``--rounds``; then the busiest ones begin."""
+
+
+def own_tape(path: str, name: str) -> str:
+    """The tape of one of several: its name comes before the ending."""
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{name}{ending}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class SimulateOptions:
     non_preemptible: tuple[str, ...] = ()
     reserve: tuple[tuple[str, str, int], ...] = ()
     plan_latency: float = 0.0
+    tape: str | None = None
     deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
 
     def warmup(self, round_s: float, sampled: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from rich import box
@@ -12,7 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from copter import CopterError
+from copter.tape import recorded
 from copter_frontends.cli.habits import is_quiet
+from copter_frontends.cli.options import own_tape
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json
 from copter_frontends.report.table import seconds
 from copter_frontends.shards import ShardCluster, load_rounds, simulate_shards
@@ -56,10 +59,11 @@ def run_traffic(given: Mapping[str, Any]) -> int:
                     given["client_split"],
                 )  # fmt: skip
                 complain(f"{name}: {given['rounds']} rounds, {workload.paths.n_pairs:,} pairs")
-                result = simulate_traffic(
-                    name, scheme, workload.rounds(), given["objective"], given["warmup_rounds"], given["deadline"],
-                    given["interval"], given["carried"],
-                )  # fmt: skip
+                with _taped(given, name):
+                    result = simulate_traffic(
+                        name, scheme, workload.rounds(), given["objective"], given["warmup_rounds"], given["deadline"],
+                        given["interval"], given["carried"],
+                    )  # fmt: skip
             results.append(result)
             summaries.append(result.summary())
     except CopterError as error:
@@ -88,7 +92,8 @@ def run_shards(given: Mapping[str, Any]) -> int:
                     f"{name}: {given['rounds']} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers"
                 )
                 loads = load_rounds(cluster.n_shards, given["rounds"], given["loads"], seed)
-                result = simulate_shards(name, scheme, loads, given["warmup_rounds"], given["deadline"])
+                with _taped(given, name):
+                    result = simulate_shards(name, scheme, loads, given["warmup_rounds"], given["deadline"])
             results.append(result)
             summaries.append(result.summary())
     except CopterError as error:
@@ -99,6 +104,13 @@ def run_shards(given: Mapping[str, Any]) -> int:
         page = write_shard_report(results, given["out"], _facts(given))
         print(f"report: {page}", file=sys.stderr)
     return _show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {given['loads']}")
+
+
+def _taped(given: Mapping[str, Any], name: str) -> AbstractContextManager[object]:
+    """Recording of a scheme's rounds, if that was asked for; each of several schemes has a tape of its own."""
+    if given["tape"] is None:
+        return nullcontext()
+    return recorded(given["tape"] if len(given["schemes"]) == 1 else own_tape(given["tape"], name))
 
 
 def _facts(given: Mapping[str, Any]) -> dict[str, str]:

@@ -72,6 +72,7 @@ def _shared() -> list[click.Parameter]:
         click.Option(["--seed"], type=_FROM_ZERO, help="Of what changes  [default: the published one]"),
         click.Option(["--deadline"], type=_POSITIVE, help="Seconds for every plan  [default: none]"),
         click.Option(["--threads"], type=_COUNT, help="Threads of the solver  [default: all]"),
+        click.Option(["--tape"], type=click.Path(dir_okay=False), help="Record the rounds here, for `copter replay`."),
         click.Option(["--out"], type=click.Path(file_okay=False), help="Directory for plots and report.html."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout."),
     ]

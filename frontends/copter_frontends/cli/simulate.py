@@ -99,6 +99,9 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option("--compare", type=click.Choice(["highs"]), help="Solve the same linear programs with another solver too.")
 @click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
 @click.option("--compare-time-limit", type=_POSITIVE, default=120.0, show_default=True, help="Seconds for each.")
+@click.option(
+    "--tape", type=click.Path(dir_okay=False), help="Record the rounds here, for `copter replay` and `verify`."
+)
 @click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 @click.option("--threads", type=_COUNT, help="Threads of the solver  [default: all]")
