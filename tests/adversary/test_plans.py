@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import EditNotAllowedError, InvalidDataError, Model, Session, Solution, Settings
+from copter import EditNotAllowedError, InvalidDataError, Model, Session, Settings, Solution
 from copter.shims import IntegerPlan, RoundingShim
 from copter.testing import sia_like_model
 from tests.adversary.plans import added, edited, judged
