@@ -18,6 +18,7 @@ from copter.errors import InternalError
 from copter.model.assembly import named_by
 from copter.model.model import Model
 from copter.model.values import dense_ray, sparse_values
+from copter.problem.checker import is_improving_ray, is_infeasibility_ray
 from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
 from copter.proximal.newton import Rows
@@ -137,6 +138,9 @@ def solution_of(
     if ray is not None:
         improving = status is Status.DUAL_INFEASIBLE
         whole_ray = partial(dense_ray, model.ledger, values.key, improving, ray, version)
+        proves = is_improving_ray if improving else is_infeasibility_ray
+        if not proves(model.to_linear_program(), whole_ray()):
+            status, whole_ray = Status.NUMERICAL_ERROR, None
     infeasible = status is Status.PRIMAL_INFEASIBLE and whole_ray is not None
     return Solution.of_model(
         status,
