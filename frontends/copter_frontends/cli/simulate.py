@@ -13,6 +13,8 @@ from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.registry.names import POLICY_NAMES
 
 _COUNT = click.IntRange(min=1)
+_GPUS = click.IntRange(max=10_000_000)  # of a simulated cluster; more would fill the memory before the first round
+_JOBS = click.IntRange(1, 100_000_000)
 _POSITIVE = FiniteRange(min=0, min_open=True)
 _ROUND = FiniteRange(min=1.0, max=1e7)
 
@@ -22,7 +24,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     epilog="`copter simulate traffic` and `copter simulate shards` have options of their own: see their --help.",
 )
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
-@click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
+@click.option("--gpus", type=_GPUS, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
 @click.option("--cluster", help="A paper's cluster (sia-het, hadar-60, ...; hare-15 has its own jobs) or a YAML file.")
 @click.option("--hours", type=_POSITIVE, help="Simulated hours.")
 @click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
@@ -34,7 +36,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     show_default=True,
     help="A sampled job's work: as long as the trace says, or its model's full training run.",
 )
-@click.option("--jobs", type=_COUNT, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
+@click.option("--jobs", type=_JOBS, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--mode",
