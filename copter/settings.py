@@ -13,6 +13,7 @@ from copter.errors import SettingsError
 
 NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
+LARGEST_WHOLE = 10**300  # a whole number in place of a float
 
 
 def available_threads() -> int:
@@ -170,6 +171,8 @@ class Settings:
         whole = kind is float and isinstance(value, (int, np.integer))
         if not (isinstance(value, (kind, others)) or whole):
             raise SettingsError(f"setting {name} is {value!r}, must be {what}")
+        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+            raise SettingsError(f"setting {name} has {len(str(value))} digits, must be {what} that a float can hold")
 
     @staticmethod
     def _require(condition: bool, name: str, value: object, needed: str) -> None:

@@ -164,6 +164,8 @@ class Session:
         searches = isinstance(shim, str) and shim != "rounding"
         if isinstance(shim, str):
             shims.shim_by_name(shim, 0.0)
+        elif shim is not None and not callable(shim):
+            raise InvalidDataError(f"shim is {shim!r}, must be a shim, or the name of one")
         limit = deadline_s
         if deadline_s is not None:
             kept = self._slowness * (SHIM_S + SHIM_SLOT_S * self.model.ledger.matrix.n_slots)
@@ -391,6 +393,8 @@ class Session:
             If there is a file already, or it cannot be written.
         """
         policy = checked_sync(sync)
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise InvalidDataError(f"path is {path!r}, must be a path")
         with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
             if path is not None and os.path.exists(path):
                 raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")
