@@ -84,7 +84,7 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
         _scheme_option(TRAFFIC_SCHEMES, several),
         click.Option(
             ["--network"], default="random-30", show_default=True,
-            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, or a file.",
+            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, sample, or a file.",
         ),
         click.Option(["--capacity"], type=_POSITIVE, default=1000.0, show_default=True, help="Of links that say none."),
         click.Option(["--model"], type=choice(DEMAND_MODELS), default="gravity", show_default=True),

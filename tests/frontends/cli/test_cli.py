@@ -121,7 +121,6 @@ def test_a_workload_is_taken_as_it_stands(capsys, tmp_path):
 
 
 BAD = {
-    "give either --gpus N or --cluster": ["simulate", "fifo"],
     "give either --gpus": ["simulate", "fifo", "--gpus", "8", "--cluster", "sia-het"],
     "0 GPUs is smaller than one node": ["simulate", "fifo", "--gpus", "0"],
     "-3 GPUs is smaller": ["simulate", "fifo", "--gpus", "-3"],
