@@ -84,6 +84,11 @@ class SimulateOptions:
         """Whether the jobs are those of Hare's testbed: on its GPUs, without a trace, trained as its models say."""
         return self.cluster == "hare-15" and self.trace is None and self.semantics == "default"
 
+    @property
+    def on_hops_testbed(self) -> bool:
+        """Whether the jobs are those of Hops's evaluation: on its GPUs, without a trace, trained as its models say."""
+        return self.cluster in ("hops-64", "hops-512") and self.trace is None and self.semantics == "default"
+
     @classmethod
     def of(cls, **given: Any) -> SimulateOptions:
         """The options with a cluster: where none was named the default one, which a line on stderr says."""

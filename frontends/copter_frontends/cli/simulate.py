@@ -23,7 +23,10 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 )
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
 @click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
-@click.option("--cluster", help="A paper's cluster (sia-het, hadar-60, ...; hare-15 has its own jobs) or a YAML file.")
+@click.option(
+    "--cluster",
+    help="A paper's cluster (sia-het, hadar-60, ...; hare-15, hops-64, hops-512 with jobs of their own) or a .yaml.",
+)
 @click.option("--hours", type=_POSITIVE, help="Simulated hours.")
 @click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
 @click.option("--trace", type=click.Path(), help="Trace file, or `sample`; without one the jobs are made up.")

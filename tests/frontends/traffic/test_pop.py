@@ -15,7 +15,7 @@ from copter_frontends.traffic.published import instances, table
 baselines = pytest.importorskip("copter_frontends.traffic.baselines")
 
 WITHIN = 0.05
-"""Of a published flow: the parts are random, and theirs are not known. Measured: 0.009 at most."""
+"""Of a published flow: the parts are random, and theirs are not known. Measured on all: 0.012 at most."""
 
 
 @pytest.mark.parametrize("parts", [2, 4, 7])
@@ -84,11 +84,19 @@ def test_published_flows_where_splitting_counts(scale: str, split: str) -> None:
         judge_published(row)
 
 
+def dealt_alone(pair: np.ndarray, parts: int, rng: np.random.Generator) -> np.ndarray:
+    """Each piece by itself, as in the authors' second rule ("random2"): two of a demand may meet in a part."""
+    return rng.integers(parts, size=len(pair))
+
+
 @pytest.mark.long
 @needs_data
 @pytest.mark.parametrize("topology", ["GtsCe", "UsCarrier", "Cogentco"])
-def test_every_published_flow_of_random_parts(topology: str) -> None:
+def test_every_published_flow_of_random_parts(topology: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a split of a tenth the published flows are those of the second rule: by the first they are 4 to 10% more."""
     rows = sorted(published(topology), key=lambda row: (row["model"], row["scale"], row["seed"]))
     assert len(rows) > 50
+    own = baselines.dealt
     for row in rows:
+        monkeypatch.setattr(baselines, "dealt", dealt_alone if row["client_split"] == "0.1" else own)
         judge_published(row)
