@@ -106,7 +106,18 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
             ["--client-split"], type=FiniteRange(min=0, max=100), default=0.0, show_default=True,
             help="Pieces that POP's splitting adds, as a share of the demands.",
         ),
+        *([] if several else _router_options()),
         *_shared(),
+    ]  # fmt: skip
+
+
+def _router_options() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--splits"], type=click.Path(dir_okay=False),
+            help="CSV file for the last round's flows as routers hold them: whole weights of paths.",
+        ),
+        click.Option(["--buckets"], type=_COUNT, default=64, show_default=True, help="That a pair's weights sum to."),
     ]  # fmt: skip
 
 
