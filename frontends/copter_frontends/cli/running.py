@@ -184,7 +184,7 @@ def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:
     try:
         from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
     except ImportError as error:
-        raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
+        raise InputError(f"--compare highs: {error}; pip install highspy") from error
     return HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
 
 

@@ -30,7 +30,7 @@ def check_scheme(name: str, cluster: ShardCluster) -> None:
         try:
             from copter_frontends.shards import highs_shards  # noqa: F401  # needs highspy, an optional extra
         except ImportError as error:
-            raise ShardError(f"{name} needs HiGHS: {error}; install highspy") from error
+            raise ShardError(f"{name} needs HiGHS: {error}; pip install highspy") from error
 
 
 def make_scheme(

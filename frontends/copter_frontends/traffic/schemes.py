@@ -33,7 +33,7 @@ def check_scheme(name: str, objective: str = "total") -> None:
         try:
             from copter_frontends.traffic import baselines  # noqa: F401  # needs highspy, an optional extra
         except ImportError as error:
-            raise DemandError(f"{name} needs HiGHS: {error}; install highspy") from error
+            raise DemandError(f"{name} needs HiGHS: {error}; pip install highspy") from error
 
 
 def make_scheme(
