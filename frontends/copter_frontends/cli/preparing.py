@@ -37,6 +37,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
+        if asked.gpus not in (None, cluster.gpus):
+            complain(f"--gpus {asked.gpus}: a cluster of whole nodes, {cluster.gpus} GPUs")
         model = goodput_model_of(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
         entry = POLICIES[asked.policy]
