@@ -193,3 +193,13 @@ def test_progress_without_a_known_end_follows_the_jobs(result):
     lines = stream.getvalue().splitlines()
     assert 1 <= len(lines) <= 10 * ended // 40
     assert "(warm-up)" in lines[0] or lines[0].startswith("round ")
+
+
+def test_the_activity_chart_says_how_many_jobs_it_draws(result, monkeypatch):
+    def caption() -> str:
+        return next(chart.caption for chart in charts_of(result, []) if chart.name == "activity")
+
+    assert "Drawn are" not in caption()
+    monkeypatch.setattr("copter_frontends.report.charts.MOST_JOBS", 2)
+    many = len({span.job for span in result.spans})
+    assert f"Drawn are 2 of {many} jobs" in caption()
