@@ -278,6 +278,11 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             result[0] = max(self.profiler.target, self.profiler.gpus)
         return result
 
+    @property
+    def seldom(self) -> str:
+        """What makes rounds without a program."""
+        return "a choice of jobs whose value reaches its bound needs none"
+
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _solved(self, leases: LeaseModel) -> None:

@@ -8,7 +8,9 @@ import sys
 try:
     import click
 except ModuleNotFoundError:
-    raise SystemExit("copter: the command line needs the package click: pip install 'copter-lp[frontends]'") from None
+    raise SystemExit(
+        "copter: the command line needs the package click: pip install '.[frontends]' in its checkout"
+    ) from None
 
 # Before SciPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -65,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
         complain("interrupted")
         sys.exit(1)
     except ModuleNotFoundError as error:
-        complain(f"this needs the package {error.name}, which is not there: pip install 'copter-lp[demo]'")
+        complain(f"this needs the package {error.name}, which is not there: pip install '.[demo]' in copter's checkout")
         sys.exit(1)
     except Exception as error:
         if os.environ.get("COPTER_DEBUG") == "1":

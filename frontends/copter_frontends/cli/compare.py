@@ -52,7 +52,8 @@ def _simulated(asked: SimulateOptions) -> dict[str, Any]:
 def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> int:
     """Simulate the same jobs under several policies and set the figures side by side."""
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
-    asked = [SimulateOptions(**{**shared, "policy": name}) for name in policies]
+    first = SimulateOptions.of(**{**shared, "policy": policies[0]})
+    asked = [replace(first, policy=name) for name in policies]
     asked[0].check(alone=False)
     # Imported late, as in simulate.py: 2 s that `--help` need not take.
     from rich.console import Console

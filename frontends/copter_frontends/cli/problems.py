@@ -84,7 +84,7 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
         _scheme_option(TRAFFIC_SCHEMES, several),
         click.Option(
             ["--network"], default="random-30", show_default=True,
-            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, or a file.",
+            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, sample, or a file.",
         ),
         click.Option(["--capacity"], type=_POSITIVE, default=1000.0, show_default=True, help="Of links that say none."),
         click.Option(["--model"], type=choice(DEMAND_MODELS), default="gravity", show_default=True),
@@ -106,7 +106,18 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
             ["--client-split"], type=FiniteRange(min=0, max=100), default=0.0, show_default=True,
             help="Pieces that POP's splitting adds, as a share of the demands.",
         ),
+        *([] if several else _router_options()),
         *_shared(),
+    ]  # fmt: skip
+
+
+def _router_options() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--splits"], type=click.Path(dir_okay=False),
+            help="CSV file for the last round's flows as routers hold them: whole weights of paths.",
+        ),
+        click.Option(["--buckets"], type=_COUNT, default=64, show_default=True, help="That a pair's weights sum to."),
     ]  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def carry_on(
     The rounds after the warm-up are recorded on `tape`, where it is given.
     """
     done, warmup = len(simulation.records), asked.warmup(simulation.round_s, workload.sampled)
-    comparison = _make_comparison(asked, simulation.policy, warmup)
+    comparison = _make_comparison(asked, simulation.policy)
     total = _rounds(asked, simulation.round_s, warmup)
     left = None if total is None else max(total - done, 0)
     saver, console = Saver(simulation, asked, workload), Console(stderr=True, quiet=is_quiet())
@@ -62,14 +62,19 @@ def carry_on(
         Interruption() as interruption,
         LiveProgress(left, simulation.jobs_left, console) as progress,
     ):
+        if comparison is not None and comparison.policy.lp_each_round:  # others have so few that none is let pass
+            comparison.is_on = warmup_left == 0
         if tape is not None and warmup_left == 0:
             recording.enter_context(recorded(tape))
 
         def on_round(record: RoundRecord) -> None:
             progress(record)
             saver.after_round()
-            if tape is not None and len(simulation.records) - done == warmup_left:
-                recording.enter_context(recorded(tape))
+            if len(simulation.records) - done == warmup_left:
+                if comparison is not None:
+                    comparison.is_on = True
+                if tape is not None:
+                    recording.enter_context(recorded(tape))
 
         rounds = None if left is None else left - warmup_left
         result = simulation.run(rounds, None, on_round, warmup_left, interruption)
@@ -104,6 +109,8 @@ def _report(
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
     summary = {**summary_of(asked, result, workload, comparison), **edits, "interrupted": by}
+    if comparison is not None and not comparison.rounds:
+        complain(f"--compare highs: no round was compared: {comparison.why_none()}")
     if asked.out is not None:
         _write(asked, result, summary, workload, comparison)
     return summary
@@ -170,16 +177,15 @@ def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
     return min(limits) + warmup if limits else None
 
 
-def _make_comparison(asked: SimulateOptions, policy: Any, warmup: int) -> Any | None:
-    """What solves every k-th round's LP with HiGHS too; `policy` is one that has LPs, as the options have checked."""
+def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:
+    """What solves every k-th program with HiGHS too; `policy` is one that has LPs, as the options have checked."""
     if not asked.compare:
         return None
     try:
         from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
     except ImportError as error:
-        raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
-    skip = warmup if policy.lp_each_round else 0
-    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit, skip)
+        raise InputError(f"--compare highs: {error}; pip install highspy") from error
+    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
 
 
 def _write(

@@ -25,10 +25,13 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 )
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
 @click.option("--gpus", type=_GPUS, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
-@click.option("--cluster", help="A paper's cluster (sia-het, hadar-60, ...; hare-15 has its own jobs) or a YAML file.")
+@click.option(
+    "--cluster",
+    help="A paper's cluster (sia-het, hadar-60, ...; hare-15, hops-64, hops-512 with jobs of their own) or a .yaml.",
+)
 @click.option("--hours", type=_POSITIVE, help="Simulated hours.")
 @click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
-@click.option("--trace", type=click.Path(), help="Trace file; without one the jobs are made up.")
+@click.option("--trace", type=click.Path(), help="Trace file, or `sample`; without one the jobs are made up.")
 @click.option(
     "--work",
     type=click.Choice(["trace", "full"]),
@@ -117,7 +120,7 @@ def simulate(**options: Any) -> int:
     Ctrl-C or SIGTERM ends the run after the round that is being simulated: the results so far are written, and the exit
     code is 130 or 143. A second one ends it at once.
     """
-    asked = SimulateOptions(**options)
+    asked = SimulateOptions.of(**options)
     asked.check()
     # Imported late: it takes 2 s of processor time (Numba, SciPy, every policy), `--help` 0.1 s without it.
     from copter_frontends.cli.running import run_simulation, show
