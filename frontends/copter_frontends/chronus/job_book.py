@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,7 +10,7 @@ import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
-from copter_frontends.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.chronus.options import Floats, Ints, Options
 from copter_frontends.chronus.promised_gpus import PromisedGpus
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
@@ -187,21 +186,13 @@ class SloBook:
         """Jobs that have a lease."""
         return [record for record in self.records.values() if record.has_lease(lease)]
 
-    def most_promised(self, kind: int, first: int) -> int:
-        """Most GPUs of a type that are promised in one lease from `first` on."""
-        promised: Counter[int] = Counter()
-        for record in self.records.values():
-            if record.mode >= 0 and record.modes[record.mode].kind == kind:
-                promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
-        return max((gpus for lease, gpus in promised.items() if lease >= first), default=0)
-
     def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
         """GPUs that are promised, (types, leases) from `first` on."""
         return self._totals(first).ahead(kinds, first, horizon)
 
-    def promised_end(self, first: int) -> int:
-        """Absolute number of the lease after the last one that is promised; at least `first`."""
-        return max(self._totals(first).end(), first)
+    def most_in_one_lease(self, kinds: int, first: int) -> Ints:
+        """Most GPUs of each type that are promised in one lease from `first` on, (types,)."""
+        return self._totals(first).most(kinds, first)
 
     def _totals(self, first: int) -> PromisedGpus:
         """What is promised in each lease, from a lease on that is not after `first`."""
@@ -282,8 +273,8 @@ class SloBook:
         return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
 
     @staticmethod
-    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Bools]:
-        """What promised jobs have: an option of each, and its leases from `first` on, cut to what it still needs."""
+    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Ints, Ints]:
+        """What promised jobs have, as :meth:`.Draft.put_leases` takes it: leases from `first` on, as many as needed."""
         jobs = np.flatnonzero(options.must)
         mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
         mode[jobs] = [records[job].mode for job in jobs.tolist()]
@@ -292,11 +283,12 @@ class SloBook:
         mine = [records[job].leases for job in options.job[rows].tolist()]
         at = np.repeat(np.arange(len(rows)), [len(each) for each in mine])
         lease = np.concatenate([NO_LEASES, *mine]) - first
-        leases = np.zeros((len(rows), horizon), dtype=bool)
         ahead = (lease >= 0) & (lease < horizon)
-        leases[at[ahead], lease[ahead]] = True
-        leases &= np.cumsum(leases, axis=1) <= options.need[rows][:, None]
-        return rows, leases
+        at, lease = at[ahead], lease[ahead]
+        count = np.bincount(at, minlength=len(rows))
+        number = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+        needed = number < options.need[rows][at]
+        return rows, at[needed], lease[needed]
 
     def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
         """Write down what a draft gives the jobs; with `keep` their leases before `first` stay."""

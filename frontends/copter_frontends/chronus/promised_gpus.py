@@ -46,10 +46,12 @@ class PromisedGpus:
         result[: known.shape[0], : known.shape[1]] = known
         return result
 
-    def end(self) -> int:
-        """Absolute number of the lease after the last one in which anything is promised; the first one without any."""
-        used = np.flatnonzero(self._total.any(axis=0))
-        return self.first + (int(used[-1]) + 1 if len(used) else 0)
+    def most(self, kinds: int, first: int) -> Ints:
+        """Most GPUs of each type in one lease from `first` on, (kinds,); `first` is not before the table's."""
+        result = np.zeros(kinds, dtype=np.int64)
+        known = self._total[:kinds, first - self.first :]
+        result[: len(known)] = known.max(axis=1, initial=0)
+        return result
 
     def _grow(self, kinds: int, leases: int) -> None:
         rows, columns = self._total.shape

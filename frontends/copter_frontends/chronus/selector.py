@@ -16,7 +16,7 @@ from copter_frontends.chronus.held_leases import HeldLeases
 from copter_frontends.chronus.job_book import NO_LEASES, Admission, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
-from copter_frontends.chronus.options import Floats, Ints, Options
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.salvage import salvaged
 from copter_frontends.chronus.shim import LeaseShim, improve
@@ -189,12 +189,11 @@ class Selector:
         Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
-        ends = int(self.grid.ended_by_all(record.table[:, 5]).max(initial=first + 1))
-        horizon = max(ends, self.book.promised_end(first)) - first
+        if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
+            return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
+        horizon = max(self.grid.ended_by(record.last_s) - first, 1)
         use = self.book.promised_gpus(len(gpus), first, horizon)
         capacity = self._capacity(gpus, horizon, aside, use)
-        if (use > capacity).any():
-            return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
         alone = Draft(self.book.options([record], first, horizon, begins=False), capacity - use)
         rows = alone.ranked(0)
         if any(alone.place(row) for row in rows):
@@ -252,7 +251,7 @@ class Selector:
     ) -> Draft:
         """The last plan, filled up in the order of arrival; `thorough` moves others out of the way."""
         draft = Draft(options, capacity)
-        draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
+        draft.put_leases(*self.book.incumbent(records, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0
         possible = np.diff(options.rows_of()) > 0
         for must in (True, False):
@@ -263,11 +262,19 @@ class Selector:
                 rows = draft.ranked(job)
                 if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
                     left -= 1
-            if must and draft.broken:  # GPUs have gone, or a job was slower than thought
+            if must and self._broken(draft, possible):
+                for job in np.flatnonzero((draft.row < 0) & possible & options.must).tolist():
+                    any(draft.squeeze(row) for row in draft.ranked(job))
+            if must and self._broken(draft, possible):  # GPUs have gone, or jobs were slower than thought
                 draft = min(draft, salvaged(options, capacity, time_limit_s), key=lambda each: each.broken)
         if thorough:
             improve(draft, left)
         return draft
+
+    @staticmethod
+    def _broken(draft: Draft, possible: Bools) -> bool:
+        """Whether a promised job that could still meet a deadline has no leases."""
+        return bool((draft.options.must & possible & (draft.row < 0)).any())
 
     def _left_shift(self, records: list[SloRecord], draft: Draft, running: set[str], queue: bool) -> None:
         """Fill the first lease: with jobs that run, and with others where that is wanted."""

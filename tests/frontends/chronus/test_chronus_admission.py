@@ -79,17 +79,18 @@ def summed(book: SloBook, kinds: int, first: int, horizon: int) -> np.ndarray:
     return np.array([[result[kind, first + at] for at in range(horizon)] for kind in range(kinds)])
 
 
-def same_totals(policy: ChronusPolicy, now_s: float) -> bool:
-    """Whether the book's totals are the records' sums, from the lease after the present one on."""
+def last_promised(book: SloBook) -> int:
+    """The lease after the last one that a job has."""
+    return max((int(r.leases[-1]) + 1 for r in book.records.values() if r.mode >= 0 and len(r.leases)), default=0)
+
+
+def require_same_totals(policy: ChronusPolicy, now_s: float) -> None:
+    """The book's totals are the records' sums, from the lease after the present one on."""
     first, kinds = policy.grid.lease_at(now_s) + 1, len(policy.nodes.types)
-    end = policy.book.promised_end(first)
-    last = max(
-        (int(r.leases[-1]) + 1 for r in policy.book.records.values() if r.mode >= 0 and len(r.leases)), default=0
-    )
-    horizon = end - first + 3
-    totals = policy.book.promised_gpus(kinds, first, horizon)
-    np.testing.assert_array_equal(totals, summed(policy.book, kinds, first, horizon))
-    return end == max(last, first)
+    horizon = max(last_promised(policy.book) - first, 0) + 3
+    expected = summed(policy.book, kinds, first, horizon)
+    np.testing.assert_array_equal(policy.book.promised_gpus(kinds, first, horizon), expected)
+    np.testing.assert_array_equal(policy.book.most_in_one_lease(kinds, first), expected.max(axis=1))
 
 
 @given(st.integers(0, 10**6))
@@ -121,7 +122,7 @@ def test_totals_are_the_sums_of_what_jobs_have_after_any_edits(seed: int) -> Non
         elif edit == "plan":
             now_s += 300.0
             policy.plan(now_s)
-        assert same_totals(policy, now_s), edit
+        require_same_totals(policy, now_s)
 
 
 def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: float) -> Admission:
@@ -129,8 +130,8 @@ def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: fl
     first, book = policy.grid.lease_at(now_s) + 1, policy.book
     record = SloRecord(job, reward, policy.modes_of(job))
     held = HeldLeases.of(book, first)
-    ends = policy.grid.ended_by(record.last_s) - first
-    options, taken = held.with_one_more(record, book, max(ends, book.promised_end(first) - first, 1))
+    ends = max(policy.grid.ended_by(record.last_s), last_promised(book)) - first
+    options, taken = held.with_one_more(record, book, max(ends, 1))
     use = summed(book, len(policy.nodes.types), first, taken.shape[1])
     draft = Draft.standing(options, np.repeat(policy.gpus()[:, None], taken.shape[1], axis=1), use, taken)
     number = len(held.records)
