@@ -8,8 +8,8 @@ FUZZ_S ?= 3600
 MUTANTS ?= $(shell date +%Y%m%d)
 TRACE   = $(wildcard ../shared/data/philly/philly_sia.csv.gz)
 
-.PHONY: demo test test-ray test-ray-long quick check check-long fuzz bench bench-suite tables lp-sets wheel wheel-test docs \
-  clean
+.PHONY: demo test test-ray test-ray-long quick check check-long fuzz bench bench-suite tapes suite tables lp-sets wheel \
+  wheel-test docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/copter simulate sia --gpus 10000 --rounds 60 --compare highs --out demo-report \
@@ -55,6 +55,13 @@ bench: $(VENV)/.benchmark
 # Every kernel, solve, edit and frontend by itself (a few minutes).
 bench-suite: $(VENV)/.benchmark
 	cd benchmarks && ../$(VENV)/bin/asv machine --yes >/dev/null && ../$(VENV)/bin/asv run --quick --python=same --show-stderr
+
+# The tapes of the suite (hours for all of them), and every installed solver on each: docs/measured.md.
+tapes: $(VENV)/.benchmark
+	$(PY) benchmarks/tapes.py make
+
+suite: tapes
+	$(PY) benchmarks/tapes.py suite
 
 # The papers' tables whose sources have changed (docs/results/tables); hours for all of them, --list says how long each took.
 tables: $(VENV)/.benchmark

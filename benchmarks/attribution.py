@@ -27,10 +27,10 @@ import numpy as np
 from charts import attribution_chart
 from families.sia import SiaRounds
 from harness import WARM_UP
-from peers.highs import SIMPLEX, Mirror, Way
 
 from copter import Model, Session, Settings, Status
 from copter.shims import IntegerPlan, RoundingShim
+from copter_frontends.replay.peers.highs import SIMPLEX, Mirror, Way
 
 HERE = Path(__file__).parent
 NAMES = {

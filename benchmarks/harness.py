@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from families import Family, Instance, make_family
-from families.program import Floats, Program
 from families.protocol import Outcome, SolverOptions
 from families.verdicts import judge_outcome
 from judge import Judged, judge
 from memory import fresh_peak_mb, peak_rss_mb
 from peers import Answer, Limits, RemotePeer
+
+from copter_frontends.replay.program import Floats, Program
 
 WARM_UP = 3  # rounds after the cold one that are not counted; the peers' ways are tried in them
 AS_ARRAYS = 15_000_000  # columns above which peers are not given the program, and only the last round is judged

@@ -13,6 +13,7 @@ from copter.errors import SettingsError
 
 NamedMethod = Literal["auto", "basis", "blocks", "proximal", "coordinate_descent", "simplex", "interior"]
 METHODS: tuple[str, ...] = get_args(NamedMethod)
+LARGEST_WHOLE = 10**300  # a whole number in place of a float
 
 
 def available_threads() -> int:
@@ -55,10 +56,10 @@ class Settings:
         Trust radius of a warm solve: how far prices may move between two pricing passes, in units of their size;
         inf for no bound.
     purify : bool
-        Move to a vertex of the optimal face at the end (a session with integer columns wants this).
+        Move to a vertex of the optimal face at the end of a solve of a model with integer columns: at a vertex few
+        requests are fractional. Models without integer columns get the optimum as it is found.
     purify_rows : int
-        Skip purification when more coupling rows than this are tight. (Models with many rows begin with the
-        interior-point method, which finds a vertex by itself where there are integer columns.)
+        Tight coupling rows beyond which no walk to a vertex is taken, where pivots have not found one.
     keep_slack : float
         A column at rest leaves the working set when its reduced cost, less the least one of its block, exceeds this
         many times the largest cost, in absolute value, of its block's working columns.
@@ -170,6 +171,8 @@ class Settings:
         whole = kind is float and isinstance(value, (int, np.integer))
         if not (isinstance(value, (kind, others)) or whole):
             raise SettingsError(f"setting {name} is {value!r}, must be {what}")
+        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+            raise SettingsError(f"setting {name} has {len(str(value))} digits, must be {what} that a float can hold")
 
     @staticmethod
     def _require(condition: bool, name: str, value: object, needed: str) -> None:

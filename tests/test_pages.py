@@ -93,7 +93,7 @@ def test_code_cites_pages_that_exist() -> None:
         f"{path.relative_to(ROOT)}: {page}"
         for path in (*sources, ROOT / "pyproject.toml", ROOT / "setup.py", ROOT / "Makefile")
         for page in re.findall(r"\bdocs/[\w/]+\.(?:md|svg|txt)\b", path.read_text())
-        if not (ROOT / page).exists()
+        if not (ROOT / page).exists() and page != "docs/measured.md"  # `make suite` writes it
     }
     assert sources
     assert not missing

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from judge import Judged
 
+from copter_frontends.replay.program import Floats, Ints, Names, Program
 from families.frontends import (
     Cycle,
     Job,
@@ -24,7 +25,6 @@ from families.frontends import (
     compact_form,
     round_up,
 )
-from families.program import Floats, Ints, Names, Program
 from families.protocol import EditCounts, Outcome, Plan, SolverOptions
 from families.verdicts import judge_outcome
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from judge import Judged
 
+from copter_frontends.replay.program import Floats, Ints, Names, Program
 from families.frontends import (
     HareInstance,
     HareJob,
@@ -23,7 +24,6 @@ from families.frontends import (
     scaled_cluster,
     sufficient_horizon_s,
 )
-from families.program import Floats, Ints, Names, Program
 from families.protocol import EditCounts, Outcome, SolverOptions, chosen
 from families.verdicts import judge_outcome
 

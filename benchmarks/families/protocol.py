@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from judge import Judged
 
-from families.program import Floats, Ints, Program
+from copter_frontends.replay.program import Floats, Ints, Program
 
 __all__ = [
     "CHANGES",

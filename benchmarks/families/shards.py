@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from judge import Judged
 
+from copter_frontends.replay.program import Floats, Ints, Program
 from families.frontends import CopterShards, Relaxed, ShardCluster, load_rounds, repair
-from families.program import Floats, Ints, Program
 from families.protocol import Outcome, SolverOptions
 from families.verdicts import judge_outcome
 

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from judge import Judged
 
 from copter import Model
+from copter_frontends.replay.program import Floats, Ints, Program
 from families.blocks import MOST, Outage, drawn_limits, set_counts, set_limits
 from families.frontends import constants_of, demand_matrix, make_paths, published_network
 from families.networks import NETWORKS, Network
-from families.program import Floats, Ints, Program
 from families.protocol import Outcome, SolverOptions, amount_of
 from families.uniform import SessionSolver
 from families.verdicts import judge_outcome

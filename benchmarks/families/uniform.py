@@ -12,7 +12,7 @@ from judge import Judge, Judged
 
 from copter import Model, Session, Settings, Solution
 from copter.shims import IDLE, IntegerPlan
-from families.program import Program
+from copter_frontends.replay.program import Program
 from families.protocol import At, Floats, Ints, Outcome, Plan, SolverOptions, spans
 from families.verdicts import require_same_value
 
@@ -39,7 +39,6 @@ class SessionSolver:
                 tolerance=options.tolerance,
                 time_limit_s=options.time_limit_s,
                 method=options.method,
-                purify=integer,  # only the shim needs a vertex
             ),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from judge import Judged, integer_violation, judge
 
-from families.program import Program
+from copter_frontends.replay.program import Program
 from families.protocol import Family, Outcome
 
 WHOLE = 1e-6  # how far a plan may be outside rows and from whole numbers, and its value from what it says, relative

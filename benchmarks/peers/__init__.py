@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peers.answer import Answer, Limits, Peer
+from copter_frontends.replay.peers.answer import Answer, Limits, Peer
 from peers.remote import RemotePeer
 
 NAMES = ("highs", "highs-milp", "glop", "pdlp")
@@ -13,19 +13,19 @@ __all__ = ["NAMES", "Answer", "Limits", "Peer", "RemotePeer", "make_peer"]
 def make_peer(name: str) -> Peer:
     """The peer of this name; a solver is imported only where it is used, as they are optional."""
     if name == "highs":
-        from peers.highs import WAYS, HighsPeer
+        from copter_frontends.replay.peers.highs import WAYS, HighsPeer
 
         return HighsPeer(WAYS)
     if name == "highs-milp":
-        from peers.highs import MILP, HighsPeer
+        from copter_frontends.replay.peers.highs import MILP, HighsPeer
 
         return HighsPeer(MILP)
     if name == "glop":
-        from peers.glop import GlopPeer
+        from copter_frontends.replay.peers.glop import GlopPeer
 
         return GlopPeer()
     if name == "pdlp":
-        from peers.pdlp import PdlpPeer
+        from copter_frontends.replay.peers.pdlp import PdlpPeer
 
         return PdlpPeer()
     raise ValueError(f"unknown peer {name!r}: one of {', '.join(NAMES)}")

@@ -7,10 +7,10 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from families.program import Floats, Program
 from memory import peak_rss_mb
 
-from peers.answer import Answer, Limits
+from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.program import Floats, Program
 
 
 class RemotePeer:

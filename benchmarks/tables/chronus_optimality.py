@@ -110,7 +110,7 @@ def cycle(family: ChronusRounds, asked: argparse.Namespace) -> None:
     """One cycle: the LP beside HiGHS's, then the plan, then the MILP."""
     options, capacity = family.options, family.capacity
     origin = Draft(options, capacity)  # what is promised: its jobs are rows "= 1" of the LP
-    origin.put_all(*family.selector.book.incumbent(family.records, options, family.first, capacity.shape[1]))
+    origin.put_leases(*family.selector.book.incumbent(family.records, options, family.first, capacity.shape[1]))
     begun = time.process_time()
     found = LeaseFormulation(gap=asked.gap, max_passes=200).solve(
         options, capacity, origin=origin, time_limit_s=asked.limit_s

@@ -12,7 +12,7 @@ try:
     from ray.util.placement_group import get_placement_group, placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"shards over Ray need it: pip install 'copter-lp[ray]' ({error})", name="ray") from None
+    raise ModuleNotFoundError(f"shards over Ray need it: pip install ray ({error})", name="ray") from None
 
 from copter.distributed.messages import Hello, Priced, size_of
 from copter.distributed.shard import Shard

@@ -12,7 +12,7 @@ from copter.errors import InvalidDataError
 from copter.formats.file_bounds import require_finite_sizes
 from copter.formats.lines import write_lines
 from copter.formats.lp_reader import INFINITY
-from copter.problem.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram, require_program
 from copter.storage.files import PathLike
 
 NAME = re.compile(r"""[A-Za-z!"#$%&(),;?@_'`{}~|][^\s+\-*^<>=:\\/]{0,254}""")
@@ -47,6 +47,7 @@ def write_lp(lp: LinearProgram, path: PathLike) -> None:
     -----
     What :func:`copter.read_lp` reads back is the same program, bit for bit.
     """
+    require_program(lp)
     m, n = lp.shape
     rows = lp.row_names or tuple(f"r{i}" for i in range(m))
     columns = lp.col_names or tuple(f"c{j}" for j in range(n))

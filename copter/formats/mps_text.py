@@ -63,7 +63,7 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
     """The sections of an MPS file's numbered lines."""
     found = MpsText(path, {})
     section: Section | None = None
-    number = 0
+    number, rows = 0, set[str]()
     for number, line in lines:
         if not line or line[0] == "*" or line.isspace():
             continue
@@ -82,9 +82,13 @@ def split(path: str, lines: Iterable[tuple[int, str]]) -> MpsText:
                 raise found.error(number, f"{line.split()[0]!r} is no section: the file must begin with NAME or ROWS")
         if section is None:
             raise found.error(number, "a data line before the first section: the file must begin with NAME or ROWS")
-        else:
-            section.lines.append(line)
-            section.numbers.append(number)
+        if section is found.sections.get("ROWS"):
+            if line in rows:  # told here, before such lines fill the memory
+                name = line.split(maxsplit=1)[-1].strip()
+                raise found.error(number, f"row {name!r} is there twice: names must be different")
+            rows.add(line)
+        section.lines.append(line)
+        section.numbers.append(number)
     raise found.error(number, "the file ends without ENDATA: it may be cut short; end it with a line ENDATA if not")
 
 

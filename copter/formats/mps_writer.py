@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.errors import InvalidDataError
 from copter.formats.file_bounds import require_finite_sizes
 from copter.formats.lines import write_lines
-from copter.problem.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram, require_program
 from copter.storage.files import PathLike
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,7 @@ def write_mps(lp: LinearProgram, path: PathLike) -> None:
     What :func:`copter.read_mps` reads back is the same program, bit for bit. The one exception is a row with two
     finite bounds of which neither is the other one plus or minus a double: there one moves by a rounding.
     """
+    require_program(lp)
     require_finite_sizes(lp, "MPS")
     write_lines(path, lines_of(lp))
 

@@ -16,6 +16,8 @@ from copter.settings import Settings
 from copter.solving.solve import checked
 
 ENDING_SHARE, ENDING_S = 0.02, 0.25  # of the time, and at most, kept back for ending what is under way
+LONGEST_S = 1e9  # a deadline beyond it is none
+LARGEST_GAP = 1e300
 SHIMS = ("rounding", "dive", "exact")
 
 
@@ -68,14 +70,16 @@ def solve_integer(
     Ctrl-C ends the search with the best point so far. docs/method/integer.md, M1 to M8, M11 and M12. Where proofs of
     optimality matter and time does not, use "exact".
     """
-    if shim not in SHIMS:
+    if not isinstance(shim, str) or shim not in SHIMS:
         raise InvalidDataError(f"shim is {shim!r}, must be one of {', '.join(SHIMS)}")
     settings = checked(lp, settings)
     if deadline_s is not None and not (isinstance(deadline_s, (int, float, np.number)) and deadline_s > 0):
         raise SettingsError(f"deadline_s is {deadline_s!r}, must be > 0 (None for no deadline)")
-    limit = float("inf") if deadline_s is None else float(deadline_s)
-    if isinstance(gap, bool) or not (isinstance(gap, (int, float, np.number)) and 0.0 <= gap < np.inf):
+    limit = float("inf") if deadline_s is None or deadline_s > LONGEST_S else float(deadline_s)
+    if isinstance(gap, bool) or not (isinstance(gap, (int, float, np.number)) and 0.0 <= gap <= LARGEST_GAP):
         raise SettingsError(f"gap is {gap!r}, must be a number >= 0, as a share of the objective: 0.01 is a per cent")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise SettingsError(f"seed is {seed!r}, must be a whole number >= 0")
     if max_nodes is not None and (isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 1):
         raise SettingsError(f"max_nodes is {max_nodes!r}, must be a whole number >= 1 (None for no limit)")
     if callback is not None and not callable(callback):

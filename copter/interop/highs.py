@@ -22,7 +22,7 @@ from copter.problem.solution import Solution
 try:
     import highspy
 except ImportError as error:  # pragma: no cover - depends on the installation
-    raise CopterError("the HiGHS comparison needs highspy: install copter-lp[highs]") from error
+    raise CopterError("the HiGHS comparison needs highspy: pip install highspy") from error
 
 Floats = NDArray[np.float64]
 

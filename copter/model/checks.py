@@ -169,8 +169,8 @@ def checked_sums(requests: list[Hashable], limit: ArrayLike, least: ArrayLike) -
     """Limits and least sums of many requests, (k,) each; the error is that of the first wrong one."""
     k = len(requests)
     limits, leasts = (
-        np.broadcast_to(as_floats(what, each), (k,)).copy() if np.ndim(each) == 0 else as_floats(what, each)
-        for what, each in (("limit", limit), ("at_least", least))
+        array if array.ndim else np.full(k, float(array))
+        for array in (as_floats("limits", limit), as_floats("at_least", least))
     )
     for what, array in (("limits", limits), ("at_least", leasts)):
         if array.shape != (k,):

@@ -81,7 +81,10 @@ class CostEdits(Inventory):
             They hold until the next :meth:`update_cost` or :meth:`rescale_cost`.
         """
         slot = self.ledger.slot(request)
-        columns = np.atleast_1d(np.asarray(column))
+        try:
+            columns = np.atleast_1d(np.asarray(column))
+        except ValueError:
+            raise InvalidDataError(f"request {request!r}: columns {column!r} are no list of numbers") from None
         values = checked_vector(f"request {request!r}: cost of column", cost, columns.size, 0.0)
         own = dict(zip(*(array.tolist() for array in self.ledger.matrix.exceptions_of(slot)), strict=True))
         n = self._template_at(slot).n_columns

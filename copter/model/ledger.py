@@ -6,9 +6,10 @@ error anywhere, in the edit, in the batch around it or in the journal, takes bac
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Operation = tuple[str, tuple[Any, ...]]
+
+
+class Listener(Protocol):
+    """One who is told of the edits that hold; it must not raise."""
+
+    def append(self, operations: list[Operation], seconds: float) -> None:
+        """Edits that belong together (a batch's, or one alone), and how long they took."""
 
 
 class Ledger:
@@ -55,6 +64,8 @@ class Ledger:
         Held while the model is edited, solved or saved.
     journal : Journal or None
         Where edits are recorded, if they are.
+    tape : Listener or None
+        Who is told of every edit that holds: a session's recorder.
     """
 
     def __init__(self, sense: Literal["max", "min"], offset: float, cost_dtype: DTypeLike) -> None:
@@ -72,9 +83,12 @@ class Ledger:
         self.changes = Changes()
         self.guard = Guard("model")
         self.journal: Journal | None = None
+        self.tape: Listener | None = None
         self._depth = 0
         self._undo: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._records: list[list[bytes | memoryview]] = []
+        self._told: list[Operation] = []
+        self._spent_s = 0.0  # seconds of the batch's edits, if somebody is told
         self._disordered = False
         self._found: tuple[list[Hashable], Ints] | None = None
 
@@ -131,14 +145,16 @@ class Ledger:
             self.guard.enter("in a batch of edits")
         else:
             self.guard.require_owner()
-        mark, recorded, version = len(self._undo), len(self._records), self.version
+        mark, recorded, told, version = len(self._undo), len(self._records), len(self._told), self.version
         self._depth += 1
         try:
             yield
             if outermost and self.journal is not None and self._records:
                 self.journal.append(self._records, batch=True)
+            if outermost and self.tape is not None and self._told:
+                self.tape.append(self._told, self._spent_s)
         except BaseException:
-            del self._records[recorded:]
+            del self._records[recorded:], self._told[told:]
             self._roll_back(mark, version)
             raise
         finally:
@@ -146,6 +162,8 @@ class Ledger:
             if outermost:
                 self._undo.clear()
                 self._records.clear()
+                self._told.clear()
+                self._spent_s = 0.0
                 self.guard.leave()
 
     def apply(self, name: str, *arguments: Any) -> Any:
@@ -157,16 +175,24 @@ class Ledger:
             self.guard.require_owner()
         mark, version = len(self._undo), self.version
         try:
+            started = 0.0 if self.tape is None else time.perf_counter()
             self.version = version + 1
             if name not in OF_BOUNDS:
                 self.changes.anything()
             result = OPERATIONS[name](self, *arguments)
+            spent = 0.0 if self.tape is None else time.perf_counter() - started
             if self.journal is not None:
                 record = self.journal.encode(name, arguments)
                 if alone:
                     self.journal.append([record])
                 else:
                     self._records.append(record)
+            if self.tape is not None:
+                if alone:
+                    self.tape.append([(name, arguments)], spent)
+                else:
+                    self._told.append((name, arguments))
+                    self._spent_s += spent
             return result
         except BaseException:
             self._roll_back(mark, version)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter.errors import DimensionError
-from copter.presolve.rays import is_farkas, is_improving
 from copter.presolve.restoration import Indices
 from copter.presolve.work import Work
+from copter.problem.checker import is_improving_ray, is_infeasibility_ray
 from copter.problem.linear_program import Floats, LinearProgram
 from copter.problem.solution import Status
 
@@ -73,7 +73,7 @@ class Presolved:
         full = self._columns("d", d, np.zeros(self._work.n))
         state = self._work.restoration(full, np.zeros(self._work.m), homogeneous=True)
         self._work.undo(state)
-        return state.x if is_improving(self.original, state.x, self._work.tolerances.ray) else None
+        return state.x if is_improving_ray(self.original, state.x, self._work.tolerances.ray) else None
 
     def postsolve_farkas(self, y: Floats) -> Floats | None:
         """Row multipliers of the original problem from those of the reduced; None if they do not prove anything."""
@@ -99,4 +99,4 @@ def farkas_of(work: Work, y: Floats) -> Floats | None:
     """Row multipliers of this stage, (m,), taken back to the original problem and verified there (equation P17)."""
     state = work.restoration(np.zeros(work.n), y, homogeneous=True)
     work.undo(state)
-    return state.y if is_farkas(work.lp, state.y, work.tolerances.ray) else None
+    return state.y if is_infeasibility_ray(work.lp, state.y, work.tolerances.ray) else None

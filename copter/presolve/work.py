@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.presolve.activity import Activity
-from copter.presolve.rays import is_improving
 from copter.presolve.restoration import Entries, Floats, Indices, Record, Restoration
 from copter.presolve.tolerances import Tolerances
 from copter.presolve.totals import totals
+from copter.problem.checker import is_improving_ray
 from copter.problem.linear_program import LinearProgram
 
 Mask = NDArray[np.bool_]
@@ -157,7 +157,7 @@ class Work:
         direction[column] = step
         state = self.restoration(direction, np.zeros(self.m), homogeneous=True)
         self.undo(state)
-        if not is_improving(self.lp, state.x, self.tolerances.ray):
+        if not is_improving_ray(self.lp, state.x, self.tolerances.ray):
             return False
         self.improving_ray = state.x / np.abs(state.x).max()
         self.c = np.zeros(self.n)

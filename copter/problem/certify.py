@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError, DimensionError
+from copter.errors import CopterError, DimensionError, InvalidDataError
 from copter.problem.highs_lp import highs_lp, require_highspy
-from copter.problem.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram, require_program
 from copter.problem.solution import Solution, Status
 
 Floats = NDArray[np.float64]
@@ -77,6 +77,9 @@ def certify_with_highs(lp: LinearProgram, solution: Solution, time_limit_s: floa
         If highspy is not installed, or the solution has no point (infeasible or unbounded).
     """
     highspy = require_highspy("certify_with_highs")
+    require_program(lp)
+    if not isinstance(solution, Solution):
+        raise InvalidDataError(f"solution is a {type(solution).__name__}, must be a Solution: copter.solve(lp)")
     if solution.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
         raise CopterError(f"a solution that is {solution.status.value} has no basis: its certificate is Solution.ray")
     x = solution.x

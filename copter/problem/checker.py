@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 LOSS = 1e-9  # relative, that proving a bound may cost; one that costs more is not called certified
 ROUNDING = 1e-14  # of a sum, as a share of the sum of its terms' absolute values
+RAY_NOISE = 1e-9  # what a ray may leave of a sum that should be zero, as a share of its terms' absolute values
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,23 +132,27 @@ def integer_violation(lp: LinearProgram, x: Floats) -> float:
 def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
     """Whether row multipliers prove an LP primal infeasible: min over all bounds of ray'(s - A x) is positive.
 
-    The ray is taken with its largest entry 1. Its value must be above what rounding leaves in it, and a multiplier that
-    no bound supports must be below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
+    The ray is taken with its largest entry 1, and without multipliers up to `tolerance` that no bound of their row
+    supports. Its value must be above what rounding leaves in it. What it leaves in a column that no bound supports must
+    be noise (`RAY_NOISE`), below `tolerance`, and below `tolerance` times the value: no point with a sum of absolute
     values below 1 / tolerance is feasible then.
     """
     size = np.abs(ray).max(initial=0.0)
     if not 0.0 < size < np.inf:
         return False
     price = ray / size
+    price[np.isinf(np.where(price > 0, lp.row_lower, lp.row_upper)) & (np.abs(price) <= tolerance)] = 0.0
     reduced = -(lp.A.T @ price)
     terms = abs(lp.A).T @ np.abs(price)
     value, margin, unsupported = 0.0, 0.0, 0.0
-    for multiplier, lower, upper, magnitude in (
-        (price, lp.row_lower, lp.row_upper, np.abs(price)),
-        (reduced, lp.col_lower, lp.col_upper, terms),
+    for multiplier, lower, upper, magnitude, noise in (
+        (price, lp.row_lower, lp.row_upper, np.abs(price), 0.0),
+        (reduced, lp.col_lower, lp.col_upper, terms, RAY_NOISE),
     ):
         bound = np.where(multiplier > 0, lower, upper)
         none = (multiplier == 0) | np.isinf(bound)
+        if np.any(np.abs(multiplier[none]) > noise * magnitude[none]):
+            return False
         unsupported = max(unsupported, float(np.abs(multiplier[none]).max(initial=0.0)))
         bound = np.where(none, 0.0, bound)
         value += float((multiplier * bound).sum())
@@ -159,13 +164,18 @@ def is_infeasibility_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7
 def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) -> bool:
     """Whether the LP improves without bound along a direction in x.
 
-    The ray is taken with its largest entry 1. A row or bound may move the wrong way by `tolerance`, and by no more than
-    `tolerance` times the slope, in units of the largest cost that takes part.
+    The ray is taken with its largest entry 1, and without entries up to `tolerance` that a bound of their column stops.
+    What it moves a row against its bound must be noise (`RAY_NOISE`), at most `tolerance`, and at most `tolerance`
+    times the slope, in units of the largest cost that takes part.
     """
     size = np.abs(ray).max(initial=0.0)
     if not 0.0 < size < np.inf:
         return False
     direction = ray / size
+    stopped = np.isfinite(np.where(direction > 0, lp.col_upper, lp.col_lower)) & (direction != 0)
+    if np.any(np.abs(direction[stopped]) > tolerance):
+        return False
+    direction[stopped] = 0.0
     slope = float(lp.c @ direction) * (1.0 if lp.sense == "min" else -1.0)
     parts = np.abs(lp.c * direction)
     if not slope < -ROUNDING * float(parts.sum()):
@@ -173,10 +183,6 @@ def is_improving_ray(lp: LinearProgram, ray: Floats, tolerance: float = 1e-7) ->
     dearest = float(np.abs(lp.c[np.abs(direction) > tolerance]).max(initial=0.0))
     tolerance *= min(1.0, -slope / dearest) if dearest > 0 else 1.0
     change = lp.A @ direction
-    blocked = (
-        (np.isfinite(lp.row_upper) & (change > tolerance)).any()
-        or (np.isfinite(lp.row_lower) & (change < -tolerance)).any()
-        or (np.isfinite(lp.col_upper) & (direction > tolerance)).any()
-        or (np.isfinite(lp.col_lower) & (direction < -tolerance)).any()
-    )
-    return not bool(blocked)
+    allowed = np.minimum(tolerance, RAY_NOISE * (abs(lp.A) @ np.abs(direction)))
+    blocked = (np.isfinite(lp.row_upper) & (change > allowed)) | (np.isfinite(lp.row_lower) & (change < -allowed))
+    return not bool(blocked.any())

@@ -16,7 +16,7 @@ def require_highspy(what: str) -> Any:
     try:
         return import_module("highspy")
     except ImportError as error:
-        raise CopterError(f"{what} needs highspy: install copter-lp[highs]") from error
+        raise CopterError(f"{what} needs highspy: pip install highspy") from error
 
 
 def highs_lp(lp: LinearProgram, integer: bool = False) -> Any:

@@ -175,7 +175,7 @@ class LinearProgram:
             raise DimensionError(f"A has {matrix.shape[1]} columns, c has {n}: they must be equal")
         if not np.isfinite(matrix.data).all():
             raise InvalidDataError("A has an entry that is NaN or infinite")
-        if sense not in ("min", "max"):
+        if not isinstance(sense, str) or sense not in ("min", "max"):
             raise InvalidDataError(f"sense is {sense!r}, must be 'min' or 'max'")
         constant = as_floats("offset", offset)
         if constant.shape != () or not np.isfinite(constant):
@@ -208,3 +208,12 @@ class LinearProgram:
     def shape(self) -> tuple[int, int]:
         """(rows, columns)."""
         return int(self.A.shape[0]), int(self.A.shape[1])
+
+
+def require_program(lp: object) -> None:
+    """InvalidDataError for what is no linear program."""
+    if not isinstance(lp, LinearProgram):
+        raise InvalidDataError(
+            f"lp is a {type(lp).__name__}, must be a LinearProgram: read_mps makes one of a file, "
+            "Session(model).solve() solves a Model"
+        )

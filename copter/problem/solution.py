@@ -337,6 +337,11 @@ class Solution:
             raise UnknownHandleError(f"resource {resource!r} was not in the model that this solution is of")
         return float(sparse.y[sparse.row_of[resource]])
 
+    @property
+    def sparse(self) -> SparseValues:
+        """Working columns and prices as they were found, by slot; UnknownHandleError for a LinearProgram's solution."""
+        return self._require_sparse()
+
     def _require_sparse(self) -> SparseValues:
         if self._sparse is None:
             raise UnknownHandleError("this solution is of a LinearProgram, which has no requests; use x and y")

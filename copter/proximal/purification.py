@@ -12,11 +12,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.choose import crossover_pays
 from copter.kernels.purify import Walk
 from copter.proximal.newton import Rows
 from copter.proximal.working_set import WorkingSet
 
 Floats = NDArray[np.float64]
+Crossover = Callable[[], Floats | None]
 Bytes = NDArray[np.uint8]
 
 SNAP = 1e-9  # a column this close to a bound (relative to its range) is put on it
@@ -24,11 +26,19 @@ TIGHT = 1e-7  # a row this close to a bound (relative) counts as tight
 MAX_STEPS = 20_000
 
 
-def purify(ws: WorkingSet, rows: Rows, max_rows: int, must_stop: Callable[[], bool] = lambda: False) -> int:
-    """Move ws.x to a vertex of its face, in place, never to a worse objective; return the steps taken.
+def purify(
+    ws: WorkingSet,
+    rows: Rows,
+    max_rows: int,
+    must_stop: Callable[[], bool] = lambda: False,
+    crossover: Crossover = lambda: None,
+) -> int:
+    """Move ws.x to a vertex of its face, in place; return the steps of the walk.
 
-    Nothing is done where more than `max_rows` rows are tight (the walk's linear algebra is dense in them). `must_stop`
-    is asked before every step; a walk that is cut short leaves an optimal point that is no vertex.
+    A walk is right for a handful of fractional columns and is never to a worse objective. For many, `crossover` is
+    asked for the values of a vertex first. Nothing is done where it has none and more than `max_rows` rows are tight
+    (the walk's linear algebra is dense in them). `must_stop` is asked before every step; a walk that is cut short
+    leaves an optimal point that is no vertex.
     """
     if ws.size == 0:
         return 0
@@ -40,6 +50,13 @@ def purify(ws: WorkingSet, rows: Rows, max_rows: int, must_stop: Callable[[], bo
     activity = ws.activity(len(rows.lower))
     size = TIGHT * (1.0 + np.where(np.isfinite(rows.upper), np.abs(rows.upper), 0.0))
     tight = (np.abs(activity - rows.upper) <= size) | (np.abs(activity - rows.lower) <= size)
+    fractional = int(((ws.x > ws.lower) & (ws.x < ws.upper)).sum())
+    if crossover_pays(fractional, int(tight.sum()), ws.size):
+        corner = crossover()
+        if corner is not None:
+            ws.x[:] = corner
+            settle(ws)
+            return 0
     steps = 0
     if int(tight.sum()) <= max_rows:
         steps = walk(ws, rows, activity, tight.astype(np.uint8), span).run(MAX_STEPS, must_stop)

@@ -93,8 +93,10 @@ class Solve:
         offset: float = 0.0,
         watch: Watch | None = None,
         fallback: Fallback | None = None,
+        crossover: Callable[[Rows], Floats | None] = lambda rows: None,
     ) -> None:
         self.choice, self.by, self.fallback = choice, KEPT, fallback  # by: what has moved the point last
+        self.crossover = crossover  # the working columns' values at a vertex
         self.watch = watch or Watch(settings.time_limit_s)
         self.offset = offset  # of the minimisation; the relative gap is that of the objective with it
         self.matrix, self.iterate, self.settings, self.callback = matrix, iterate, settings, callback
@@ -270,11 +272,11 @@ class Solve:
     # The end ------------------------------------------------------------------------------------------------------
 
     def finish(self, residuals: Residuals, best: Priced) -> Residuals:
-        """Move to a vertex if that keeps the point optimal; let idle columns go."""
-        iterate = self.iterate
-        if self.settings.purify:
+        """Move to a vertex where shims want one, if that keeps the point optimal; let idle columns go."""
+        iterate, settings = self.iterate, self.settings
+        if settings.purify and iterate.ws.size and self.matrix.any_integer(iterate.ws.slots):
             before = iterate.ws.x.copy()
-            purify(iterate.ws, self.rows, self.settings.purify_rows, self.must_stop)
+            purify(iterate.ws, self.rows, settings.purify_rows, self.must_stop, lambda: self.crossover(self.rows))
             after = self.residuals(best)
             if after.within(self.settings.tolerance, self.settings.absolute_tolerance):
                 residuals = after

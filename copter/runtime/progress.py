@@ -8,6 +8,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
+from copter.errors import InvalidDataError
+
 Callback = Callable[[int, float, float], bool | None]
 
 LOGGER = logging.getLogger("copter")
@@ -52,6 +56,10 @@ def with_record(function: Callable[[Progress], bool | None]) -> Callback:
 
 def listening(callback: Callback | None, verbose: bool) -> Callback | None:
     """The callback, with a line for each pass where somebody listens: verbose, or the logger "copter" at DEBUG."""
+    if callback is not None and not callable(callback):
+        raise InvalidDataError(f"callback is {callback!r}, must be callable, or None")
+    if not isinstance(verbose, (bool, np.bool_)):
+        raise InvalidDataError(f"verbose is {verbose!r}, must be True or False")
     logs = LOGGER.isEnabledFor(logging.DEBUG)
     if not verbose and not logs:
         return callback

@@ -28,6 +28,8 @@ from copter.solving.warm import Callback, warm_solve
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync
+from copter.tape import Recorder, TapeWriter
+from copter.tape.watching import begun
 
 # After these the prices or values have diverged, so that the next solve starts cold.
 DIVERGED = (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE, Status.NUMERICAL_ERROR)
@@ -87,6 +89,7 @@ class Session:
             1.0  # wall-clock time of rounding, in units of this thread's own: what others on the machine cost
         )
         self.last_solution: Solution | None = None
+        self._recorder: Recorder | None = None
         if journal is not None:
             self.journal(journal, sync)
 
@@ -117,6 +120,8 @@ class Session:
     def _solve(self, deadline_s: float | None, callback: Callback | None = None, verbose: bool = False) -> Solution:
         """:meth:`solve`, by a caller that holds both guards."""
         settings = self._settings_by(deadline_s)
+        if self._recorder is None and (writer := begun()) is not None:
+            self._begin_recording(writer, True, False)
         reason, self._restart = self._restart, None
         if reason is not None:
             self._iterate = Iterate(self.settings.sigma)
@@ -126,6 +131,8 @@ class Session:
             self._restart = f"the last solve ended {solution.status.value}"
         told("session", solution.status.value, solution.pricing_passes, solution.gap, solution.solve_time_s, verbose)
         self.last_solution = solution
+        if self._recorder is not None:
+            self._recorder.round(self.model.ledger, solution, self.settings, deadline_s, callback is not None)
         return solution
 
     def solve_integer(self, shim: Shim | str | None = None, deadline_s: float | None = None) -> IntegerPlan:
@@ -157,6 +164,8 @@ class Session:
         searches = isinstance(shim, str) and shim != "rounding"
         if isinstance(shim, str):
             shims.shim_by_name(shim, 0.0)
+        elif shim is not None and not callable(shim):
+            raise InvalidDataError(f"shim is {shim!r}, must be a shim, or the name of one")
         limit = deadline_s
         if deadline_s is not None:
             kept = self._slowness * (SHIM_S + SHIM_SLOT_S * self.model.ledger.matrix.n_slots)
@@ -174,6 +183,7 @@ class Session:
         """
         solution = self._solve(limit)
         wall, busy = time.perf_counter(), time.thread_time()
+        named = "rounding" if shim is None else shim if isinstance(shim, str) else None
         if shim is None or isinstance(shim, str):
             left = float("inf") if deadline_s is None else deadline_s - (time.perf_counter() - started)
             check = self._slowness * (CHECK_S + CHECK_SLOT_S * self.model.ledger.matrix.n_slots)
@@ -187,6 +197,8 @@ class Session:
         if plan.is_feasible:
             require_feasible(self.model, plan)
             self._plan = plan
+        if self._recorder is not None:
+            self._recorder.plan(plan, time.perf_counter() - wall, named, deadline_s)
         slower = (time.perf_counter() - wall) / max(time.thread_time() - busy, LEAST_S)
         self._slowness = 0.5 * self._slowness + 0.5 * min(max(slower, 1.0), MOST_SLOWNESS)
         return plan
@@ -198,6 +210,8 @@ class Session:
     def reset(self) -> None:
         """Discard the iterate: the next solve starts cold."""
         with self._guard.held("being reset"):
+            if self._recorder is not None:
+                self._recorder.event("reset")
             self._iterate = Iterate(self.settings.sigma)
             self._restart = "reset"
 
@@ -208,6 +222,8 @@ class Session:
         inside a deadline. Ids, values and prices stay; another session of the same model starts cold.
         """
         with self._guard.held("being compacted"), self.model.ledger.guard.held("being compacted"):
+            if self._recorder is not None:
+                self._recorder.event("compact")
             model, ws = self.model, self._iterate.ws
             before = model.ledger.matrix.generation.copy()
             moved = model.ledger.compact()
@@ -313,6 +329,50 @@ class Session:
         find = journal is NAMED
         return cls._from_state(load_state(path, settings, None if find else journal, find, checked_sync(sync)))
 
+    def record(self, path: PathLike | None, answers: bool = True) -> None:
+        """Record the session on a tape from now on: its model as it is, every edit, every round; None stops it.
+
+        ``copter replay`` plays a tape again, ``copter verify`` checks the answers on it (docs/reference/tape.md).
+
+        Parameters
+        ----------
+        path : path or None
+            A file that is not there yet.
+        answers : bool
+            Whether rounds have points, prices and plans too, as a verifier needs them.
+
+        Raises
+        ------
+        SnapshotError
+            If there is a file already, it cannot be written, or the model's edits are recorded already. With None: if
+            the recording had ended before, because a write failed or an id could not be saved. A recording that ends
+            so says it to the logger "copter" and changes nothing else: edits hold, solves give their answers.
+        InvalidDataError
+            If an id is not a str, int, float, bool, None, bytes or a tuple of these.
+        """
+        with self._guard.held("being recorded"), self.model.ledger.guard.held("being recorded"):
+            if path is None:
+                recorder, self._recorder = self._recorder, None
+                if recorder is not None:
+                    self.model.ledger.tape = None
+                    recorder.end()
+                    if recorder.failed is not None:
+                        raise SnapshotError(recorder.failed)
+                return
+            if self._recorder is not None or self.model.ledger.tape is not None:
+                raise SnapshotError("the model's edits go to a tape already: end that first, by record(None)")
+            self._begin_recording(TapeWriter(path), answers, True)
+
+    def plan_made(self, plan: IntegerPlan, seconds: float = 0.0) -> None:
+        """Tell the tape, if there is one, of a plan that somebody else's shim made of the last solve's solution."""
+        if self._recorder is not None:
+            self._recorder.plan(plan, seconds, None)
+
+    def _begin_recording(self, writer: TapeWriter, answers: bool, own_file: bool) -> None:
+        if self.model.ledger.tape is None:
+            self._recorder = Recorder(writer, encode(plain(self._state())), answers, own_file)
+            self.model.ledger.tape = self._recorder
+
     def journal(self, path: PathLike | None, sync: str = "batch") -> None:
         """Append every edit of the model to a file from now on; None stops it.
 
@@ -333,6 +393,8 @@ class Session:
             If there is a file already, or it cannot be written.
         """
         policy = checked_sync(sync)
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise InvalidDataError(f"path is {path!r}, must be a path")
         with self._guard.held("being journaled"), self.model.ledger.guard.held("being journaled"):
             if path is not None and os.path.exists(path):
                 raise SnapshotError(f"{os.fspath(path)} is there already: continue it with Session.load, or remove it")

@@ -11,7 +11,7 @@ from copter import choose
 from copter.choose import Choice, ProgramFacts
 from copter.errors import InvalidDataError, SettingsError
 from copter.interior.solve import solve_interior
-from copter.problem.linear_program import LinearProgram
+from copter.problem.linear_program import LinearProgram, require_program
 from copter.problem.solution import Solution, Status
 from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
@@ -24,11 +24,7 @@ LARGEST = 1e200  # a number whose products with others are still finite after sc
 
 def checked(lp: LinearProgram, settings: Settings | None) -> Settings:
     """The settings, or the default ones; an error that names what is no linear program or no settings."""
-    if not isinstance(lp, LinearProgram):
-        raise InvalidDataError(
-            f"lp is a {type(lp).__name__}, must be a LinearProgram: read_mps makes one of a file, "
-            "Session(model).solve() solves a Model"
-        )
+    require_program(lp)
     for name in ("c", "row_lower", "row_upper", "col_lower", "col_upper"):
         numbers = getattr(lp, name)
         beyond = np.flatnonzero(np.isfinite(numbers) & (np.abs(numbers) > LARGEST))

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from copter import choose
 from copter.blocks.basis import WarmBasis
 from copter.choose import Choice, ModelFacts
@@ -15,16 +18,20 @@ from copter.errors import InternalError
 from copter.model.assembly import named_by
 from copter.model.model import Model
 from copter.model.values import dense_ray, sparse_values
+from copter.problem.checker import is_improving_ray, is_infeasibility_ray
 from copter.problem.solution import Solution, Status
 from copter.proximal.iterate import Iterate
+from copter.proximal.newton import Rows
 from copter.proximal.solve import Outcome, Solve
 from copter.runtime.watch import Watch
 from copter.settings import Settings
 from copter.solving.bounds import proven_bound, with_bound
 from copter.solving.by_coupling import CouplingSolve
 from copter.solving.by_whole import WholeSolve
+from copter.solving.crossover import vertex_of
 from copter.solving.interior_start import InteriorStart
 
+Floats = NDArray[np.float64]
 Callback = Callable[[int, float, float], bool | None]
 
 
@@ -108,7 +115,11 @@ def by_prices(
     if whole is not None:
         start = InteriorStart(model, iterate, settings, watch, whole, comes_first=order[0] is whole)
     offset = model.ledger.sign * model.offset
-    outcome = Solve(model.ledger.matrix, iterate, settings, steps, callback, offset, watch, start).run()
+
+    def crossover(rows: Rows) -> Floats | None:
+        return vertex_of(iterate.ws, rows, iterate.y, watch) if steps.method == "proximal" else None
+
+    outcome = Solve(model.ledger.matrix, iterate, settings, steps, callback, offset, watch, start, crossover).run()
     if outcome.status is Status.OPTIMAL and steps.method == "proximal":
         iterate.version = model.version
     return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
@@ -127,6 +138,9 @@ def solution_of(
     if ray is not None:
         improving = status is Status.DUAL_INFEASIBLE
         whole_ray = partial(dense_ray, model.ledger, values.key, improving, ray, version)
+        proves = is_improving_ray if improving else is_infeasibility_ray
+        if not proves(model.to_linear_program(), whole_ray()):
+            status, whole_ray = Status.NUMERICAL_ERROR, None
     infeasible = status is Status.PRIMAL_INFEASIBLE and whole_ray is not None
     return Solution.of_model(
         status,

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from copter.errors import SnapshotError
 
+OURS = b"\x89COPTER"  # first bytes of all files that this project writes
+FRONT = 4096  # bytes
+
 PathLike = str | os.PathLike[str]
 
 
@@ -86,8 +89,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_file(path: PathLike) -> bytes:
-    """All of a file; SnapshotError if it cannot be read."""
+    """All of a file of copter's, or the first bytes of another, which tell what it is; SnapshotError."""
     try:
-        return Path(path).read_bytes()
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise SnapshotError(f"{os.fspath(path)} cannot be read: it is no regular file, and may have no end")
+        with Path(path).open("rb") as file:
+            front = file.read(FRONT)
+            return front + file.read() if front.startswith(OURS) else front
     except OSError as error:
         raise SnapshotError(f"{os.fspath(path)} cannot be read: {error.strerror or error}") from error

@@ -72,7 +72,7 @@ def digest(*parts: bytes | memoryview) -> bytes:
 def checked_sync(sync: str) -> Sync:
     """SettingsError unless it is a policy."""
     for policy in get_args(Sync):
-        if sync == policy:
+        if isinstance(sync, str) and sync == policy:
             return policy  # type: ignore[no-any-return]
     raise SettingsError(f"sync is {sync!r}, must be one of {', '.join(get_args(Sync))}")
 

@@ -18,7 +18,7 @@ def load_yaml(path: str | Path) -> Any:
         # Of the optional extra `frontends`; the engine alone does without.
         import yaml  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
-        raise InvalidClusterError(f"{path}: reading it needs PyYAML: install copter-lp[frontends]") from error
+        raise InvalidClusterError(f"{path}: reading it needs PyYAML: pip install pyyaml") from error
     try:
         with Path(path).open(encoding="utf-8") as file:
             return yaml.safe_load(file)

@@ -11,13 +11,15 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from copter import CopterError, LinearProgram, Model, Session, read_lp, read_mps, write_lp, write_mps
+from copter import CopterError, LinearProgram, Model, Session, read_lp, read_mps, verify, write_lp, write_mps
+from copter.session.playback import Playback
 from copter_frontends.clusters import read_cluster
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.registry.policies import POLICIES
@@ -162,6 +164,25 @@ def begun_journal() -> tuple[bytes, bytes]:
         return Path(folder, "s").read_bytes(), Path(folder, "j").read_bytes()
 
 
+def tapes() -> list[bytes]:
+    """A session of some rounds, with answers and a plan."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Session(Model())
+        made.record(Path(folder, "t"))
+        edits(made).solve()
+        made.model.set_count("g", 5.0)
+        made.solve()
+        made.record(None)
+        return [Path(folder, "t").read_bytes()]
+
+
+def read_tape(path: Path) -> object:
+    """All rounds, played but not solved; the verifier refuses what is refused here, or judges it."""
+    with suppress(verify.Unusable):
+        list(verify.verify(path))
+    return len(list(Playback(path)))
+
+
 def runs() -> list[bytes]:
     """A simulation in its middle."""
     cluster = Cluster.of({"t4": (2, 4)})
@@ -228,6 +249,7 @@ FORMATS = {
         Format("LP", lp_files, read_lp, ".lp"),
         Format("snapshot", snapshots, lambda path: Session.load(path, journal=None), sealed=True),
         Format("journal", journals, read_journal),
+        Format("tape", tapes, read_tape),
         Format("saved run", runs, load_run, sealed=True),
         Format("cluster YAML", clusters, read_cluster, ".yaml"),
         Format("events YAML", events, lambda path: read_events(path, Cluster.of({"t4": (6, 4)})), ".yaml"),

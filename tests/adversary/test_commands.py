@@ -65,3 +65,30 @@ def test_a_second_journal_does_not_end_the_first(tmp_path: Path) -> None:
     model.add_resources("g", 1)
     first.journal(None)
     assert Session.load(tmp_path / "one").model.count("g") == 1
+
+
+INTERRUPTED = """
+import os, signal, sys
+import copter_frontends.command as command
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "copter_frontends.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+command.main()
+"""
+
+
+def test_ctrl_c_while_the_command_loads_is_one_line() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, "--help"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "copter: interrupted\n")
+
+
+@pytest.mark.parametrize("option", ["--gpus", "--jobs"])
+def test_counts_beyond_all_memory_are_refused(option: str) -> None:
+    done = copter("simulate", "sia", option, "99999999999999")
+    assert done.returncode == 2
+    assert option in done.stderr
+    assert "not in the range" in done.stderr

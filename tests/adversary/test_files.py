@@ -6,6 +6,7 @@ import gzip
 import pickle
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import copter
-from copter import CopterError, LinearProgram, Model, Session
+from copter import CopterError, LinearProgram, Model, Session, SnapshotError
 
 HEAD = "NAME t\nROWS\n N c\n L r\nCOLUMNS\n"
 TAIL = "RHS\n RHS r 4\nENDATA\n"
@@ -115,3 +116,27 @@ def test_solutions_can_be_pickled() -> None:
     assert np.array_equal(again.x, solution.x)
     assert again.price("g") == solution.price("g")
     assert np.array_equal(again.of("r"), solution.of("r"))
+
+
+def test_a_row_named_again_and_again_ends_the_reading_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "t.mps"
+    path.write_text("NAME t\nROWS\n N c\n" + " L  r\n" * 100_000)
+    tracemalloc.start()
+    with pytest.raises(CopterError, match="line 5: row 'r' is there twice"):
+        copter.read_mps(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+def test_a_session_is_not_read_from_what_has_no_end() -> None:
+    with pytest.raises(SnapshotError, match="no regular file"):
+        Session.load("/dev/zero")
+
+
+def test_a_large_foreign_file_is_not_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "zeros"
+    with path.open("wb") as file:
+        file.truncate(1 << 36)
+    with pytest.raises(SnapshotError, match="is not a copter snapshot"):
+        Session.load(path)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from copter import EditNotAllowedError, InvalidDataError, Model, Session, Settings
+from copter import EditNotAllowedError, InvalidDataError, Model, Session, Settings, Solution
 from copter.shims import IntegerPlan, RoundingShim
 from copter.testing import sia_like_model
 from tests.adversary.plans import added, edited, judged
@@ -127,8 +127,8 @@ def test_a_callers_own_shim_is_checked_too() -> None:
     for job in range(3):
         model.add_request(job, [1.0], {"g": [1]}, integer=True)
 
-    def greedy(model: Model, solution: object, previous: IntegerPlan | None) -> IntegerPlan:
-        plan = RoundingShim()(model, Session(model).solve(), None)
+    def greedy(model: Model, solution: Solution, previous: IntegerPlan | None) -> IntegerPlan:
+        plan = RoundingShim()(model, solution, None)
         plan.column_of_slot[:] = 0
         return plan
 

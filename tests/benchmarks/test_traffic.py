@@ -53,7 +53,7 @@ def test_rounds_of_a_small_network_are_judged_optimal(change: str, monkeypatch: 
 @needs_data
 def test_highs_finds_the_published_optimum() -> None:
     pytest.importorskip("highspy")
-    from peers.highs import IPM, Mirror, Way
+    from copter_frontends.replay.peers.highs import IPM, Mirror, Way
 
     family, network = TrafficRounds("GtsCe", "limits", None, 0), NETWORKS["GtsCe"]
     peer = Mirror("ipm", Way(IPM | {"run_crossover": "off"}))

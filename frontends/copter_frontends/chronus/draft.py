@@ -27,6 +27,8 @@ class Draft:
     taken : bool array (jobs, leases)
     shifts : int
         Leases of other jobs that were moved to make room.
+    moved : set of int
+        Jobs of which a lease was moved, even if it was moved back.
     """
 
     def __init__(self, options: Options, capacity: Ints) -> None:
@@ -35,10 +37,9 @@ class Draft:
         self.horizon = self.free.shape[1]
         self.row = np.full(options.jobs, -1, dtype=np.int64)
         self.taken: Bools = np.zeros((options.jobs, self.horizon), dtype=bool)
-        self.shifts = 0
+        self.shifts, self.moved = 0, set[int]()
         columns = (options.job, options.kind, options.gpus, options.need, options.last)
         self._table = np.stack(columns, axis=1)
-        self._roomy: dict[tuple[int, int], list[int]] = {}  # leases with so many free, among the first d
         self._first = options.rows_of()
 
     @classmethod
@@ -84,24 +85,39 @@ class Draft:
 
     def put_all(self, rows: Ints, leases: Bools) -> Bools:
         """Give jobs these options on these leases, (rows, leases), in turn; say which of them fit."""
+        return self.put_leases(rows, *np.nonzero(leases))
+
+    def put_leases(self, rows: Ints, at: Ints, lease: Ints) -> Bools:
+        """As :meth:`put_all`, from a list: `lease` of the option at place `at` of the rows, both ascending."""
         options, fits = self.options, np.zeros(len(rows), dtype=bool)
-        ends = np.where(leases.any(axis=1), self.horizon - np.argmax(leases[:, ::-1], axis=1), 0)
-        sound = (leases.sum(axis=1) == options.need[rows]) & (ends <= options.last[rows])
-        parts = [np.flatnonzero(sound)]
+        count = np.bincount(at, minlength=len(rows))
+        ends, has = np.zeros(len(rows), dtype=np.int64), count > 0
+        ends[has] = lease[(np.cumsum(count) - 1)[has]] + 1
+        sound = (count == options.need[rows]) & (ends <= options.last[rows])
+        which, lease = np.flatnonzero(sound), lease[sound[at]]
+        first = np.concatenate(([0], np.cumsum(count[which]))).tolist()
+        row = rows[which]
+        job, place, gpus = (
+            np.repeat(each, count[which])
+            for each in (options.job[row], options.kind[row] * self.horizon, options.gpus[row])
+        )
+        place += lease
+        parts = [(0, len(which))] if len(which) else []
         while parts:
-            some = parts.pop()
-            use = self._use(rows[some], leases[some])
+            begin, end = parts.pop()
+            own = slice(first[begin], first[end])
+            use = np.bincount(place[own], gpus[own], self.free.size).astype(np.int64).reshape(self.free.shape)
             if (use <= self.free).all():
                 self.free -= use
-                self.row[options.job[rows[some]]] = rows[some]
-                self.taken[options.job[rows[some]]] = leases[some]
-                self._roomy.clear()
-                fits[some] = True
-            elif len(some) > AT_ONCE:
-                half = len(some) // 2
-                parts += [some[half:], some[:half]]  # the first are next
+                self.row[options.job[row[begin:end]]] = row[begin:end]
+                self.taken[job[own], lease[own]] = True
+                fits[which[begin:end]] = True
+            elif end - begin > AT_ONCE:
+                half = (begin + end) // 2
+                parts += [(half, end), (begin, half)]  # the first are next
             else:
-                fits[some] = [self.put(int(rows[i]), np.flatnonzero(leases[i])) for i in some]
+                for each in range(begin, end):
+                    fits[which[each]] = self.put(int(row[each]), lease[first[each] : first[each + 1]])
         return fits
 
     @property
@@ -116,17 +132,24 @@ class Draft:
 
     def roomy(self, rows: Ints, own: bool = False) -> Bools:
         """Which options have as many leases free in time as they need; with `own`, those of the job itself as well."""
-        options, result = self.options, np.zeros(len(rows), dtype=bool)
-        kind, gpus = options.kind[rows], options.gpus[rows]
-        ahead = np.arange(self.horizon)[None, :] < options.last[rows][:, None]
-        room = np.where(ahead, self.free[kind], -1)
+        options = self.options
+        kind, gpus, last = options.kind[rows], options.gpus[rows], options.last[rows]
+        sizes, which = np.unique(kind * (int(gpus.max(initial=0)) + 1) + gpus, return_inverse=True)
+        room = np.zeros(len(rows), dtype=np.int64)
+        for each in range(len(sizes)):
+            mine = np.flatnonzero(which == each)
+            free = self.free[kind[mine[0]], : int(last[mine].max())] >= gpus[mine[0]]
+            room[mine] = np.concatenate(([0], np.cumsum(free)))[last[mine]]
         if own:
             job = options.job[rows]
             now = self.row[job]
-            units = np.where((now >= 0) & (options.kind[now] == kind), options.gpus[now], 0)
-            room += np.where(ahead, self.taken[job], False) * units[:, None]
-        result[:] = (room >= gpus[:, None]).sum(axis=1) >= options.need[rows]
-        return result
+            same = np.flatnonzero((now >= 0) & (options.kind[now] == kind))
+            jobs, which = np.unique(job[same], return_inverse=True)
+            lease = [np.flatnonzero(self.taken[each]) for each in jobs.tolist()]
+            for at, each in zip(same.tolist(), which.tolist(), strict=True):
+                there = self.free[kind[at], lease[each][lease[each] < last[at]]]
+                room[at] += ((there < gpus[at]) & (there + options.gpus[now[at]] >= gpus[at])).sum()
+        return np.asarray(room >= options.need[rows])
 
     def jobs_with_room(self, jobs: Ints) -> Bools:
         """Which jobs have an option that :meth:`place` would find leases for, as things stand."""
@@ -140,7 +163,7 @@ class Draft:
     def place(self, row: int) -> bool:
         """Give a job an option, on the leases with most free GPUs, late ones first; say whether it fits."""
         job, kind, gpus, need, last = self._table[row].tolist()
-        if need > self._roomy_leases(kind, gpus)[last]:
+        if need > self._room(kind, gpus, last):
             return False
         order = np.argsort(-self.free[kind, :last][::-1], kind="stable")[:need]
         self._take(job, row, kind, gpus, last - 1 - order)
@@ -163,10 +186,15 @@ class Draft:
         if row >= 0:
             _, kind, gpus, _, _ = self._table[row].tolist()
             self.free[kind][leases] += gpus
-            self._roomy.clear()
             self.taken[job] = False
             self.row[job] = -1
         return leases
+
+    def may_squeeze(self, row: int) -> bool:
+        """Whether the leases that an option lacks are few enough for :meth:`squeeze` to try."""
+        _, kind, gpus, need, last = self._table[row].tolist()
+        roomy = self._room(kind, gpus, last)
+        return bool(need - roomy <= min(MOST_MOVED, last - roomy))
 
     def squeeze(self, row: int) -> bool:
         """As :meth:`place`, but move single leases of other jobs out of the way; changes nothing where that fails."""
@@ -212,24 +240,12 @@ class Draft:
                 moved += 1
         return moved
 
-    def _use(self, rows: Ints, leases: Bools) -> Ints:
-        """GPUs that options take together on these leases, (types, leases)."""
-        use, kind = np.zeros_like(self.free), self.options.kind[rows]
-        for q in range(len(use)):
-            mine = np.flatnonzero(kind == q)
-            use[q] = self.options.gpus[rows[mine]] @ leases[mine].astype(np.int64)
-        return use
-
-    def _roomy_leases(self, kind: int, gpus: int) -> list[int]:
-        """Leases with so many free GPUs, among the first d, for d from 0 to all."""
-        result = self._roomy.get((kind, gpus))
-        if result is None:
-            result = self._roomy[kind, gpus] = [0, *np.cumsum(self.free[kind] >= gpus).tolist()]
-        return result
+    def _room(self, kind: int, gpus: int, last: int) -> int:
+        """Leases with so many free GPUs, among the first `last`."""
+        return int(np.count_nonzero(self.free[kind, :last] >= gpus))
 
     def _take(self, job: int, row: int, kind: int, gpus: int, leases: Ints) -> None:
         self.free[kind][leases] -= gpus
-        self._roomy.clear()
         self.taken[job, leases] = True
         self.row[job] = row
 
@@ -237,9 +253,9 @@ class Draft:
         _, kind, gpus, _, _ = self._table[int(self.row[job])].tolist()
         self.free[kind, source] += gpus
         self.free[kind, target] -= gpus
-        self._roomy.clear()
         self.taken[job, source] = False
         self.taken[job, target] = True
+        self.moved.add(job)
 
     def _way_out(self, lease: int, kind: int, gpus: int, held: Bools) -> tuple[int, int, int] | None:
         """One job whose lease, moved elsewhere, makes room for `gpus` more: (job, lease, its new lease)."""

@@ -82,7 +82,7 @@ class HeldLeases:
             same &= taken.any(axis=1)
         kept = self.records if same.all() else [self.records[at] for at in np.flatnonzero(same).tolist()]
         own = HeldLeases(book.version, first, kept, self.table[same], self.value[same], taken[same])
-        there = [book.records[job_id] for job_id in sorted(changed) if job_id in book.records]
+        there = [book.records[job_id] for job_id in changed if job_id in book.records]
         others = [record for record in there if has_ahead(record, first)]
         return own.with_more(HeldLeases.of_records(others, book, first)) if others else own
 
@@ -98,10 +98,12 @@ class HeldLeases:
             np.concatenate((_wide(self.taken, horizon), _wide(other.taken, horizon))),
         )
 
-    def with_one_more(self, record: SloRecord, book: SloBook) -> tuple[Options, Bools]:
-        """One option per promised job, in the order of the jobs, then all options of one more job; leases taken."""
-        ends = int(book.grid.ended_by_all(record.table[:, 5]).max(initial=self.first)) - self.first
-        horizon = max(self.taken.shape[1], ends)
+    def with_one_more(self, record: SloRecord, book: SloBook, horizon: int) -> tuple[Options, Bools]:
+        """One option per promised job, in the order of the jobs, then all options of one more job; leases taken.
+
+        `horizon` leases are looked at, of which there are as many as the last deadline of all needs, at least.
+        """
+        horizon = max(self.taken.shape[1], horizon)
         taken = _wide(self.taken, horizon)
         own = book.options([record], self.first, horizon, begins=False)
         count = len(self.records)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,7 +10,8 @@ import numpy as np
 
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
-from copter_frontends.chronus.options import Bools, Floats, Ints, Options
+from copter_frontends.chronus.options import Floats, Ints, Options
+from copter_frontends.chronus.promised_gpus import PromisedGpus
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import InvalidJobError, Job
 
@@ -159,16 +159,17 @@ class SloBook:
         self.records: dict[str, SloRecord] = {}
         self._plans = 0
         self._changed: list[str] = []  # jobs whose leases have changed since the last plan was written down
+        self._promised: PromisedGpus | None = None  # totals of the records' leases
 
     @property
     def version(self) -> tuple[int, int]:
         """Grows with every change of what promised jobs have."""
         return self._plans, len(self._changed)
 
-    def changed_since(self, version: tuple[int, int]) -> set[str] | None:
-        """Jobs whose leases have changed since then; None where a whole plan was written down."""
+    def changed_since(self, version: tuple[int, int]) -> dict[str, None] | None:
+        """Jobs whose leases have changed since then, as they did; None where a whole plan was written down."""
         plans, count = version
-        return set(self._changed[count:]) if plans == self._plans else None
+        return dict.fromkeys(self._changed[count:]) if plans == self._plans else None
 
     def consider(self, job: Job, reward: StepReward, modes: tuple[Mode, ...], progress: float) -> None:
         """Take in a job, which the next cycle decides."""
@@ -179,27 +180,33 @@ class SloBook:
         record = self.records.pop(job_id, None)
         if record is not None and record.promised >= 0:
             self._changed.append(job_id)
+            self._note(record, record.leases, -1)
 
     def holders(self, lease: int) -> list[SloRecord]:
         """Jobs that have a lease."""
         return [record for record in self.records.values() if record.has_lease(lease)]
 
-    def most_promised(self, kind: int, first: int) -> int:
-        """Most GPUs of a type that are promised in one lease from `first` on."""
-        promised: Counter[int] = Counter()
-        for record in self.records.values():
-            if record.mode >= 0 and record.modes[record.mode].kind == kind:
-                promised.update(dict.fromkeys(record.leases.tolist(), record.modes[record.mode].taken))
-        return max((gpus for lease, gpus in promised.items() if lease >= first), default=0)
-
     def promised_gpus(self, kinds: int, first: int, horizon: int) -> Ints:
         """GPUs that are promised, (types, leases) from `first` on."""
-        result = np.zeros((kinds, horizon), dtype=np.int64)
-        for record in self.records.values():
-            if record.mode >= 0:
-                mode, ahead = record.modes[record.mode], record.leases - first
-                result[mode.kind, ahead[(ahead >= 0) & (ahead < horizon)]] += mode.taken
-        return result
+        return self._totals(first).ahead(kinds, first, horizon)
+
+    def most_in_one_lease(self, kinds: int, first: int) -> Ints:
+        """Most GPUs of each type that are promised in one lease from `first` on, (types,)."""
+        return self._totals(first).most(kinds, first)
+
+    def _totals(self, first: int) -> PromisedGpus:
+        """What is promised in each lease, from a lease on that is not after `first`."""
+        if self._promised is None or first < self._promised.first:
+            self._promised = PromisedGpus(first)
+            for record in self.records.values():
+                self._note(record, record.leases)
+        return self._promised
+
+    def _note(self, record: SloRecord, leases: Ints, sign: int = 1) -> None:
+        """Count leases of a job in, or out."""
+        if self._promised is not None and record.mode >= 0 and len(leases):
+            mode = record.modes[record.mode]
+            self._promised.add(mode.kind, leases, sign * mode.taken)
 
     def most_leases(self, first: int) -> int:
         """Leases from `first` to the last deadline of all."""
@@ -209,6 +216,7 @@ class SloBook:
     def lose(self, record: SloRecord, lease: int) -> None:
         """Take one lease from a job."""
         self._changed.append(record.job.id)
+        self._note(record, record.leases[record.leases == lease], -1)
         record.leases = record.leases[record.leases != lease]
 
     def only_ends(self, record: SloRecord) -> bool:
@@ -223,6 +231,7 @@ class SloBook:
         """Take all leases from `first` on from a job."""
         if len(record.leases) and record.leases[-1] >= first:
             self._changed.append(record.job.id)
+            self._note(record, record.leases[record.leases >= first], -1)
             record.leases = record.leases[record.leases < first]
 
     def planned(self, first: int, begins: bool) -> list[SloRecord]:
@@ -264,8 +273,8 @@ class SloBook:
         return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
 
     @staticmethod
-    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Bools]:
-        """What promised jobs have: an option of each, and its leases from `first` on, cut to what it still needs."""
+    def incumbent(records: Sequence[SloRecord], options: Options, first: int, horizon: int) -> tuple[Ints, Ints, Ints]:
+        """What promised jobs have, as :meth:`.Draft.put_leases` takes it: leases from `first` on, as many as needed."""
         jobs = np.flatnonzero(options.must)
         mode, step = np.full(options.jobs, -1), np.full(options.jobs, -1)
         mode[jobs] = [records[job].mode for job in jobs.tolist()]
@@ -274,17 +283,21 @@ class SloBook:
         mine = [records[job].leases for job in options.job[rows].tolist()]
         at = np.repeat(np.arange(len(rows)), [len(each) for each in mine])
         lease = np.concatenate([NO_LEASES, *mine]) - first
-        leases = np.zeros((len(rows), horizon), dtype=bool)
         ahead = (lease >= 0) & (lease < horizon)
-        leases[at[ahead], lease[ahead]] = True
-        leases &= np.cumsum(leases, axis=1) <= options.need[rows][:, None]
-        return rows, leases
+        at, lease = at[ahead], lease[ahead]
+        count = np.bincount(at, minlength=len(rows))
+        number = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+        needed = number < options.need[rows][at]
+        return rows, at[needed], lease[needed]
 
     def give(self, records: Sequence[SloRecord], draft: Draft, first: int, keep: bool) -> None:
         """Write down what a draft gives the jobs; with `keep` their leases before `first` stay."""
         self._plans, self._changed = self._plans + 1, []
         number, lease = np.nonzero(draft.taken)
         ends = np.searchsorted(number, np.arange(len(records) + 1)).tolist()
+        self._promised, row = PromisedGpus(first), draft.row[number]
+        if len(number):
+            self._promised.add(draft.options.kind[row], lease + first, draft.options.gpus[row])
         lease, rows = lease + first, draft.row.tolist()
         modes, steps = draft.options.mode.tolist(), draft.options.step.tolist()
         for at, record in enumerate(records):
@@ -299,6 +312,8 @@ class SloBook:
         """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay."""
         self._changed.append(record.job.id)
         row = int(draft.row[number])
-        before = record.leases[record.leases < first]
-        record.leases = np.concatenate([before, np.flatnonzero(draft.taken[number]) + first])
+        before, given = record.leases[record.leases < first], np.flatnonzero(draft.taken[number]) + first
+        self._note(record, record.leases[record.leases >= first], -1)
+        record.leases = np.concatenate([before, given])
         record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])
+        self._note(record, given)

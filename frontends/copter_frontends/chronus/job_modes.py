@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 from copter_frontends.chronus.job_book import Mode
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
-from copter_frontends.policy_kit import NodeInventory, Throughputs, requested_gpus
+from copter_frontends.policy_kit import NodeInventory, Throughputs, checked_rate, requested_gpus
 from copter_frontends.vocabulary import Job
 
 BELIEVED = 0.15  # a profile that is off by no more bears the declared rate out: a restart is a tenth of it
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """How fast a job is on the GPUs that it asks for, as it came.
+
+    Attributes
+    ----------
+    gpus : int
+    rates : dict of GPU type to float
+        Of the types that run it.
+    whole_s : float
+        Seconds for all of its work on its fastest type; infinite where it runs nowhere.
+    """
+
+    job: Job
+    gpus: int
+    rates: dict[str, float]
+    whole_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +50,30 @@ class JobModes:
     elastic: bool
     measured: dict[str, float] = field(default_factory=dict)
     """By job id: the time that its profile says, over the one that was believed."""
+    _speeds: dict[str, Speeds] = field(default_factory=dict)
+
+    def speeds(self, job: Job) -> Speeds:
+        """A job's rates, asked for once; InvalidJobError for one that is negative or not finite."""
+        known = self._speeds.get(job.id)
+        if known is None or known.job is not job:
+            gpus = requested_gpus(job)
+            every = {kind: checked_rate(self.throughputs, job, kind, gpus) for kind in self.nodes.types}
+            rates = {kind: rate for kind, rate in every.items() if rate > 0}
+            whole_s = self.throughputs.work(job) / max(rates.values()) if rates else inf
+            known = self._speeds[job.id] = Speeds(job, gpus, rates, whole_s)
+        return known
+
+    def can_run(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether a job's rate is above zero."""
+        speeds = self.speeds(job)
+        if gpus == speeds.gpus:
+            return gpu_type in speeds.rates
+        return checked_rate(self.throughputs, job, gpu_type, gpus) > 0
+
+    def forget(self, job_id: str) -> None:
+        """Drop what is known of a job."""
+        self._speeds.pop(job_id, None)
+        self.measured.pop(job_id, None)
 
     def seconds(self, job: Job, rate: float) -> float:
         """Seconds of all of a job's work at a rate that is believed, as far as its profile bears that out."""
@@ -51,16 +95,16 @@ class JobModes:
 
     def remaining_s(self, job: Job, progress: float) -> float:
         """Seconds that a job still takes on its fastest type."""
-        gpus = requested_gpus(job)
-        rate = max(self.throughputs.rate(job, k, gpus) for k in self.nodes.types)
-        return (1.0 - progress) * self.seconds(job, rate) if rate > 0 else float("inf")
+        whole_s = self.speeds(job).whole_s
+        return (1.0 - progress) * (whole_s * self.measured.get(job.id, 1.0)) if whole_s < inf else inf
 
     def modes_of(self, job: Job) -> tuple[Mode, ...]:
         """Ways to run a job: one per GPU type that runs it and, of an elastic job, a number of GPUs in its range."""
-        result = []
+        result, speeds = [], self.speeds(job)
         for number, kind in enumerate(self.nodes.types):
             for gpus in self._counts(job, kind):
-                rate = self.throughputs.rate(job, kind, gpus)
+                same = gpus == speeds.gpus
+                rate = speeds.rates.get(kind, 0.0) if same else self.throughputs.rate(job, kind, gpus)
                 if rate > 0:
                     taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
                     result.append(Mode(number, gpus, taken, self.seconds(job, rate)))

@@ -28,7 +28,6 @@ from copter_frontends.policy_kit import (
     EditLog,
     LpPolicy,
     RoundPolicy,
-    RunsWith,
     Throughputs,
     Wanted,
     check_times,
@@ -106,15 +105,17 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
         self.grid, self.book = self.selector.grid, self.selector.book
         LpPolicy.__init__(self)
-        RoundPolicy.__init__(self, cluster, round_s, RunsWith(self.throughputs))
+        RoundPolicy.__init__(self, cluster, round_s)
         if first_lease not in ("adaptive", "now", "late"):
             raise SettingsError(f"first_lease is {first_lease!r}, must be 'adaptive', 'now' or 'late'")
         self.rewards: dict[str, StepReward] = {}
         self._source: Rewards = NO_REWARDS if rewards is None else rewards
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
+        self._can_run = self.modes.can_run
+        self._lasting: set[str] = set()  # jobs that may not be stopped
         self.profiler = profiler
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
-        self.spot = SpotCluster(self.throughputs, self.modes, RunsWith(self.throughputs))
+        self.spot = SpotCluster(self.modes)
         self.lease = PresentLease(self.grid, self.book, list(self.nodes.types))
         self.last_cycle: Cycle | None = None
         self.last_admission: Admission | None = None
@@ -166,7 +167,14 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         reward = self.rewards.get(job.id) or reward_for(self._source, job)
         if reward is not None:
             require_ahead(job, reward, self._now_s)
-        super().add_job(job)
+        try:
+            super().add_job(job)
+        except Exception:
+            if job.id not in self.jobs:
+                self.modes.forget(job.id)
+            raise
+        if not job.preemptible:
+            self._lasting.add(job.id)
         if reward is not None:
             self.rewards[job.id] = reward
         if self.profiler is not None:
@@ -199,7 +207,8 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         super().remove_job(job_id)
         self.rewards.pop(job_id, None)
         self.book.remove(job_id)
-        self.modes.measured.pop(job_id, None)
+        self.modes.forget(job_id)
+        self._lasting.discard(job_id)
         if self.profiler is not None:
             self.profiler.withdraw(job_id)
         self.lease.remove(job_id)
@@ -269,7 +278,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def gpus(self) -> Ints:
         """GPUs of each type that leases can have, with those set aside; jobs that may not be stopped keep theirs."""
         total = np.array([self.nodes.capacity(kind) for kind in self.nodes.types], dtype=np.int64)
-        return self.lease.gpus_for_leases(total, self.held, self.jobs)
+        return self.lease.gpus_for_leases(total, self.held, self._lasting)
 
     def aside(self) -> Ints:
         """GPUs of each type that are set aside for profiling: no lease that is not promised yet may have them."""
@@ -277,6 +286,11 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         if self.profiler is not None:
             result[0] = max(self.profiler.target, self.profiler.gpus)
         return result
+
+    @property
+    def seldom(self) -> str:
+        """What makes rounds without a program."""
+        return "a choice of jobs whose value reaches its bound needs none"
 
     # Inside -------------------------------------------------------------------------------------------------------
 
@@ -303,7 +317,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             return
         kind = self.nodes.types[0]
         size, most = self.nodes.node_gpus(kind), self.nodes.capacity(kind)
-        peak = self.book.most_promised(0, self.grid.lease_at(now_s))
+        peak = int(self.book.most_in_one_lease(1, self.grid.lease_at(now_s))[0])
         for job_id in self.profiler.step(now_s, size, (most - peak) // size * size):
             job, reward = self.jobs[job_id], self.rewards.get(job_id)
             gpus, ran_s = self.profiler.ran[job_id]

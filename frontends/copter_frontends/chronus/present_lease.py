@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -94,11 +94,11 @@ class PresentLease:
                 parcels.append(Parcel(job_id, self.types[mode.kind], mode.gpus, mode.taken, before.get(job_id)))
         return parcels
 
-    def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], jobs: Mapping[str, Job]) -> Ints:
-        """GPUs of each type without those of jobs that may not be stopped and have no lease."""
+    def gpus_for_leases(self, total: Ints, held: Mapping[str, Allocation], lasting: Iterable[str]) -> Ints:
+        """GPUs of each type without those of `lasting` jobs, which may not be stopped, that have no lease."""
         result = total.copy()
-        for job_id in held.keys() - self.records.keys():
-            if not jobs[job_id].preemptible:
+        for job_id in lasting:
+            if job_id in held and job_id not in self.records:
                 result[self.types.index(held[job_id].gpu_type)] -= held[job_id].gpus
         return result
 

@@ -16,7 +16,7 @@ from copter_frontends.chronus.held_leases import HeldLeases
 from copter_frontends.chronus.job_book import NO_LEASES, Admission, Mode, Notice, SloBook, SloRecord, Standing
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
-from copter_frontends.chronus.options import Floats, Ints, Options
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 from copter_frontends.chronus.pricing import LeasePrices
 from copter_frontends.chronus.salvage import salvaged
 from copter_frontends.chronus.shim import LeaseShim, improve
@@ -189,37 +189,54 @@ class Selector:
         Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
-        held = self._held = HeldLeases.of(self.book, first) if self._held is None else self._held.now(self.book, first)
-        options, taken = held.with_one_more(record, self.book)
-        number = len(held.records)
-        promised = np.zeros((len(gpus), taken.shape[1]), dtype=np.int64)
-        for q in range(len(gpus)):
-            mine = np.flatnonzero(options.kind[:number] == q)
-            promised[q] = options.gpus[mine] @ taken[mine].astype(np.int64)
-        draft = Draft.standing(options, self._capacity(gpus, taken.shape[1], aside, promised), promised, taken)
-        if draft is None:
+        if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
             return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
-        rows = draft.ranked(number)
-        if not (any(draft.place(row) for row in rows) or any(draft.squeeze(row) for row in rows)):
+        horizon = max(self.grid.ended_by(record.last_s) - first, 1)
+        use = self.book.promised_gpus(len(gpus), first, horizon)
+        capacity = self._capacity(gpus, horizon, aside, use)
+        alone = Draft(self.book.options([record], first, horizon, begins=False), capacity - use)
+        rows = alone.ranked(0)
+        if any(alone.place(row) for row in rows):
+            self.book.give_one(record, alone, 0, first)
+            return self._admitted(record, now_s, ())
+        if not any(alone.may_squeeze(row) for row in rows):
             return Admission(job.id, record.standing)
+        return self._admit_with_moves(record, now_s, first, gpus, horizon, aside)
+
+    def _admit_with_moves(
+        self, record: SloRecord, now_s: float, first: int, gpus: Ints, horizon: int, aside: Ints | None
+    ) -> Admission:
+        """Promise a job leases for which single leases of others have to move."""
+        held = self._held = HeldLeases.of(self.book, first) if self._held is None else self._held.now(self.book, first)
+        options, taken = held.with_one_more(record, self.book, horizon)
+        number = len(held.records)
+        use = self.book.promised_gpus(len(gpus), first, taken.shape[1])
+        draft = Draft.standing(options, self._capacity(gpus, taken.shape[1], aside, use), use, taken)
+        if draft is None or not any(draft.squeeze(row) for row in draft.ranked(number)):
+            return Admission(record.job.id, record.standing)
         moves: list[tuple[str, int, int]] = []
-        for other in np.flatnonzero((draft.taken[:-1] != taken).any(axis=1)).tolist():
+        for other in sorted(draft.moved):
             before = np.flatnonzero(taken[other] & ~draft.taken[other]) + first
             after = np.flatnonzero(draft.taken[other] & ~taken[other]) + first
             name = held.records[other].job.id
             moves += [(name, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)]
-            self.book.give_one(held.records[other], draft, other, first)
+            if len(before):
+                self.book.give_one(held.records[other], draft, other, first)
         self.book.give_one(record, draft, number, first)
-        record.promised = record.step
         self._held = held.admitted(record, draft, self.book.version)
+        return self._admitted(record, now_s, tuple(moves))
+
+    def _admitted(self, record: SloRecord, now_s: float, moves: tuple[tuple[str, int, int], ...]) -> Admission:
+        """Tell a job that it has its leases."""
+        record.promised = record.step
         self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
-        return Admission(job.id, record.standing, record.step, tuple(record.leases.tolist()), tuple(moves))
+        return Admission(record.job.id, record.standing, record.step, tuple(record.leases.tolist()), moves)
 
     @staticmethod
     def _capacity(gpus: Ints, horizon: int, aside: Ints | None, promised: Ints | None) -> Ints:
         """GPUs of each type in each lease: without those set aside, but for what is promised, (types, leases)."""
         total = np.repeat(np.asarray(gpus, dtype=np.int64)[:, None], horizon, axis=1)
-        if aside is None or promised is None:
+        if aside is None or promised is None or not aside.any():
             return total
         return np.asarray(np.minimum(total, np.maximum(total - aside[:, None], promised)))
 
@@ -234,7 +251,7 @@ class Selector:
     ) -> Draft:
         """The last plan, filled up in the order of arrival; `thorough` moves others out of the way."""
         draft = Draft(options, capacity)
-        draft.put_all(*self.book.incumbent(records, options, first, capacity.shape[1]))
+        draft.put_leases(*self.book.incumbent(records, options, first, capacity.shape[1]))
         left = self.shim.most_failures if thorough else 0
         possible = np.diff(options.rows_of()) > 0
         for must in (True, False):
@@ -245,11 +262,19 @@ class Selector:
                 rows = draft.ranked(job)
                 if not any(draft.place(row) or (left > 0 and draft.squeeze(row)) for row in rows):
                     left -= 1
-            if must and draft.broken:  # GPUs have gone, or a job was slower than thought
+            if must and self._broken(draft, possible):
+                for job in np.flatnonzero((draft.row < 0) & possible & options.must).tolist():
+                    any(draft.squeeze(row) for row in draft.ranked(job))
+            if must and self._broken(draft, possible):  # GPUs have gone, or jobs were slower than thought
                 draft = min(draft, salvaged(options, capacity, time_limit_s), key=lambda each: each.broken)
         if thorough:
             improve(draft, left)
         return draft
+
+    @staticmethod
+    def _broken(draft: Draft, possible: Bools) -> bool:
+        """Whether a promised job that could still meet a deadline has no leases."""
+        return bool((draft.options.must & possible & (draft.row < 0)).any())
 
     def _left_shift(self, records: list[SloRecord], draft: Draft, running: set[str], queue: bool) -> None:
         """Fill the first lease: with jobs that run, and with others where that is wanted."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from copter_frontends.chronus.job_modes import JobModes
-from copter_frontends.policy_kit import CanRun, Service, Throughputs, Wanted, requested_gpus
+from copter_frontends.policy_kit import Service, Wanted
 from copter_frontends.vocabulary import Allocation, Job
 
 
@@ -16,18 +16,14 @@ class SpotCluster:
 
     Parameters
     ----------
-    throughputs : Throughputs
     modes : JobModes
-    can_run : callable (job, GPU type, GPUs) -> bool
     """
 
-    throughputs: Throughputs
     modes: JobModes
-    can_run: CanRun
 
     def wanted(
         self,
-        waiting: Iterable[Job],
+        waiting: Sequence[Job],
         promised: Collection[str],
         left: dict[str, int],
         held: Mapping[str, Allocation],
@@ -37,7 +33,7 @@ class SpotCluster:
 
         Parameters
         ----------
-        waiting : iterable of Job
+        waiting : sequence of Job
             In the order in which ties are decided.
         promised : collection of str
             Those of them that have leases to come.
@@ -51,12 +47,11 @@ class SpotCluster:
             return chosen
         left_s = {job.id: self.modes.remaining_s(job, service[job.id].progress) for job in waiting}
         for job in sorted(waiting, key=lambda job: (job.id in promised, left_s[job.id])):
-            had, gpus = held.get(job.id), requested_gpus(job)
-            kinds = [kind for kind in left if gpus <= left[kind] and self.can_run(job, kind, gpus)]
-            if kinds:
-                rate = {kind: self.throughputs.rate(job, kind, gpus) for kind in kinds}
-                same = None if had is None else had.gpu_type
-                best = max(kinds, key=lambda kind: (rate[kind], kind == same))
+            had, speeds = held.get(job.id), self.modes.speeds(job)
+            gpus, same = speeds.gpus, None if had is None else had.gpu_type
+            room = [(rate, kind == same, kind) for kind, rate in speeds.rates.items() if gpus <= left[kind]]
+            if room:
+                best = max(room, key=lambda each: each[:2])[2]
                 chosen[job.id] = (best, gpus)
                 left[best] -= gpus
         return chosen

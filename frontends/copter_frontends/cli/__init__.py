@@ -8,7 +8,9 @@ import sys
 try:
     import click
 except ModuleNotFoundError:
-    raise SystemExit("copter: the command line needs the package click: pip install 'copter-lp[frontends]'") from None
+    raise SystemExit(
+        "copter: the command line needs the package click: pip install '.[frontends]' in its checkout"
+    ) from None
 
 # Before SciPy is imported: the linear algebra here is tiny, and slow where threads wait for each other in a spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -18,10 +20,12 @@ from copter_frontends.cli.doctor import doctor
 from copter_frontends.cli.explain import explain
 from copter_frontends.cli.habits import config_option, quiet_option
 from copter_frontends.cli.output import complain
+from copter_frontends.cli.replay import replay
 from copter_frontends.cli.resume import resume
 from copter_frontends.cli.serve import serve
 from copter_frontends.cli.simulate import simulate
 from copter_frontends.cli.solve import solve
+from copter_frontends.cli.tape import tape, verify
 
 
 @click.group(epilog="Colours go off with NO_COLOR=1 in the environment, and where stdout is no terminal.")
@@ -32,15 +36,18 @@ def cli() -> None:
 
 for command in (simulate, compare, *simulate.problems.values(), *compare.problems.values()):
     command.params += [config_option(), quiet_option()]
-for command in (resume, solve):
+for command in (replay, resume, solve):
     command.params.append(quiet_option())
 cli.add_command(compare)
 cli.add_command(doctor)
 cli.add_command(explain)
+cli.add_command(replay)
 cli.add_command(resume)
 cli.add_command(serve)
 cli.add_command(simulate)
 cli.add_command(solve)
+cli.add_command(tape)
+cli.add_command(verify)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -60,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
         complain("interrupted")
         sys.exit(1)
     except ModuleNotFoundError as error:
-        complain(f"this needs the package {error.name}, which is not there: pip install 'copter-lp[demo]'")
+        complain(f"this needs the package {error.name}, which is not there: pip install '.[demo]' in copter's checkout")
         sys.exit(1)
     except Exception as error:
         if os.environ.get("COPTER_DEBUG") == "1":

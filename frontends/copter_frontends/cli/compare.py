@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from copter_frontends.cli.habits import is_quiet
-from copter_frontends.cli.options import SimulateOptions
+from copter_frontends.cli.options import SimulateOptions, own_tape
 from copter_frontends.cli.output import complain, print_json
 from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.cli.simulate import simulate
@@ -52,7 +52,8 @@ def _simulated(asked: SimulateOptions) -> dict[str, Any]:
 def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> int:
     """Simulate the same jobs under several policies and set the figures side by side."""
     shared = {**_defaults_of_the_others(), **options, "deadlines": any(name in DEADLINE_NAMES for name in policies)}
-    asked = [SimulateOptions(**{**shared, "policy": name}) for name in policies]
+    first = SimulateOptions.of(**{**shared, "policy": policies[0]})
+    asked = [replace(first, policy=name) for name in policies]
     asked[0].check(alone=False)
     # Imported late, as in simulate.py: 2 s that `--help` need not take.
     from rich.console import Console
@@ -63,6 +64,7 @@ def _run(policies: tuple[str, ...], ray: str | None = None, **options: Any) -> i
     from copter_frontends.report.table import print_side_by_side
 
     asked = [replace(each, out=None if each.out is None else os.path.join(each.out, each.policy)) for each in asked]
+    asked = [replace(each, tape=None if each.tape is None else own_tape(each.tape, each.policy)) for each in asked]
     summaries = [] if ray is None else gathered(ray, _simulated, asked, "policies", policies)
     for each in asked[len(summaries) :]:
         summaries.append(run_simulation(each))
@@ -101,7 +103,8 @@ compare = WithProblems(
         *_shared_options(),
     ],
     help=_run.__doc__,
-    epilog="With --out DIR each policy's report is in a folder of its name in DIR. `copter compare traffic` and "
+    epilog="With --out DIR each policy's report is in a folder of its name in DIR; with --tape FILE each has a file of "
+    "its own, with its name before the ending. `copter compare traffic` and "
     "`copter compare shards` set schemes side by side: see their --help.",
 )
 """The command; each run is as ``copter simulate`` with the same options."""

@@ -78,7 +78,7 @@ def of_optional() -> Finding:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
-    advice = "" if "highspy" not in missing else "pip install 'copter-lp[highs]' for branch and bound and comparisons"
+    advice = "" if "highspy" not in missing else "pip install highspy for branch and bound and comparisons"
     return Finding("optional", f"{', '.join(found) or 'none'}; not there: {', '.join(missing) or 'none'}", True, advice)
 
 

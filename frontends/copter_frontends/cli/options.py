@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
+from copter_frontends.cli.output import complain
 from copter_frontends.registry.names import LP_NAMES
 
 SEMANTICS_NAMES = ("default", "sia-artifact")
@@ -16,6 +19,16 @@ SIA_OPTIONS = ("power", "incentive", "time_sharing", "penalty", "growth", "quota
 
 WARMUP_HOURS = 9
 """Of a sampled day: by default so many hours pass before the rounds of ``--rounds``; then the busiest ones begin."""
+
+
+DEFAULT_CLUSTER = "sia-het"
+"""What is simulated where neither --gpus nor --cluster is given: 64 GPUs of three types, seconds on a laptop."""
+
+
+def own_tape(path: str, name: str) -> str:
+    """The tape of one of several: its name comes before the ending."""
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{name}{ending}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,7 @@ class SimulateOptions:
     non_preemptible: tuple[str, ...] = ()
     reserve: tuple[tuple[str, str, int], ...] = ()
     plan_latency: float = 0.0
+    tape: str | None = None
     deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
 
     def warmup(self, round_s: float, sampled: bool) -> int:
@@ -70,10 +84,24 @@ class SimulateOptions:
         """Whether the jobs are those of Hare's testbed: on its GPUs, without a trace, trained as its models say."""
         return self.cluster == "hare-15" and self.trace is None and self.semantics == "default"
 
+    @property
+    def on_hops_testbed(self) -> bool:
+        """Whether the jobs are those of Hops's evaluation: on its GPUs, without a trace, trained as its models say."""
+        return self.cluster in ("hops-64", "hops-512") and self.trace is None and self.semantics == "default"
+
+    @classmethod
+    def of(cls, **given: Any) -> SimulateOptions:
+        """The options with a cluster: where none was named the default one, which a line on stderr says."""
+        asked = cls(**given)
+        if asked.gpus is not None or asked.cluster is not None:
+            return asked
+        complain(f"no --gpus and no --cluster: taking --cluster {DEFAULT_CLUSTER}")
+        return replace(asked, cluster=DEFAULT_CLUSTER)
+
     def check(self, alone: bool = True) -> None:
         """UsageError for options that do not go together, or that the one policy there is does not have."""
-        if (self.gpus is None) == (self.cluster is None):
-            raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml")
+        if self.gpus is not None and self.cluster is not None:
+            raise click.UsageError("give either --gpus N or --cluster NAME|FILE.yaml, not both")
         for name in SIA_OPTIONS if self.policy != "sia" and alone else ():
             if getattr(self, name) not in (None, ()):
                 raise click.UsageError(f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; 'sia' has")

@@ -38,7 +38,7 @@ def over_ray(address: str, function: Callable[[Given], Result], given: Sequence[
     try:
         import ray  # an optional extra
     except ModuleNotFoundError:
-        raise InputError("--ray needs Ray: pip install 'copter-lp[ray]'") from None
+        raise InputError("--ray needs Ray: pip install ray") from None
     if not ray.is_initialized():
         try:
             ray.init(address=address, log_to_driver=False, logging_level="warning")

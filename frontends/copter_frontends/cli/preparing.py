@@ -19,6 +19,7 @@ from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profil
 from copter_frontends.hare.applications import HARE_APPLICATIONS
 from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.testbed import testbed_workload
+from copter_frontends.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras
 from copter_frontends.semantics import PRESETS, Semantics
@@ -36,6 +37,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
     try:
         prepare_outputs(asked)
         cluster = cluster_of(asked)
+        if asked.gpus not in (None, cluster.gpus):
+            complain(f"--gpus {asked.gpus}: a cluster of whole nodes, {cluster.gpus} GPUs")
         model = goodput_model_of(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
         entry = POLICIES[asked.policy]
@@ -70,6 +73,8 @@ def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
     """The model of the jobs that are simulated, in all that the cluster can give them."""
     if asked.on_hares_testbed:
         return TaskGoodput(configurations_of(cluster), HARE_APPLICATIONS)
+    if asked.on_hops_testbed:
+        return IterationGoodput(configurations_of(cluster), HOPS_APPLICATIONS)
     applications = ALL_APPLICATIONS if asked.applications is None else read_applications(asked.applications)
     return GoodputModel(configurations_of(cluster), applications)
 
@@ -100,9 +105,11 @@ def _kept_jobs(asked: SimulateOptions, workload: Workload) -> Workload:
 
 
 def _workload(asked: SimulateOptions, cluster: Cluster, semantics: Semantics, model: GoodputModel) -> Workload:
-    """The jobs: Hare's own on its testbed, else as the options say."""
+    """The jobs: those of a paper on its own GPUs, else as the options say."""
     if asked.on_hares_testbed:
         return testbed_workload(asked.jobs, asked.seed)
+    if asked.on_hops_testbed:
+        return hops_workload(asked.cluster or "", asked.jobs, asked.seed)
 
     hours, cap = max(asked.hours or 24.0, 24.0), semantics.batch_limit == "policy"
     return make_workload(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from rich import box
@@ -12,13 +13,19 @@ from rich.console import Console
 from rich.table import Table
 
 from copter import CopterError
+from copter.tape import recorded
 from copter_frontends.cli.habits import is_quiet
+from copter_frontends.cli.options import own_tape
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr, print_json
 from copter_frontends.report.table import seconds
 from copter_frontends.shards import ShardCluster, load_rounds, simulate_shards
 from copter_frontends.shards import make_scheme as make_shard_scheme
 from copter_frontends.shards.loads import SEED
+from copter_frontends.shards.schemes import check_scheme as check_shard_scheme
 from copter_frontends.traffic import make_scheme, simulate_traffic
+from copter_frontends.traffic.schemes import check_scheme
+from copter_frontends.traffic.simulation import TrafficResult
+from copter_frontends.traffic.splits import router_splits, write_splits
 from copter_frontends.traffic.workload import TrafficOptions, make_workload
 
 Columns = Sequence[tuple[str, str, str]]
@@ -27,8 +34,11 @@ TRAFFIC_COLUMNS: Columns = (
     ("objective", "mean_objective", "{:,.6g}"),
     ("flow", "mean_flow", "{:,.6g}"),
     ("satisfied", "satisfied", "{:.2%}"),
-    ("largest utilisation", "max_utilisation", "{:.3f}"),
+    ("least share", "least_share", "{:.2%}"),
+    ("fullest link", "max_utilisation", "{:.3f}"),
 )
+SHOWN_ANYWAY = {"total": "mean_objective", "concurrent": "least_share", "utilisation": "max_utilisation"}
+"""Per objective the column that another one repeats: it is left out, so that the table fits 80 columns."""
 SHARD_COLUMNS: Columns = (
     ("movements", "movements", "{:,.2f}"),
     ("imbalance", "imbalance", "{:.2%}"),
@@ -48,7 +58,13 @@ def run_traffic(given: Mapping[str, Any]) -> int:
         given["unit"], given["stream"], given["rounds"], seed, given["rule"], given["most"], given["cache"],
     )  # fmt: skip
     try:
+        for name in given["schemes"]:
+            check_scheme(name, given["objective"])
         workload = make_workload(options)
+    except CopterError as error:
+        raise InputError(str(error)) from error
+    failed: CopterError | None = None
+    try:
         for name in given["schemes"]:
             with foreign_prints_on_stderr():
                 scheme = make_scheme(
@@ -56,20 +72,25 @@ def run_traffic(given: Mapping[str, Any]) -> int:
                     given["client_split"],
                 )  # fmt: skip
                 complain(f"{name}: {given['rounds']} rounds, {workload.paths.n_pairs:,} pairs")
-                result = simulate_traffic(
-                    name, scheme, workload.rounds(), given["objective"], given["warmup_rounds"], given["deadline"],
-                    given["interval"], given["carried"],
-                )  # fmt: skip
+                with _taped(given, name):
+                    result = simulate_traffic(
+                        name, scheme, workload.rounds(), given["objective"], given["warmup_rounds"], given["deadline"],
+                        given["interval"], given["carried"],
+                    )  # fmt: skip
             results.append(result)
             summaries.append(result.summary())
-    except CopterError as error:
-        raise InputError(str(error)) from error
-    if given["out"] is not None:
+        if given.get("splits") is not None:
+            _write_splits(given, results[0])
+    except CopterError as error:  # the schemes that ended before are shown
+        failed = error
+    if given["out"] is not None and results:
         from copter_frontends.report.networks import write_traffic_report  # needs matplotlib, of an optional extra
 
         page = write_traffic_report(results, given["out"], _facts(given))
         print(f"report: {page}", file=sys.stderr)
-    return _show(given, summaries, TRAFFIC_COLUMNS, f"{workload.network.name}, {options.stream}")
+    own = SHOWN_ANYWAY[given["objective"]]
+    columns = [each for each in TRAFFIC_COLUMNS if each[1] != own]
+    return _show(given, summaries, columns, f"{workload.network.name}, {options.stream}", failed)
 
 
 def run_shards(given: Mapping[str, Any]) -> int:
@@ -78,27 +99,39 @@ def run_shards(given: Mapping[str, Any]) -> int:
     seed = SEED if given["seed"] is None else given["seed"]
     memory = given["memory"] if given["memory"] is not None else 16.0 * given["replicas"]
     try:
+        cluster = ShardCluster.round_robin(given["shards"], given["servers"], memory, given["band"], given["replicas"])
         for name in given["schemes"]:
-            cluster = ShardCluster.round_robin(
-                given["shards"], given["servers"], memory, given["band"], given["replicas"]
-            )
+            check_shard_scheme(name, cluster)
+    except CopterError as error:
+        raise InputError(str(error)) from error
+    failed: CopterError | None = None
+    try:
+        for name in given["schemes"]:
             with foreign_prints_on_stderr():
                 scheme = make_shard_scheme(name, cluster, given["threads"] or 0, seed, given["time_limit"])
                 complain(
                     f"{name}: {given['rounds']} rounds, {cluster.n_shards:,} shards on {cluster.n_servers:,} servers"
                 )
                 loads = load_rounds(cluster.n_shards, given["rounds"], given["loads"], seed)
-                result = simulate_shards(name, scheme, loads, given["warmup_rounds"], given["deadline"])
+                with _taped(given, name):
+                    result = simulate_shards(name, scheme, loads, given["warmup_rounds"], given["deadline"])
             results.append(result)
             summaries.append(result.summary())
-    except CopterError as error:
-        raise InputError(str(error)) from error
-    if given["out"] is not None:
+    except CopterError as error:  # the schemes that ended before are shown
+        failed = error
+    if given["out"] is not None and results:
         from copter_frontends.report.networks import write_shard_report  # needs matplotlib, of an optional extra
 
         page = write_shard_report(results, given["out"], _facts(given))
         print(f"report: {page}", file=sys.stderr)
-    return _show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {given['loads']}")
+    return _show(given, summaries, SHARD_COLUMNS, f"{given['shards']:,} shards, {given['loads']}", failed)
+
+
+def _taped(given: Mapping[str, Any], name: str) -> AbstractContextManager[object]:
+    """Recording of a scheme's rounds, if that was asked for; each of several schemes has a tape of its own."""
+    if given["tape"] is None:
+        return nullcontext()
+    return recorded(given["tape"] if len(given["schemes"]) == 1 else own_tape(given["tape"], name))
 
 
 def _facts(given: Mapping[str, Any]) -> dict[str, str]:
@@ -109,17 +142,45 @@ def _facts(given: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _show(given: Mapping[str, Any], summaries: list[dict[str, Any]], columns: Columns, title: str) -> int:
-    if given["as_json"]:
-        print_json(summaries[0] if len(summaries) == 1 else {"schemes": summaries})
-        return 0
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    table.add_column("scheme")
-    for name in (*(each[0] for each in columns), "gap, largest", "round p50", "round max"):
-        table.add_column(name, justify="right")
-    for each in summaries:
-        gap = "none" if each["gap"] is None else f"{each['gap']['max']:.1e}"
-        cells = [form.format(each[key]) for _, key, form in columns]
-        table.add_row(each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"]))
-    Console(quiet=is_quiet()).print(table)
+def _write_splits(given: Mapping[str, Any], result: TrafficResult) -> None:
+    """The last round's flows as whole weights of paths, as routers hold them."""
+    if result.last is None:
+        return
+    splits = router_splits(result.paths, result.last.flows, result.capacity, given["buckets"])
+    try:
+        write_splits(result.paths, splits, given["splits"])
+    except OSError as error:
+        raise InputError(f"--splits {given['splits']}: cannot be written: {error.strerror or error}") from error
+    kept = splits.flows.sum() / result.last.total if result.last.total > 0.0 else 1.0
+    complain(f"{given['splits']}: weights of {given['buckets']} buckets a pair carry {kept:.2%} of the flow")
+
+
+def _show(
+    given: Mapping[str, Any], summaries: list[dict[str, Any]], columns: Columns, title: str, failed: CopterError | None
+) -> int:
+    """Print what the schemes did; InputError where one of them failed, once the others are shown."""
+    if summaries and given["as_json"]:
+        print_json(summaries[0] if len(given["schemes"]) == 1 else {"schemes": summaries})
+    elif summaries:
+        names = ["scheme", *(each[0] for each in columns), "largest gap", "round p50", "round max"]
+        rows = []
+        for each in summaries:
+            gap = "none" if each["gap"] is None else f"{each['gap']['max']:.1e}"
+            cells = [form.format(each[key]) for _, key, form in columns]
+            rows.append([each["scheme"], *cells, gap, seconds(each["round_s"]["p50"]), seconds(each["round_s"]["max"])])
+        Console(quiet=is_quiet()).print(_narrow(names, rows, title))
+    if failed is not None:
+        raise InputError(str(failed)) from failed
     return 0
+
+
+def _narrow(names: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> Table:
+    """A table whose headings break at their spaces and whose cells never do: it fits a terminal of 80 columns."""
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
+    )
+    for at, name in enumerate(names):
+        table.add_column(name.replace(" ", "\n"), justify="right" if at else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -72,6 +72,7 @@ def _shared() -> list[click.Parameter]:
         click.Option(["--seed"], type=_FROM_ZERO, help="Of what changes  [default: the published one]"),
         click.Option(["--deadline"], type=_POSITIVE, help="Seconds for every plan  [default: none]"),
         click.Option(["--threads"], type=_COUNT, help="Threads of the solver  [default: all]"),
+        click.Option(["--tape"], type=click.Path(dir_okay=False), help="Record the rounds here, for `copter replay`."),
         click.Option(["--out"], type=click.Path(file_okay=False), help="Directory for plots and report.html."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object, the last line of stdout."),
     ]
@@ -83,7 +84,7 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
         _scheme_option(TRAFFIC_SCHEMES, several),
         click.Option(
             ["--network"], default="random-30", show_default=True,
-            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, or a file.",
+            help="A published topology (GtsCe, UsCarrier, Cogentco, Kdl), random-N, sample, or a file.",
         ),
         click.Option(["--capacity"], type=_POSITIVE, default=1000.0, show_default=True, help="Of links that say none."),
         click.Option(["--model"], type=choice(DEMAND_MODELS), default="gravity", show_default=True),
@@ -105,7 +106,18 @@ def _traffic_options(several: bool) -> list[click.Parameter]:
             ["--client-split"], type=FiniteRange(min=0, max=100), default=0.0, show_default=True,
             help="Pieces that POP's splitting adds, as a share of the demands.",
         ),
+        *([] if several else _router_options()),
         *_shared(),
+    ]  # fmt: skip
+
+
+def _router_options() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--splits"], type=click.Path(dir_okay=False),
+            help="CSV file for the last round's flows as routers hold them: whole weights of paths.",
+        ),
+        click.Option(["--buckets"], type=_COUNT, default=64, show_default=True, help="That a pair's weights sum to."),
     ]  # fmt: skip
 
 

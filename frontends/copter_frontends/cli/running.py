@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from rich.console import Console
 
+from copter.tape import recorded
 from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.options import SimulateOptions
@@ -36,23 +39,43 @@ def run_simulation(asked: SimulateOptions) -> dict[str, Any]:
     for skipped in workload.skipped_lines[:1]:
         count = len(workload.skipped_lines)
         complain(f"{asked.trace}: skipped {count} lines; the first: line {skipped.line_number}: {skipped.reason}")
-    return carry_on(asked, simulation, workload)
+    return carry_on(asked, simulation, workload, asked.tape)
 
 
-def carry_on(asked: SimulateOptions, simulation: Simulation, workload: Workload) -> dict[str, Any]:
-    """Run a simulation, new or resumed, to where it is to end; save and write what was asked for."""
+def carry_on(
+    asked: SimulateOptions, simulation: Simulation, workload: Workload, tape: str | None = None
+) -> dict[str, Any]:
+    """Run a simulation, new or resumed, to where it is to end; save and write what was asked for.
+
+    The rounds after the warm-up are recorded on `tape`, where it is given.
+    """
     done, warmup = len(simulation.records), asked.warmup(simulation.round_s, workload.sampled)
-    comparison = _make_comparison(asked, simulation.policy, warmup)
+    comparison = _make_comparison(asked, simulation.policy)
     total = _rounds(asked, simulation.round_s, warmup)
     left = None if total is None else max(total - done, 0)
     saver, console = Saver(simulation, asked, workload), Console(stderr=True, quiet=is_quiet())
-    with Interruption() as interruption, LiveProgress(left, simulation.jobs_left, console) as progress:
+    warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
+    if tape is not None and os.path.lexists(tape):
+        raise InputError(f"--tape: {tape} is there already: a tape begins a new file")
+    with (
+        ExitStack() as recording,
+        Interruption() as interruption,
+        LiveProgress(left, simulation.jobs_left, console) as progress,
+    ):
+        if comparison is not None and comparison.policy.lp_each_round:  # others have so few that none is let pass
+            comparison.is_on = warmup_left == 0
+        if tape is not None and warmup_left == 0:
+            recording.enter_context(recorded(tape))
 
         def on_round(record: RoundRecord) -> None:
             progress(record)
             saver.after_round()
+            if len(simulation.records) - done == warmup_left:
+                if comparison is not None:
+                    comparison.is_on = True
+                if tape is not None:
+                    recording.enter_context(recorded(tape))
 
-        warmup_left = min(max(warmup - done, 0), left if left is not None else warmup)
         rounds = None if left is None else left - warmup_left
         result = simulation.run(rounds, None, on_round, warmup_left, interruption)
         try:
@@ -86,6 +109,8 @@ def _report(
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
     summary = {**summary_of(asked, result, workload, comparison), **edits, "interrupted": by}
+    if comparison is not None and not comparison.rounds:
+        complain(f"--compare highs: no round was compared: {comparison.why_none()}")
     if asked.out is not None:
         _write(asked, result, summary, workload, comparison)
     return summary
@@ -152,16 +177,15 @@ def _rounds(asked: SimulateOptions, round_s: float, warmup: int) -> int | None:
     return min(limits) + warmup if limits else None
 
 
-def _make_comparison(asked: SimulateOptions, policy: Any, warmup: int) -> Any | None:
-    """What solves every k-th round's LP with HiGHS too; `policy` is one that has LPs, as the options have checked."""
+def _make_comparison(asked: SimulateOptions, policy: Any) -> Any | None:
+    """What solves every k-th program with HiGHS too; `policy` is one that has LPs, as the options have checked."""
     if not asked.compare:
         return None
     try:
         from copter_frontends.policy_kit.highs_comparison import HighsComparison  # needs highspy, an optional extra
     except ImportError as error:
-        raise InputError(f"--compare highs: {error}; install copter-lp[highs]") from error
-    skip = warmup if policy.lp_each_round else 0
-    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit, skip)
+        raise InputError(f"--compare highs: {error}; pip install highspy") from error
+    return HighsComparison(policy, asked.compare_every, asked.compare_time_limit)
 
 
 def _write(

@@ -47,7 +47,9 @@ def serve(**options: Any) -> int:
     try:
         from copter_frontends.serve.running import run
     except ImportError as error:
-        raise InputError(f"copter serve needs {error.name or error}; install copter-lp[serve]") from error
+        raise InputError(
+            f"copter serve needs {error.name or error}; pip install '.[serve]' in copter's checkout"
+        ) from error
     from copter.errors import CopterError, SettingsError
     from copter_frontends.serve.settings import ServeSettings
 

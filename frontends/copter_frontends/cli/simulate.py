@@ -13,6 +13,8 @@ from copter_frontends.cli.problems import WithProblems, problem_commands
 from copter_frontends.registry.names import POLICY_NAMES
 
 _COUNT = click.IntRange(min=1)
+_GPUS = click.IntRange(max=10_000_000)  # of a simulated cluster; more would fill the memory before the first round
+_JOBS = click.IntRange(1, 100_000_000)
 _POSITIVE = FiniteRange(min=0, min_open=True)
 _ROUND = FiniteRange(min=1.0, max=1e7)
 
@@ -22,11 +24,14 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     epilog="`copter simulate traffic` and `copter simulate shards` have options of their own: see their --help.",
 )
 @click.argument("policy", type=click.Choice(POLICY_NAMES))
-@click.option("--gpus", type=int, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
-@click.option("--cluster", help="A paper's cluster (sia-het, hadar-60, ...; hare-15 has its own jobs) or a YAML file.")
+@click.option("--gpus", type=_GPUS, help="Size of a cluster of seven GPU types, 8 GPUs per node.")
+@click.option(
+    "--cluster",
+    help="A paper's cluster (sia-het, hadar-60, ...; hare-15, hops-64, hops-512 with jobs of their own) or a .yaml.",
+)
 @click.option("--hours", type=_POSITIVE, help="Simulated hours.")
 @click.option("--rounds", type=_COUNT, help="Simulated rounds. Without hours or rounds: until the last job ends.")
-@click.option("--trace", type=click.Path(), help="Trace file; without one the jobs are made up.")
+@click.option("--trace", type=click.Path(), help="Trace file, or `sample`; without one the jobs are made up.")
 @click.option(
     "--work",
     type=click.Choice(["trace", "full"]),
@@ -34,7 +39,7 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     show_default=True,
     help="A sampled job's work: as long as the trace says, or its model's full training run.",
 )
-@click.option("--jobs", type=_COUNT, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
+@click.option("--jobs", type=_JOBS, help="Jobs in a sampled day  [default: 4 per GPU; 40 of Hare's own]")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--mode",
@@ -99,6 +104,9 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
 @click.option("--compare", type=click.Choice(["highs"]), help="Solve the same linear programs with another solver too.")
 @click.option("--compare-every", type=_COUNT, default=10, show_default=True, help="Rounds between comparisons.")
 @click.option("--compare-time-limit", type=_POSITIVE, default=120.0, show_default=True, help="Seconds for each.")
+@click.option(
+    "--tape", type=click.Path(dir_okay=False), help="Record the rounds here, for `copter replay` and `verify`."
+)
 @click.option("--out", type=click.Path(file_okay=False), help="Directory for Parquet files, plots and report.html.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 @click.option("--threads", type=_COUNT, help="Threads of the solver  [default: all]")
@@ -112,7 +120,7 @@ def simulate(**options: Any) -> int:
     Ctrl-C or SIGTERM ends the run after the round that is being simulated: the results so far are written, and the exit
     code is 130 or 143. A second one ends it at once.
     """
-    asked = SimulateOptions(**options)
+    asked = SimulateOptions.of(**options)
     asked.check()
     # Imported late: it takes 2 s of processor time (Numba, SciPy, every policy), `--help` 0.1 s without it.
     from copter_frontends.cli.running import run_simulation, show

@@ -39,6 +39,8 @@ def solve(
 ) -> int:
     """Solve the linear program in FILE: MPS, or CPLEX's LP format if its name ends in .lp; both may be gzipped.
 
+    `copter solve sample` takes one that comes with copter.
+
     After two seconds a line on stderr says how far it is, and again now and then.
 
     The objective includes the file's constant. A bound is printed only if it is certified: proven from prices, with

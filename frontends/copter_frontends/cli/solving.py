@@ -29,6 +29,7 @@ from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.output import InputError, complain, foreign_prints_on_stderr
 from copter_frontends.cli.pulse import Pulse
 from copter_frontends.report.table import number, seconds
+from copter_frontends.samples import PROGRAM, given_or_sample
 
 # Whose point, objective and bound mean nothing.
 _WITHOUT_VALUE = ("primal_infeasible", "dual_infeasible")
@@ -38,7 +39,7 @@ def solve_file(
     file: str, tolerance: float, time_limit: float | None, shim: str | None, threads: int | None
 ) -> dict[str, Any]:
     """Solve the program in a file, with a `shim` as an integer program; the object that ``--json`` prints."""
-    lp = read_program(file)
+    lp = read_program(given_or_sample(file, PROGRAM))
     settings = settings_of(tolerance, time_limit, threads)
     if shim is not None:
         with foreign_prints_on_stderr():

@@ -34,7 +34,7 @@ class EngineModel:
 
     def __init__(self, threads: int = 0) -> None:
         self.model = Model("min")
-        self.session = Session(self.model, Settings(threads=threads, purify=False))
+        self.session = Session(self.model, Settings(threads=threads))
         self.edits = Edits()
         self._jobs: dict[str, tuple[JobColumns, float]] = {}  # columns as added, and the undone share's start
         self._now: dict[
@@ -165,7 +165,7 @@ class EngineModel:
         settings = self.session.settings
         if settings.tolerance != tolerance:
             self.session.settings = Settings(
-                tolerance=tolerance, absolute_tolerance=ABSOLUTE * tolerance, threads=settings.threads, purify=False
+                tolerance=tolerance, absolute_tolerance=ABSOLUTE * tolerance, threads=settings.threads
             )
         return self.session.solve(time_limit_s if np.isfinite(time_limit_s) else None)
 

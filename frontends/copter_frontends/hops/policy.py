@@ -102,6 +102,11 @@ class HopsPolicy(LpPolicy, RoundPolicy):
         self._full_s: float | None = None  # when all was planned last
 
     @property
+    def seldom(self) -> str:
+        """What makes rounds without a program of all GPUs."""
+        return f"all GPUs are planned every {self.full_round_s:g} s, in the rounds between them only idle ones"
+
+    @property
     def formulation(self) -> GroupFormulation:
         """The LP of whole rounds."""
         return self.programs.whole

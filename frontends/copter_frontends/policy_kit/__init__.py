@@ -1,6 +1,6 @@
 """What all policies share: clocks, making room, start, stop and move, the gap, nodes, throughputs."""
 
-from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, requested_gpus
+from copter_frontends.policy_kit.can_run import CanRun, RunsWith, anywhere, checked_rate, requested_gpus
 from copter_frontends.policy_kit.checks import check_nodes, check_round_s, check_times, require_free, require_gpus
 from copter_frontends.policy_kit.choice import Choice, Wanted
 from copter_frontends.policy_kit.edit_clock import EditClock
@@ -43,6 +43,7 @@ __all__ = [
     "check_nodes",
     "check_round_s",
     "check_times",
+    "checked_rate",
     "jobs_on",
     "jobs_to_stop",
     "plan_between",

@@ -34,10 +34,15 @@ class RunsWith:
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
         """Whether the throughput is above zero; InvalidJobError for one that is negative or not finite."""
-        rate = self.throughputs.rate(job, gpu_type, gpus)
-        if not 0 <= rate < inf:
-            raise InvalidJobError(
-                f"job {job.id!r}: its throughput on {gpus} {gpu_type!r} GPUs is {rate}, must be finite and >= 0; "
-                "give 0 where it cannot run"
-            )
-        return rate > 0
+        return checked_rate(self.throughputs, job, gpu_type, gpus) > 0
+
+
+def checked_rate(throughputs: Throughputs, job: Job, gpu_type: str, gpus: int) -> float:
+    """A job's throughput; InvalidJobError for one that is negative or not finite."""
+    rate = throughputs.rate(job, gpu_type, gpus)
+    if not 0 <= rate < inf:
+        raise InvalidJobError(
+            f"job {job.id!r}: its throughput on {gpus} {gpu_type!r} GPUs is {rate}, must be finite and >= 0; "
+            "give 0 where it cannot run"
+        )
+    return rate

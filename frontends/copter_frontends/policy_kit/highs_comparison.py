@@ -46,12 +46,18 @@ class HighsComparison:
     time_limit_s : float
         Of one HiGHS solve.
     skip : int
-        Rounds to let pass first (a warm-up).
+        Linear programs to let pass first.
+
+    Attributes
+    ----------
+    is_on : bool
+        Whether programs are looked at; those of a warm-up are let pass.
     """
 
     def __init__(self, policy: LpPolicy, every: int = 10, time_limit_s: float = 120.0, skip: int = 0) -> None:
         self.policy, self.every, self.time_limit_s, self.skip = policy, every, time_limit_s, skip
         self.rounds: list[ComparedRound] = []
+        self.is_on = True
         self.cold_limit_hit = False
         self._seen = 0
         self._mirror: HighsMirror | None = None
@@ -60,6 +66,8 @@ class HighsComparison:
 
     def observe(self) -> None:
         """Take a round in; compare it if it is its turn."""
+        if not self.is_on:
+            return
         index, self._seen = self._seen, self._seen + 1
         if index >= self.skip and (index - self.skip) % self.every == 0:
             self.compare(index - self.skip)
@@ -110,6 +118,12 @@ class HighsComparison:
             highs_status=status,
             objective_rel_diff=abs(solution.objective - objective) / (1.0 + abs(objective)),
         )
+
+    def why_none(self) -> str:
+        """Why no round was compared."""
+        if self._seen > self.skip:
+            return "its linear programs had no columns, as no job could be given anything"
+        return f"no linear program was solved in the rounds that count: {self.policy.seldom or 'no job was there'}"
 
     def table(self) -> list[dict[str, Any]]:
         """One dictionary a compared round; None where HiGHS was not run that way."""

@@ -21,7 +21,7 @@ class LpPolicy(ABC):
     last_lp_s : float
         Seconds of its edits and solve.
     lp_each_round : bool
-        Whether there is one in every round; if not, only where the plan needs it.
+        Whether there is one in every round of which all is planned; if not, only where the plan needs it.
     """
 
     lp_each_round = True
@@ -44,6 +44,11 @@ class LpPolicy(ABC):
     def variables(self) -> int:
         """Columns of the LP as it stands."""
         return self.model.n_columns
+
+    @property
+    def seldom(self) -> str:
+        """What makes rounds without a program of all GPUs; empty where every round has one."""
+        return ""
 
     def show(self, solution: Solution | None, lp_s: float) -> None:
         """Keep the round's solution and call the observers."""

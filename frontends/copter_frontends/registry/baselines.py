@@ -119,7 +119,7 @@ def gavel_of_the_artifact(
     """Gavel as ported into Sia's public simulator: measured throughputs, one queue, clocks never reset (B36)."""
     rates = MeasuredThroughputs(cluster, profiles)
     # Its shares are of time and need no vertex; the public simulator's interior-point solver gives none either.
-    settings = Settings(threads=threads or 0, purify=False)
+    settings = Settings(threads=threads or 0)
     return GavelPolicy(cluster, rates, objective, reset_s=None, one_queue=True, settings=settings)
 
 

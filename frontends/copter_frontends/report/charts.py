@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter_frontends.report.activity_chart import draw_activity
+from copter_frontends.report.activity_chart import MOST_JOBS, draw_activity
 from copter_frontends.report.theme import Theme
 from copter_frontends.simulator import RoundRecord, SimulationResult
 from copter_frontends.simulator.metrics import STAGES
@@ -52,6 +52,9 @@ def charts_of(result: SimulationResult, comparison: Rows) -> list[Chart]:
     charts.append(Chart("jobs", "Jobs", "Jobs with GPUs and waiting.", lambda a, t: _jobs(a, t, every)))
     if result.spans:
         caption = "Jobs over time, coloured by the type of GPU they have; white before, after and in the queue."
+        count = len({span.job for span in result.spans})
+        if count > MOST_JOBS:
+            caption += f" Drawn are {MOST_JOBS} of {count:,} jobs, evenly by their first start."
         kinds = list(every[-1].gpus_capacity)
         charts.append(Chart("activity", "GPU activity", caption, lambda a, t: draw_activity(a, t, result.spans, kinds)))
     jct_h = result.jobs["jct_s"].astype(np.float64) / 3600

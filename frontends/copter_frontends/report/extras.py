@@ -17,4 +17,4 @@ def check_extras() -> None:
     """MissingExtraError, which names the extra to install, unless all of :data:`PACKAGES` are there."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
-        raise MissingExtraError(f"a report needs {', '.join(missing)}: install copter-lp[report]")
+        raise MissingExtraError(f"a report needs {', '.join(missing)}: pip install {' '.join(missing)}")

@@ -176,11 +176,17 @@ class Routes:
         return JSONResponse({"status": "ok"})
 
     async def get_readiness(self, request: Request) -> Response:
-        """Whether every cluster's scheduler runs."""
-        waiting = [name for name, each in self.clusters.served.items() if not each.link.ready]
+        """Whether the service takes deltas and every cluster's first scheduler has started, or failed to.
+
+        A scheduler that ended is started again while the others go on: it is counted, and its cluster's document says
+        why it ended.
+        """
+        links = [each.link for each in self.clusters.served.values() if not each.link.ready]
+        waiting = sum(link.restarts == 0 for link in links)
         ready = self.clusters.opened and not waiting
         return JSONResponse(
-            {"status": "ready" if ready else "starting", "waiting": len(waiting)}, 200 if ready else 503
+            {"status": "ready" if ready else "starting", "waiting": waiting, "restarting": len(links) - waiting},
+            200 if ready else 503,
         )
 
     async def get_metrics(self, request: Request) -> Response:

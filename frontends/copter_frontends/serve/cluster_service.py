@@ -18,7 +18,7 @@ from copter_frontends.serve.delta_log import ROTATE_BYTES, DeltaLog
 from copter_frontends.serve.fields import compact
 from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.plan_book import read_plan
-from copter_frontends.serve.problems import Problem
+from copter_frontends.serve.problems import Problem, conflict
 from copter_frontends.serve.store import Frozen, Stored, drop_segments, write_snapshot
 from copter_frontends.serve.worker_link import WorkerLink
 
@@ -92,10 +92,16 @@ class ClusterService:
         if self._closed:
             raise Problem(503, "the service is stopping", fix="send it again after the restart")
         if delta.id is not None and delta.id in self.state.accepted:
-            sequence = self.state.accepted[delta.id]
+            accepted = self.state.accepted[delta.id]
+            if accepted.content not in (None, delta.content):
+                raise conflict(
+                    "/id",
+                    f"delta {delta.id!r} was accepted with another content, as number {accepted.sequence}",
+                    "take a new id for a new delta",
+                )
             await self.log.settled()
-            if self.state.accepted.get(delta.id) == sequence:
-                return self._acknowledgement(sequence, repeated=True)
+            if self.state.accepted.get(delta.id) == accepted:
+                return self._acknowledgement(accepted.sequence, repeated=True)
         if self._waiting >= MOST_WAITING:
             raise Problem(
                 503, "too many deltas wait for the disk", fix="send fewer at a time, or several changes in one delta"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from copter_frontends.goodput import ALL_APPLICATIONS
 from copter_frontends.serve.cluster_record import MOST_NODES, ClusterRecord
 from copter_frontends.serve.delta import Delta, Pin
 from copter_frontends.serve.fields import at
 from copter_frontends.serve.job_record import JobRecord, table_document
+from copter_frontends.serve.limits import check_numbers, check_rates, check_weight
 from copter_frontends.serve.policy_names import NEEDS_WORK
 from copter_frontends.serve.problems import conflict, invalid
 from copter_frontends.vocabulary import Cluster
@@ -21,7 +22,14 @@ Change = dict[str, Any]
 """A delta as it is done, journaled and told to the scheduler: see :meth:`ClusterState.resolve`."""
 
 REMEMBERED = 10_000  # ids of deltas
-OWN_FIELDS = ("sequence", "time_s", "remove_nodes")  # of a change, which a delta has not or has otherwise
+OWN_FIELDS = ("sequence", "time_s", "content", "remove_nodes")  # of a change, which a delta has not or has otherwise
+
+
+class Accepted(NamedTuple):
+    """A delta that was done: its number, and the digest of its content (None in files of copter 0.1)."""
+
+    sequence: int
+    content: str | None
 
 
 class ClusterState:
@@ -39,7 +47,7 @@ class ClusterState:
     nodes : dict of GPU type to {node id: None}
         Oldest first.
     pins : dict of job id to (GPU type, nodes)
-    accepted : dict of delta id to sequence
+    accepted : dict of delta id to Accepted
         Of the last ten thousand.
     """
 
@@ -48,7 +56,7 @@ class ClusterState:
         self.sequence = 0
         self.jobs: dict[str, JobRecord] = {}
         self.pins: dict[str, Pin] = {}
-        self.accepted: OrderedDict[str, int] = OrderedDict()
+        self.accepted: OrderedDict[str, Accepted] = OrderedDict()
         self.node_gpus = {kind: size for kind, (_, size) in record.types.items()}
         self.nodes: dict[str, dict[str, None]] = {kind: {} for kind in record.types}
         self.type_of_node: dict[str, str] = {}
@@ -93,8 +101,10 @@ class ClusterState:
                     f"/add_jobs/{k}", f"job {job_id!r} is there already", "remove it in the same delta to replace it"
                 )
             self._check_job(f"/add_jobs/{k}", job)
-        for k, job_id in enumerate(delta.change_jobs):
+        for k, (job_id, what) in enumerate(delta.change_jobs.items()):
             self._require_job(f"/change_jobs/{k}", job_id, delta, gone)
+            if "weight" in what:
+                check_weight(f"/change_jobs/{k}/weight", what["weight"])
         for job_id, table in delta.throughputs.items():
             where = at("/throughputs", job_id)
             self._require_job(where, job_id, delta, gone)
@@ -105,10 +115,12 @@ class ClusterState:
                     "make the cluster with the policy 'allocation', or another that goes by throughputs",
                 )
             self._check_types(where, table)
+            check_rates(where, table)
         self._check_pins(delta, gone, removed, added)
         change: Change = {"sequence": self.sequence + 1, "time_s": now_s}
         if delta.id is not None:
             change["id"] = delta.id
+            change["content"] = delta.content
         if delta.remove_jobs:
             change["remove_jobs"] = delta.remove_jobs
         if removed:
@@ -138,7 +150,7 @@ class ClusterState:
         before = self.sequence
         undo: Undo = [lambda: setattr(self, "sequence", before)]
         self.sequence = change["sequence"]
-        self._accept(delta.id, undo)
+        self._accept(delta.id, change.get("content"), undo)
         for job_id in delta.remove_jobs:
             undo.append(_set(self.pins, job_id))
             self.pins.pop(job_id, None)
@@ -176,6 +188,7 @@ class ClusterState:
     def _check_job(self, where: str, job: JobRecord) -> None:
         policy = self.record.policy
         self._check_types(f"{where}/throughputs", job.throughputs)
+        check_numbers(where, job)
         if job.throughputs and not self.record.rated:
             raise invalid(
                 f"{where}/throughputs", f"the policy {policy!r} goes by models of applications", "leave them out"
@@ -290,11 +303,11 @@ class ClusterState:
 
     # Steps --------------------------------------------------------------------------------------------------------
 
-    def _accept(self, name: str | None, undo: Undo) -> None:
+    def _accept(self, name: str | None, content: str | None, undo: Undo) -> None:
         if name is None:
             return
         forgotten = self.accepted.popitem(last=False) if len(self.accepted) >= REMEMBERED else None
-        self.accepted[name] = self.sequence
+        self.accepted[name] = Accepted(self.sequence, content)
 
         def back() -> None:
             del self.accepted[name]

@@ -60,6 +60,16 @@ class Clusters:
         except OSError as error:
             raise SnapshotError(f"{folder} cannot be used: {error.strerror}") from error
         self._stored: dict[str, Stored] = {}
+        try:
+            self._recover(folder)
+        except BaseException:
+            for stored in self._stored.values():
+                stored.journal.close()
+            os.close(self._lock)
+            raise
+
+    def _recover(self, folder: Path) -> None:
+        """Read the clusters of the data folder."""
         for path in sweep(folder):
             LOG.warning("%s holds files that are not this service's: they are left there", path)
         for path in sorted(folder.iterdir()):
@@ -67,7 +77,7 @@ class Clusters:
                 continue
             if is_owned(path):
                 claim(path)
-                self._stored[path.name] = recover(path, settings.sync)
+                self._stored[path.name] = recover(path, self.settings.sync)
             else:
                 LOG.warning("%s is no cluster of this service: it is left as it is", path)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from copter_frontends.serve.fields import at, count, identifier, listing, mapping
@@ -27,6 +29,8 @@ class Delta:
     ----------
     id : str or None
         The sender's own; a delta of an id that was accepted before is answered as it was then, and not done again.
+    content : str or None
+        Digest of the document, if it has an id: the same id with another content is refused.
     add_jobs, change_jobs : dict of job id to JobRecord, or to what changes
     remove_jobs, remove_nodes : list of str
     throughputs : dict of job id to {GPU type: {GPUs: units per second}}
@@ -37,6 +41,7 @@ class Delta:
     """
 
     id: str | None = None
+    content: str | None = None
     add_jobs: dict[str, JobRecord] = field(default_factory=dict)
     change_jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     remove_jobs: list[str] = field(default_factory=list)
@@ -61,7 +66,9 @@ class Delta:
     def reading(cls, value: Any) -> Generator[None, None, Delta]:
         """As :meth:`read`, with a pause now and then: a large delta must not hold up the service."""
         told = mapping("", value, FIELDS)
-        delta = cls(id=identifier("/id", told["id"]) if "id" in told else None)
+        delta = cls()
+        if "id" in told:
+            delta.id, delta.content = identifier("/id", told["id"]), _digest(told)
         for k, entry in enumerate(listing("/add_jobs", told.get("add_jobs", []))):
             job = JobRecord.read(f"/add_jobs/{k}", entry)
             _once(f"/add_jobs/{k}/id", job.id, delta.add_jobs)
@@ -102,6 +109,11 @@ def read_pin(where: str, value: Any) -> Pin:
         raise invalid(f"{where}/nodes", "is empty", 'name the nodes: {"node": GPUs}; null for the pin unpins')
     shares = tuple(sorted((name, count(at(f"{where}/nodes", name), gpus)) for name, gpus in nodes.items()))
     return identifier(f"{where}/gpu_type", told["gpu_type"]), shares
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """Of a document's content, whatever the order of its fields."""
+    return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _names(where: str, value: Any) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import re
 from time import perf_counter
 
 from prometheus_client import Counter, Histogram
@@ -17,7 +18,8 @@ from copter_frontends.serve.settings import ServeSettings
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/static/page.js", "/static/page.css"})
 """Paths that tell nothing of clusters, and ask for no token."""
 
-LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+LOCAL_HOST = re.compile(rf"(?:{'|'.join(map(re.escape, LOCAL_NAMES))})(?::[0-9]{{1,5}})?", re.IGNORECASE | re.ASCII)
 SEND_S = 60.0  # for a client to take a piece of the answer
 
 HEADERS = [
@@ -105,11 +107,8 @@ class Guard:
     def _check_host(scope: Scope) -> None:
         """Without a token, a page of another site must not reach the service by a name that leads to this machine."""
         for name, value in scope["headers"]:
-            if name == b"host":
-                host = value.decode("latin-1").lower()
-                bare = host if host.endswith("]") else host.rpartition(":")[0] or host
-                if bare not in LOCAL_NAMES and host not in LOCAL_NAMES:
-                    raise Problem(421, f"this service is for {', '.join(sorted(LOCAL_NAMES))} only", "Host")
+            if name == b"host" and not LOCAL_HOST.fullmatch(value.decode("latin-1")):
+                raise Problem(421, f"this service is for {', '.join(LOCAL_NAMES)} only", "Host")
 
 
 def problem_message(problem: Problem) -> tuple[bytes, list[tuple[str, str]]]:

@@ -63,8 +63,8 @@ def _schemas() -> Schema:
     }  # fmt: skip
     figures = {
         "version": FROM_ZERO, "sequence": FROM_ZERO, "edition": FROM_ZERO, "computed_s": {"type": ["number", "null"]},
-        "status": {"enum": ["optimal", "feasible", "kept_previous"]}, "objective": NUMBER, "bound": NUMBER,
-        "gap": NUMBER,
+        "status": {"enum": ["optimal", "feasible", "kept_previous"]}, "failure": {"type": ["string", "null"]},
+        "objective": NUMBER, "bound": NUMBER, "gap": NUMBER,
         "prices": {"type": "object", "additionalProperties": NUMBER},
         "capacity": {"type": "object", "additionalProperties": FROM_ZERO},
         "used": {"type": "object", "additionalProperties": FROM_ZERO},
@@ -198,8 +198,8 @@ def _paths() -> Schema:
         "/healthz": {"get": _operation("Whether the process lives", {"200": _answer("It does", any_object)})},
         "/readyz": {
             "get": _operation(
-                "Whether all schedulers run",
-                {"200": _answer("They do", any_object), "503": _answer("Not all", any_object)},
+                "Whether deltas are taken and every scheduler has started",
+                {"200": _answer("They are", any_object), "503": _answer("Not yet", any_object)},
             )
         },
         "/metrics": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -11,6 +12,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from copter_frontends.serve.problems import MEDIA_TYPE
 
 MOST_HEAD = 64 << 10  # bytes of a request's line and headers
+LINGER_S = 2.0  # in which what a client still sends is thrown away, so that it reads the answer before the end
+LINGER_BYTES = 64 << 20  # thrown away at most
 
 
 class Joining:
@@ -20,11 +23,18 @@ class Joining:
     ----------
     transport : asyncio.Transport
     loop : asyncio.AbstractEventLoop
+    unread : callable
+        Whether the client may still be sending: a socket that is closed with unread bytes resets the connection, and
+        the answer is lost with it.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, unread: Callable[[], bool]
+    ) -> None:
+        self._transport, self._loop, self._unread = transport, loop, unread
         self._held: bytes | None = None
+        self._ending = False
+        self._dropped = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -46,12 +56,25 @@ class Joining:
 
     def is_closing(self) -> bool:
         """Whether the connection is about to end."""
-        return self._transport.is_closing()
+        return self._ending or self._transport.is_closing()
 
     def close(self) -> None:
-        """End the connection when all is sent."""
+        """End the connection when all is sent, and the client has stopped sending or has had its time."""
         self.flush()
-        self._transport.close()
+        if self.is_closing() or not self._unread():
+            self._transport.close()
+            return
+        self._ending = True
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        self._loop.call_later(LINGER_S, self._transport.close)
+
+    def drop(self, data: bytes) -> None:
+        """Throw away what comes after the answer."""
+        self._dropped += len(data)
+        if self._dropped > LINGER_BYTES:
+            self._transport.close()
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -63,11 +86,12 @@ class PatientProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._timer: asyncio.TimerHandle | None = None
         self._head = 0
+        self._flooded = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there; its first request is awaited."""
         super().connection_made(transport)
-        self.transport = Joining(transport, self.loop)  # type: ignore[assignment]
+        self.transport = Joining(transport, self.loop, self._unread)  # type: ignore[assignment]
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -77,6 +101,9 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come; a head that goes on too long ends the connection."""
+        if self.transport.is_closing():
+            self.transport.drop(data)  # type: ignore[attr-defined]
+            return
         waited = self._timer is not None
         super().data_received(data)
         idle = self.cycle is None or (self.cycle.response_complete and self.timeout_keep_alive_task is None)
@@ -87,6 +114,7 @@ class PatientProtocol(HttpToolsProtocol):
         elif waited:
             self._head += len(data)
             if self._head > MOST_HEAD:
+                self._flooded = True
                 self._refuse(431, "the head of the request is too long")
 
     def on_message_begin(self) -> None:
@@ -103,6 +131,10 @@ class PatientProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""
         self._refuse(400, "this is not HTTP/1.1")
+
+    def _unread(self) -> bool:
+        """Whether the client may be sending a body, or a head without end."""
+        return self._flooded or (self.cycle is not None and self.cycle.more_body)
 
     def _arm(self) -> None:
         self._disarm()

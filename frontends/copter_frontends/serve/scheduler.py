@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from copter.errors import CopterError
 from copter_frontends.allocation import AllocationPolicy
-from copter_frontends.policy_kit import Attained, LpPolicy, RoundPolicy
+from copter_frontends.policy_kit import LpPolicy, RoundPolicy
+from copter_frontends.serve.attained import AttainedBook
 from copter_frontends.serve.cluster_state import Change, ClusterState
 from copter_frontends.serve.job_record import JobRecord
 from copter_frontends.serve.plan_book import Allocations
 from copter_frontends.serve.policies import make_policy
-from copter_frontends.vocabulary import Allocation, Plan
+from copter_frontends.vocabulary import Allocation, Plan, PlanStatus, SchedulingPolicy
+
+LOG = logging.getLogger("copter.serve")
 
 MOST_SKIPPED = 1000  # named in a plan
 
 
 class Scheduler:
     """A policy with the jobs, nodes and pins of a :class:`.ClusterState`.
+
+    A policy that fails, in a plan or in an edit, is made anew from the state. If the new one fails as well, the jobs
+    that came or changed since the last plan that succeeded are set aside, and stand in ``skipped``. If that does not
+    help either, the last plan goes on, without the jobs and nodes that have gone, and ``failure`` says why.
 
     Parameters
     ----------
@@ -30,10 +39,17 @@ class Scheduler:
         What jobs hold now; they are told to the policy as pins that end at once.
     version : int
         Number of the last plan.
-    attained : mapping of job id to Attained, optional
-        What jobs have had up to `now_s`, for policies that go by it.
+    attained : AttainedBook, optional
+        What jobs have had up to `now_s`, for policies that go by it; kept current from here on.
     now_s : float
         Seconds since the cluster was made.
+
+    Attributes
+    ----------
+    policy : SchedulingPolicy or None
+        None before the cluster has its first node, and after a failure until the next plan.
+    failure : str or None
+        Why the last plan is not the policy's own.
     """
 
     def __init__(
@@ -41,53 +57,99 @@ class Scheduler:
         state: ClusterState,
         allocations: Allocations,
         version: int,
-        attained: Mapping[str, Attained] | None = None,
+        attained: AttainedBook | None = None,
         now_s: float = 0.0,
     ) -> None:
         self.state, self.version = state, version
-        self.policy = make_policy(state.record, state.cluster(), state.jobs)
+        self.attained = AttainedBook() if attained is None else attained
+        self.policy: SchedulingPolicy | None = None
+        self.failure: str | None = None
         self.refused: dict[str, str] = {}
+        self._aside: dict[str, str] = {}  # jobs that the policy fails with, and how
+        self._fresh = state.jobs.keys() - allocations.keys()  # came or changed since the last plan that succeeded
         self._waiting: set[str] = set()  # jobs that the policy refused, to be offered again when GPUs come
         self._known: set[str] = set()
-        self._sent: Allocations = {}
-        for job in state.jobs.values():
-            self._add(job)
-        self._adopt(allocations)
-        for job_id, (kind, nodes) in state.pins.items():
-            self._pin(job_id, Allocation(kind, sum(gpus for _, gpus in nodes), nodes))
-        if attained is not None and isinstance(self.policy, RoundPolicy):
-            self.policy.resume(now_s, attained)
+        self._sent: Allocations = dict(allocations)
+        try:
+            self._begin(now_s)
+        except Exception as error:
+            self._end(error)
+
+    def _begin(self, now_s: float) -> None:
+        """Make the policy from the state; there is none while the cluster has no node."""
+        self.policy, self._waiting, self._known = None, set(), set()
+        self.refused = {name: f"the policy fails with it: {reason}" for name, reason in self._aside.items()}
+        if not self.state.type_of_node:
+            return
+        policy = make_policy(self.state.record, self.state.cluster(), self.state.jobs)
+        for job in self.state.jobs.values():
+            if job.id not in self._aside:
+                self._add(policy, job)
+        self._adopt(policy)
+        for job_id, (kind, nodes) in self.state.pins.items():
+            self._pin(policy, job_id, Allocation(kind, sum(gpus for _, gpus in nodes), nodes))
+        if isinstance(policy, RoundPolicy):
+            policy.resume(now_s, {name: had for name, had in self.attained.at(now_s).items() if name in self._known})
+        self.policy = policy
+
+    def _end(self, error: Exception) -> None:
+        """Drop a policy that failed."""
+        self.policy = None
+        LOG.error("the policy %s failed", self.state.record.policy, exc_info=error)
 
     # Deltas -------------------------------------------------------------------------------------------------------
 
     def take(self, change: Change) -> None:
         """Do a resolved delta. What the policy refuses of it stands in the next plan's ``skipped``."""
         self.state.apply(change)
+        gone = change.get("remove_jobs", ())
+        self.attained.forget(gone)
+        self._fresh.difference_update(gone)
+        come = [told["id"] for name in ("add_jobs", "change_jobs") for told in change.get(name, ())]
+        come += [*change.get("throughputs", ()), *change.get("pins", ())]
+        self._fresh.update(come)
+        back = [name for name in dict.fromkeys([*gone, *come]) if self._aside.pop(name, None) is not None]
+        if self.policy is None:
+            return  # the next plan makes it from the state
+        try:
+            self._tell(self.policy, change, back)
+        except Exception as error:
+            self._end(error)
+
+    def _tell(self, policy: SchedulingPolicy, change: Change, back: Collection[str]) -> None:
+        """Tell the policy of a delta that the state has; jobs of `back` were set aside, and are offered again."""
         for job_id in change.get("remove_jobs", ()):
-            self._remove(job_id)
+            if job_id in self._known:
+                policy.remove_job(job_id)
+            self._known.discard(job_id)
+            self._waiting.discard(job_id)
+            self.refused.pop(job_id, None)
         for kind, names in change.get("remove_nodes", {}).items():
-            self.policy.remove_resources(kind, len(names) * self.state.node_gpus[kind], names)
+            policy.remove_resources(kind, len(names) * self.state.node_gpus[kind], names)
         added = change.get("add_nodes", {})
         for kind, names in added.items():
-            self.policy.add_resources(kind, len(names) * self.state.node_gpus[kind], names)
+            policy.add_resources(kind, len(names) * self.state.node_gpus[kind], names)
         for told in change.get("add_jobs", ()):
-            self._add(self.state.jobs[told["id"]])
+            self._add(policy, self.state.jobs[told["id"]])
+        for job_id in back:
+            if job_id in self.state.jobs and job_id not in self._known:
+                self._add(policy, self.state.jobs[job_id])
         for told in change.get("change_jobs", ()):
-            self._update(told["id"], {name: value for name, value in told.items() if name != "id"})
+            self._update(policy, told["id"], {name: value for name, value in told.items() if name != "id"})
         for job_id in change.get("throughputs", ()):
-            self._measure(job_id)
+            self._measure(policy, job_id)
         if added:
             for job_id in sorted(self._waiting):
-                self._add(self.state.jobs[job_id])
-        for job_id, told in change.get("pins", {}).items():
-            self._pin(job_id, None if told is None else allocation_of(told))
+                self._add(policy, self.state.jobs[job_id])
+        for job_id, pin in change.get("pins", {}).items():
+            self._pin(policy, job_id, None if pin is None else allocation_of(pin))
 
-    def _add(self, job: JobRecord) -> None:
+    def _add(self, policy: SchedulingPolicy, job: JobRecord) -> None:
         try:
-            if isinstance(self.policy, AllocationPolicy):
-                self.policy.add_job(job.job(), job.throughputs or None, job.weight)
+            if isinstance(policy, AllocationPolicy):
+                policy.add_job(job.job(), job.throughputs or None, job.weight)
             else:
-                self.policy.add_job(job.job())
+                policy.add_job(job.job())
         except CopterError as error:
             self.refused[job.id] = str(error)
             self._waiting.add(job.id)
@@ -96,65 +158,59 @@ class Scheduler:
         self._waiting.discard(job.id)
         self.refused.pop(job.id, None)
         if job.progress or job.restarts:
-            self._update(job.id, {"progress": job.progress, "restarts": job.restarts})
+            self._update(policy, job.id, {"progress": job.progress, "restarts": job.restarts})
 
-    def _remove(self, job_id: str) -> None:
-        if job_id in self._known:
-            self.policy.remove_job(job_id)
-            self._known.discard(job_id)
-        self._waiting.discard(job_id)
-        self.refused.pop(job_id, None)
-
-    def _update(self, job_id: str, facts: dict[str, Any]) -> None:
-        if not isinstance(self.policy, AllocationPolicy):
+    def _update(self, policy: SchedulingPolicy, job_id: str, facts: dict[str, Any]) -> None:
+        if not isinstance(policy, AllocationPolicy):
             facts.pop("weight", None)  # other policies know no weights
         if job_id not in self._known or not facts:
             return
         try:
-            self.policy.update_job(job_id, **facts)
+            policy.update_job(job_id, **facts)
         except CopterError as error:
             self.refused[job_id] = str(error)
 
-    def _measure(self, job_id: str) -> None:
+    def _measure(self, policy: SchedulingPolicy, job_id: str) -> None:
         """Tell the policy of a job's throughputs; those that ask for them each round know already."""
         if job_id in self._waiting:
-            self._add(self.state.jobs[job_id])
-            return
-        if not isinstance(self.policy, AllocationPolicy):
-            return
-        self._update(job_id, {"rates": self.state.jobs[job_id].throughputs})
+            self._add(policy, self.state.jobs[job_id])
+        elif isinstance(policy, AllocationPolicy):
+            self._update(policy, job_id, {"rates": self.state.jobs[job_id].throughputs})
 
-    def _pin(self, job_id: str, allocation: Allocation | None) -> None:
+    def _pin(self, policy: SchedulingPolicy, job_id: str, allocation: Allocation | None) -> None:
         if job_id not in self._known:
             return
         try:
-            self.policy.pin(job_id, allocation)
+            policy.pin(job_id, allocation)
         except CopterError as error:
             self.refused[job_id] = str(error)
         else:
             self.refused.pop(job_id, None)
 
-    def _adopt(self, allocations: Allocations) -> None:
+    def _adopt(self, policy: SchedulingPolicy) -> None:
         """Tell the policy what jobs hold: a pin, and its end."""
         adopted = []
-        for job_id, told in allocations.items():
+        for job_id, told in self._sent.items():
             if job_id in self._known:
                 with suppress(CopterError):  # a policy that cannot keep it plans the job afresh
-                    self.policy.pin(job_id, allocation_of(told))
+                    policy.pin(job_id, allocation_of(told))
                     adopted.append(job_id)
         for job_id in adopted:
-            self.policy.pin(job_id, None)
-        self._sent = dict(allocations)
+            policy.pin(job_id, None)
 
     # Rounds -------------------------------------------------------------------------------------------------------
 
     def plan(self, now_s: float) -> dict[str, Any]:
         """The next plan: its header, the allocations that are new or others, the jobs that stop."""
         started = time.perf_counter()
-        plan = self.policy.plan(now_s, self.state.record.deadline_s)
+        plan = self._plan(now_s)
         now = {job_id: document_of(given) for job_id, given in plan.allocations.items()}
         changed = {job_id: given for job_id, given in now.items() if self._sent.get(job_id) != given}
         stopped = [job_id for job_id in self._sent if job_id not in now]
+        for job_id in stopped:
+            self.attained.end(job_id, now_s)
+        for job_id, given in changed.items():
+            self.attained.give(job_id, given, now_s)
         self._sent = now
         self.version += 1
         return {
@@ -162,6 +218,51 @@ class Scheduler:
             "set": changed,
             "stop": stopped,
         }
+
+    def _plan(self, now_s: float) -> Plan:
+        """The policy's plan; where it fails, that of a new one without the fresh jobs, or what is left of the last."""
+        try:
+            return self._policys_plan(now_s)
+        except Exception as error:
+            self._end(error)
+            why = f"{type(error).__name__}: {error}"
+        before = dict(self._aside)
+        for suspects in (set(), self._fresh - self.state.pins.keys()):
+            self._aside.update(dict.fromkeys(suspects, why))
+            try:
+                return self._policys_plan(now_s)
+            except Exception as error:
+                self._end(error)
+        self._aside, self.failure = before, why
+        return self._last_plan()
+
+    def _policys_plan(self, now_s: float) -> Plan:
+        if self.policy is None:
+            self._begin(now_s)
+        plan = Plan({}, status=PlanStatus.OPTIMAL)  # of a cluster without nodes
+        if self.policy is not None:
+            plan = self.policy.plan(now_s, self.state.record.deadline_s)
+        self.failure = None
+        self._fresh.clear()
+        return plan
+
+    def _last_plan(self) -> Plan:
+        """The pins, and what fits beside them of the last plan, on the nodes that are there now."""
+        free = {node: self.state.node_gpus[kind] for node, kind in self.state.type_of_node.items()}
+        pins = {
+            job_id: Allocation(kind, sum(gpus for _, gpus in nodes), nodes)
+            for job_id, (kind, nodes) in self.state.pins.items()
+        }
+        others = self._sent.keys() & self.state.jobs.keys() - pins.keys()
+        last = {name: allocation_of(told) for name, told in self._sent.items() if name in others}
+        kept: dict[str, Allocation] = {}
+        for job_id, given in (*pins.items(), *last.items()):
+            if all(free.get(node, 0) >= gpus for node, gpus in given.nodes):
+                kept[job_id] = given
+                for node, gpus in given.nodes:
+                    free[node] -= gpus
+        stopped = tuple(name for name in self._sent if name not in kept)
+        return Plan(kept, stop=stopped, bound=inf, gap=inf, status=PlanStatus.KEPT_PREVIOUS)
 
     def _header(self, plan: Plan, now_s: float, seconds: float) -> dict[str, Any]:
         skipped = {**plan.skipped, **self.refused}
@@ -174,6 +275,7 @@ class Scheduler:
             "sequence": self.state.sequence,
             "computed_s": now_s,
             "status": plan.status.value,
+            "failure": self.failure,
             "objective": plan.objective,
             "bound": plan.bound,
             "gap": plan.gap,
@@ -194,6 +296,8 @@ class Scheduler:
         """Why a job got what it got, in the last solved program; LookupError where nothing can be said."""
         if job_id in self.refused:
             raise LookupError(f"the policy takes no part of job {job_id!r}: {self.refused[job_id]}")
+        if self.policy is None:
+            raise LookupError("there is no plan of the policy yet; ask again after the next")
         if not isinstance(self.policy, LpPolicy):
             raise LookupError(
                 f"the policy {self.state.record.policy!r} solves no linear program that could explain a job"

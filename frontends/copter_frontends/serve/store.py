@@ -17,7 +17,7 @@ from copter.storage.sealing import Seal
 from copter_frontends.serve import ownership
 from copter_frontends.serve.attained import Had
 from copter_frontends.serve.cluster_record import ClusterRecord
-from copter_frontends.serve.cluster_state import ClusterState
+from copter_frontends.serve.cluster_state import Accepted, ClusterState
 from copter_frontends.serve.delta import read_pin
 from copter_frontends.serve.delta_log import journal_sync, reserved, segment
 from copter_frontends.serve.job_record import JobRecord
@@ -50,7 +50,7 @@ class Frozen:
     nodes: Mapping[str, list[str]]
     next_index: Mapping[str, int]
     pins: Mapping[str, Any]
-    accepted: Mapping[str, int]
+    accepted: Mapping[str, Accepted]
     plan: Mapping[str, Any]
     allocations: Mapping[str, Any]
     attained: Mapping[str, Had]
@@ -114,7 +114,7 @@ def drop_segments(folder: Path, below: int) -> None:
 
 def segments(folder: Path) -> list[int]:
     """Numbers of the journal's segments, in order."""
-    return sorted(int(path.name.removeprefix("journal-")) for path in folder.glob("journal-????????"))
+    return sorted(int(path.name.removeprefix("journal-")) for path in folder.glob(f"journal-{8 * '[0-9]'}"))
 
 
 def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> Stored:
@@ -207,7 +207,8 @@ def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, floa
         state.next_index.update(front["next_index"])
         state.sequence = front["sequence"]
         state.pins.update({name: read_pin("", pin) for name, pin in front["pins"].items()})
-        state.accepted.update(front["accepted"])
+        for name, told in front["accepted"].items():  # a bare number in files of copter 0.1
+            state.accepted[name] = Accepted(told, None) if isinstance(told, int) else Accepted(*told)
         while (chunk := reader.value()) is not None:
             state.jobs.update((each["id"], JobRecord.read("", each)) for each in json.loads(chunk))
         allocations: dict[str, Any] = {}

@@ -49,7 +49,7 @@ class Worker:
     def __init__(self, start: bytes, inbox: Inbox, out: BinaryIO) -> None:
         state, book, self.created_s, _ = read_snapshot(start, "the start message")
         now_s = max(time.time() - self.created_s, 0.0)
-        self.scheduler = Scheduler(state, book.allocations, book.version, book.attained.at(now_s), now_s)
+        self.scheduler = Scheduler(state, book.allocations, book.version, book.attained, now_s)
         self.inbox, self.out = inbox, out
         self.record = state.record
         self._changed_at: float | None = time.monotonic()  # a plan is due at once

@@ -1,7 +1,7 @@
 """Shard load balancing for elastic databases (thesis chapter 5; docs/method/shards.md)."""
 
 from copter_frontends.shards.cluster import ShardCluster
-from copter_frontends.shards.errors import ShardError, UnknownServerError
+from copter_frontends.shards.errors import NoRoomError, ShardError, UnknownServerError
 from copter_frontends.shards.formulation import ShardFormulation
 from copter_frontends.shards.loads import SEQUENCES, dede_loads, load_rounds, zipf_loads
 from copter_frontends.shards.plan import ShardPlan, ShardScheme
@@ -13,6 +13,7 @@ from copter_frontends.shards.simulation import ShardResult, simulate_shards
 __all__ = [
     "SEQUENCES",
     "CopterShards",
+    "NoRoomError",
     "ShardCluster",
     "ShardError",
     "ShardFormulation",

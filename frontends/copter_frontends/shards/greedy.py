@@ -10,21 +10,23 @@ from numpy.typing import ArrayLike
 from copter_frontends.shards.cluster import summed
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.policy import ShardBase, with_homes
+from copter_frontends.shards.shim import Copies, memory_repaired
 
 
 class EStore(ShardBase):
     """One copy of every shard, always."""
 
     def plan(self, loads: ArrayLike, deadline_s: float | None = None) -> ShardPlan:
-        """A balance for the round's loads; it may leave the band."""
+        """A balance for the round's loads; it may leave the band. NoRoomError."""
         started = time.perf_counter()
         checked, load = self.scaled(loads)
         cluster = self.cluster
         held = cluster.holds.argmax(axis=1)
         there = np.flatnonzero(cluster.holds.any(axis=1))
-        shard, server, _ = with_homes(cluster, there, held[there], np.ones(len(there)))
+        shard, server, share = with_homes(cluster, there, held[there], np.ones(len(there)))
+        first = memory_repaired(cluster, load, Copies.of(shard, server, share * load[shard]))
         home = np.empty(cluster.n_shards, dtype=np.int64)
-        home[shard] = server
+        home[first.shard] = first.server
         limit = 1.0 + cluster.band
         total = np.where(cluster.is_up, summed(home, load, cluster.n_servers), np.nan)
         used = summed(home, cluster.size, cluster.n_servers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import highspy
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from copter.problem.highs_lp import run_highs
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster
-from copter_frontends.shards.errors import ShardError
+from copter_frontends.shards.errors import NoRoomError, ShardError
 from copter_frontends.shards.formulation import Shares
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.policy import ShardBase, with_homes
@@ -129,7 +130,10 @@ class HighsBase(ShardBase):
         if found is None:
             found, status, shim = self.standing(load), "kept_previous", True
         if shim:
-            found = repair(self.cluster, load, *found, reduce=False)
+            try:
+                found = repair(self.cluster, load, *found, reduce=False)
+            except NoRoomError:  # full servers: HiGHS's shares leave no whole copies that fit
+                found, status = repair(self.cluster, load, *self.standing(load), reduce=False), "kept_previous"
         seconds["shim"] = time.perf_counter() - begun
         return self.adopt(plan_of(self.cluster, loads, *found, bound=bound, status=status, seconds=seconds))
 
@@ -159,8 +163,10 @@ class Exact(HighsBase):
     def start(self, load: Floats) -> Shares:
         """What HiGHS begins with: the relaxation's plan."""
         relaxed, _ = solve_whole(self.cluster, load, False, self.time_limit_s)
-        standing = self.standing(load) if relaxed is None else relaxed
-        return repair(self.cluster, load, *standing)
+        if relaxed is not None:
+            with suppress(NoRoomError):
+                return repair(self.cluster, load, *relaxed)
+        return repair(self.cluster, load, *self.standing(load))
 
 
 class LpRelaxed(HighsBase):
@@ -208,10 +214,13 @@ class PopShards(HighsBase):
         seconds = []
         for servers, (shards, weight) in zip(blocks, self.split(load, blocks), strict=True):
             begun = time.perf_counter()
-            part = ShardCluster(
-                cluster.size[shards], cluster.memory[servers], cluster.holds[np.ix_(shards, servers)], cluster.band,
-                1, cluster.cost,
-            )  # fmt: skip
+            try:
+                part = ShardCluster(
+                    cluster.size[shards], cluster.memory[servers], cluster.holds[np.ix_(shards, servers)], cluster.band,
+                    1, cluster.cost,
+                )  # fmt: skip
+            except ShardError:  # a part of the load alike does not fit into a part of the memory
+                return self.answered(checked, load, None, np.nan, {"edit": 0.0, "solve": time.perf_counter() - started})
             own = load[shards] * weight
             mean = float(own.sum()) / len(servers)
             found, _ = solve_whole(part, own / mean, True, self.time_limit_s if deadline_s is None else deadline_s)

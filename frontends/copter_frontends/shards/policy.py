@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from copter import Settings
 from copter_frontends.shards.bounds import copies_bound
 from copter_frontends.shards.cluster import Floats, Ints, ShardCluster, summed
+from copter_frontends.shards.errors import NoRoomError
 from copter_frontends.shards.formulation import ShardFormulation, Shares
 from copter_frontends.shards.plan import ShardPlan, plan_of
 from copter_frontends.shards.shim import moved_between, repair
@@ -135,7 +136,10 @@ class CopterShards(ShardBase):
             return kept
         relaxed = self.formulation.solve(cluster, load, standing, left)
         begun = time.perf_counter()
-        found = repair(cluster, load, relaxed.shard, relaxed.server, relaxed.share, idle=self.keep_idle)
+        try:
+            found = repair(cluster, load, relaxed.shard, relaxed.server, relaxed.share, idle=self.keep_idle)
+        except NoRoomError:  # full servers: the program's shares leave no whole copies that fit, the kept ones do
+            found = kept.shard, kept.server, kept.share
         bound = max(kept.bound, relaxed.bound if np.isfinite(relaxed.bound) else 0.0)
         if cluster.cost == "unit":
             bound = float(np.ceil(bound - 1e-6))

@@ -11,24 +11,40 @@ from copter_frontends.shards.greedy import EStore
 from copter_frontends.shards.plan import ShardScheme
 from copter_frontends.shards.policy import CopterShards
 
+SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "greedy")
+"""And pop-K for any K."""
+
 _POP = re.compile(r"^pop-(\d+)$")
+
+
+def check_scheme(name: str, cluster: ShardCluster) -> None:
+    """ShardError for a scheme that there is not, that lacks HiGHS, or that the cluster is too small for."""
+    part = _POP.match(name)
+    if part is None and name not in SCHEMES:
+        raise ShardError(f"unknown scheme {name!r}: {', '.join(SCHEMES)} or pop-K (pop-8, say)")
+    if part is not None and not 1 <= int(part.group(1)) <= cluster.n_servers:
+        raise ShardError(
+            f"POP with {part.group(1)} parts of {cluster.n_servers} servers: give at least one server a part"
+        )
+    if part is not None or name in ("exact", "lp-relaxed"):
+        try:
+            from copter_frontends.shards import highs_shards  # noqa: F401  # needs highspy, an optional extra
+        except ImportError as error:
+            raise ShardError(f"{name} needs HiGHS: {error}; pip install highspy") from error
 
 
 def make_scheme(
     name: str, cluster: ShardCluster, threads: int = 0, seed: int = 0, time_limit_s: float = 600.0
 ) -> ShardScheme:
     """The scheme of this name: copter, copter-idle, lp-relaxed, exact, pop-K, greedy; ShardError if there is none."""
+    check_scheme(name, cluster)
     if name in ("copter", "copter-idle"):
         return CopterShards(cluster, Settings(threads=threads), keep_idle=name.endswith("idle"))
     if name == "greedy":
         return EStore(cluster)
+    from copter_frontends.shards import highs_shards  # needs highspy, an optional extra
+
     part = _POP.match(name)
-    if part is not None or name in ("exact", "lp-relaxed"):
-        try:
-            from copter_frontends.shards import highs_shards  # needs highspy, an optional extra
-        except ImportError as error:
-            raise ShardError(f"{name} needs HiGHS: {error}; install copter-lp[highs]") from error
-        if part is not None:
-            return highs_shards.PopShards(cluster, int(part.group(1)), time_limit_s, seed)
-        return (highs_shards.Exact if name == "exact" else highs_shards.LpRelaxed)(cluster, time_limit_s)
-    raise ShardError(f"unknown scheme {name!r}: copter, copter-idle, lp-relaxed, exact, pop-K (pop-8, say) or greedy")
+    if part is not None:
+        return highs_shards.PopShards(cluster, int(part.group(1)), time_limit_s, seed)
+    return (highs_shards.Exact if name == "exact" else highs_shards.LpRelaxed)(cluster, time_limit_s)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from copter_frontends.shards.balance_kernels import do_without, rebalance
 from copter_frontends.shards.cluster import Bools, Floats, Ints, ShardCluster, summed
-from copter_frontends.shards.errors import ShardError
+from copter_frontends.shards.errors import NoRoomError
 from copter_frontends.shards.new_copies import NewCopies
 
 INSIDE = 1e-7  # of the band's width that stays free, so that sums in another order are in it too
@@ -78,6 +78,11 @@ def repair(
         Whether to do without new copies; the thesis's shim does not.
     idle : bool
         Whether copies that are there and serve nothing stay, where the memory allows it: they may be of use later.
+
+    Raises
+    ------
+    NoRoomError
+        No arrangement within the memory was found.
     """
     copies = Copies.of(shard, server, share * load[shard])
     copies = with_replicas(cluster, copies)
@@ -137,7 +142,39 @@ def with_replicas(cluster: ShardCluster, copies: Copies) -> Copies:
 
 
 def memory_repaired(cluster: ShardCluster, load: Floats, copies: Copies) -> Copies:
-    """No server with more copies than its memory holds (SH8)."""
+    """No server with more copies than its memory holds (SH8); NoRoomError.
+
+    Copies are taken away or moved one by one; where none fits elsewhere, all shards are packed anew.
+    """
+    try:
+        return _thinned(cluster, copies)
+    except NoRoomError:
+        packed = _packed(cluster, load)
+        if packed is None:
+            raise
+        return packed
+
+
+def _packed(cluster: ShardCluster, load: Floats) -> Copies | None:
+    """As few copies as there must be, the largest shards first: where they are, else where they fit tightest."""
+    room = np.where(cluster.is_up, cluster.memory, -np.inf)
+    taken = np.zeros_like(cluster.holds)
+    for shard in np.argsort(-cluster.size, kind="stable").tolist():
+        size = float(cluster.size[shard])
+        for _ in range(cluster.replicas):
+            left = np.where(taken[shard], -np.inf, room - size)
+            fits = left >= -1e-12
+            if not fits.any():
+                return None
+            server = int(np.argmin(np.where(fits, np.where(cluster.holds[shard], -np.inf, left), np.inf)))
+            taken[shard, server] = True
+            room[server] -= size
+    shard_, server_ = np.nonzero(taken)
+    return Copies.of(shard_, server_, load[shard_] / cluster.replicas)
+
+
+def _thinned(cluster: ShardCluster, copies: Copies) -> Copies:
+    """Copies less or elsewhere, until all servers have room for theirs; NoRoomError."""
     size, most = cluster.size, cluster.memory * (1.0 + 1e-12)
     used = summed(copies.server, size[copies.shard], cluster.n_servers)
     over = np.flatnonzero(used > most).tolist()
@@ -187,7 +224,7 @@ def _move(
             parts[shard][target] = parts[shard].pop(server)
             used[target] += cluster.size[shard]
             return shard
-    raise ShardError(
+    raise NoRoomError(
         f"server {server} holds more than its memory of {cluster.memory[server]:g}, and no shard of it fits elsewhere: "
         "add servers or memory"
     )

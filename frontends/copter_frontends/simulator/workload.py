@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from copter_frontends.goodput import ALL_APPLICATIONS
+from copter_frontends.samples import WORKLOAD, given_or_sample
 from copter_frontends.traces import (
     SkippedLine,
     TraceFormat,
@@ -59,8 +60,9 @@ def make_workload(
     Parameters
     ----------
     trace : str, optional
-        File to sample from; without one the jobs are made up by the embedded generator. A workload file, which has its
-        own times and applications, and another scheduler's trace, which has its own times, are taken as they stand.
+        File to sample from, or "sample" for the shipped workload; without one the jobs are made up by the embedded
+        generator. A workload file, which has its own times and applications, and another scheduler's trace, which has
+        its own times, are taken as they stand.
     jobs : int, optional
         Number of jobs over `hours`; by default :data:`JOBS_PER_GPU_DAY` for each of `gpus` and 24 hours. Of a trace
         that is taken as it stands the first so many, by default all.
@@ -89,7 +91,7 @@ def make_workload(
     if trace is None:
         made = generate_day(count, hours, seed, work)
         return Workload(made, f"embedded generator: {count:,} jobs over {hours:g} h", [])
-    read = read_trace(trace, applications)
+    read = read_trace(given_or_sample(trace, WORKLOAD), applications)
     if read.format is TraceFormat.WORKLOAD:
         listed = workload_jobs(read, cap_batch)[:jobs]
         return Workload(listed, f"{trace}: a workload of {len(listed):,} jobs", read.skipped, sampled=False)

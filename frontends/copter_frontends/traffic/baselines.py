@@ -92,7 +92,8 @@ class LpTop(RoundScheme):
 class Pop(RoundScheme):
     """POP-k: k random parts of the demands, each with a k-th of every capacity (Narayanan et al., SOSP 2021).
 
-    Large demands are split into halves first (client splitting), so that the parts are alike.
+    Large demands are split into halves first (client splitting), so that the parts are alike: the pieces of a demand go
+    to different parts, each of which has a share of its links.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ class Pop(RoundScheme):
     def solve(self, deadline_s: float | None) -> Answer:
         """The flows of all parts together."""
         pair, size = split_demands(self.demands, self.split)
-        part = self.rng.permutation(len(pair)) % self.parts
+        part = dealt(pair, self.parts, self.rng)
         flows, seconds = np.zeros(self.paths.n_paths), []
         for k in range(self.parts):
             own, place = np.unique(pair[part == k], return_inverse=True)
@@ -149,10 +150,22 @@ def split_demands(demands: Floats, split: float) -> tuple[Ints, Floats]:
         return pair, demands[pair]
     pieces = [(-size, at) for at, size in zip(pair.tolist(), demands[pair].tolist(), strict=True)]
     heapq.heapify(pieces)
-    for _ in range(int(split * len(pair))):
+    for _ in range(round(split * len(pair))):
         size, at = heapq.heapreplace(pieces, (pieces[0][0] / 2.0, pieces[0][1]))
         heapq.heappush(pieces, (size / 2.0, at))
     return np.array([at for _, at in pieces], dtype=np.int64), np.array([-size for size, _ in pieces])
+
+
+def dealt(pair: Ints, parts: int, rng: np.random.Generator) -> Ints:
+    """The part of each piece: random, a pair's pieces in different parts, or as evenly as it goes if they are more."""
+    found = rng.integers(parts, size=len(pair))
+    order = np.argsort(pair, kind="stable")
+    first = np.flatnonzero(np.diff(pair[order], prepend=-1))
+    count = np.diff(first, append=len(pair))
+    for at, many in zip(first[count > 1].tolist(), count[count > 1].tolist(), strict=True):
+        rounds = [rng.permutation(parts) for _ in range(-(-many // parts))]
+        found[order[at : at + many]] = np.concatenate(rounds)[:many]
+    return found
 
 
 def parallel_s(seconds: list[float], workers: int) -> float:

@@ -71,7 +71,7 @@ class TrafficFormulation:
         self.stranded, self.reach = is_stranded(paths, self.capacity), reach_of(paths, self.nominal)
         prepare(paths)
         self.model = Model(sense="max" if objective == "total" else "min")
-        self.session = Session(self.model, settings or Settings(purify=False, interior_columns=MOST_COLUMNS))
+        self.session = Session(self.model, settings or Settings(interior_columns=MOST_COLUMNS))
         self._build()
 
     # Building -----------------------------------------------------------------------------------------------------

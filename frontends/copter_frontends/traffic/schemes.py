@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from copter import Settings
 from copter_frontends.traffic.errors import DemandError
+from copter_frontends.traffic.fair_scheme import MaxMin
 from copter_frontends.traffic.formulation import MOST_COLUMNS, TrafficFormulation
 from copter_frontends.traffic.greedy import Greedy
 from copter_frontends.traffic.network import Floats
@@ -15,7 +16,24 @@ from copter_frontends.traffic.plan import TrafficScheme
 
 _POP = re.compile(r"^pop-(\d+)$")
 
+SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "greedy")
+"""And pop-K for any K."""
 NEEDS_HIGHS = ("lp-all", "lp-top", "pinning", "pop")
+
+
+def check_scheme(name: str, objective: str = "total") -> None:
+    """DemandError for a scheme that there is not, that lacks HiGHS, or that does not know the objective."""
+    if name == "copter":
+        return
+    if name not in SCHEMES and not _POP.match(name):
+        raise DemandError(f"unknown scheme {name!r}: {', '.join(SCHEMES)}, pop-K (pop-16, say)")
+    if objective != "total":
+        raise DemandError(f"{name} maximises the total flow only; {objective} is copter's")
+    if name.startswith(NEEDS_HIGHS):
+        try:
+            from copter_frontends.traffic import baselines  # noqa: F401  # needs highspy, an optional extra
+        except ImportError as error:
+            raise DemandError(f"{name} needs HiGHS: {error}; pip install highspy") from error
 
 
 def make_scheme(
@@ -27,7 +45,7 @@ def make_scheme(
     seed: int = 0,
     client_split: float = 0.0,
 ) -> TrafficScheme:
-    """The scheme of this name: copter, lp-all, lp-top, pinning, pop-K, greedy.
+    """The scheme of this name: copter, max-min, lp-all, lp-top, pinning, pop-K, greedy.
 
     Parameters
     ----------
@@ -35,7 +53,7 @@ def make_scheme(
     paths : Paths
     demands : ndarray (pairs,)
     objective : str
-        Of copter; the others know the total flow only.
+        Of copter; the others know one only: the total flow, or a fair one.
     threads : int
         Of copter; 0 for all.
     seed : int
@@ -47,27 +65,20 @@ def make_scheme(
     ------
     DemandError
     """
-    if name == "copter":
-        return TrafficFormulation(
-            paths, demands, objective, Settings(purify=False, threads=threads, interior_columns=MOST_COLUMNS)
-        )
-    if objective != "total":
-        raise DemandError(f"{name} maximises the total flow only; {objective} is copter's")
-    if name.startswith(NEEDS_HIGHS):
-        try:
-            from copter_frontends.traffic import baselines  # needs highspy, an optional extra
-        except ImportError as error:
-            raise DemandError(f"{name} needs HiGHS: {error}; install copter-lp[highs]") from error
-        found = _POP.match(name)
-        if found is not None:
-            return baselines.Pop(paths, demands, int(found.group(1)), client_split, seed)
-        made: dict[str, Callable[[], TrafficScheme]] = {
-            "lp-all": lambda: baselines.LpAll(paths, demands),
-            "lp-top": lambda: baselines.LpTop(paths, demands),
-            "pinning": lambda: baselines.LpTop(paths, demands, pinned_first=True),
-        }
-        if name in made:
-            return made[name]()
-    if name == "greedy":
-        return Greedy(paths, demands)
-    raise DemandError(f"unknown scheme {name!r}: copter, lp-all, lp-top, pinning, pop-K (pop-16, say), greedy")
+    check_scheme(name, objective)
+    settings = Settings(threads=threads, interior_columns=MOST_COLUMNS)
+    made: dict[str, Callable[[], TrafficScheme]] = {
+        "copter": lambda: TrafficFormulation(paths, demands, objective, settings),
+        "max-min": lambda: MaxMin(paths, demands, Settings(threads=threads)),
+        "greedy": lambda: Greedy(paths, demands),
+    }
+    if name in made:
+        return made[name]()
+    from copter_frontends.traffic import baselines  # needs highspy, an optional extra
+
+    found = _POP.match(name)
+    if found is not None:
+        return baselines.Pop(paths, demands, int(found.group(1)), client_split, seed)
+    if name == "lp-all":
+        return baselines.LpAll(paths, demands)
+    return baselines.LpTop(paths, demands, pinned_first=name == "pinning")

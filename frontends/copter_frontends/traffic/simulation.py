@@ -15,7 +15,7 @@ import numpy as np
 
 from copter_frontends.traffic.network import Floats
 from copter_frontends.traffic.paths import Paths
-from copter_frontends.traffic.plan import FlowPlan, TrafficScheme, score
+from copter_frontends.traffic.plan import FlowPlan, TrafficScheme, score, score_of
 from copter_frontends.traffic.shim import feasible_flows
 from copter_frontends.traffic.streams import Round
 
@@ -29,6 +29,8 @@ class TrafficRound:
     demand, flow, served : float
         Demand in total, with what was carried over; total flow of the round's plan; what of the demand was served.
     objective, bound, gap, utilisation : float
+    least_share : float
+        Of its demand that the pair served worst gets; pairs without a path do not count.
     status, event : str
     edit_s, solve_s, shim_s, round_s : float
     stranded, iterations, cut : int
@@ -44,6 +46,7 @@ class TrafficRound:
     bound: float
     gap: float
     utilisation: float
+    least_share: float
     status: str
     event: str
     edit_s: float
@@ -113,6 +116,7 @@ class TrafficResult:
             "mean_objective": float(np.mean([each.objective for each in rounds])),
             "mean_flow": float(np.mean([each.flow for each in rounds])),
             "satisfied": sum(each.served for each in rounds) / demand if demand > 0.0 else 1.0,
+            "least_share": min(each.least_share for each in rounds),
             "max_utilisation": max(each.utilisation for each in rounds),
             "round_s": spread("round_s"),
             "edit_s": spread("edit_s"),
@@ -198,6 +202,7 @@ def _noted(
         bound=plan.bound,
         gap=plan.gap,
         utilisation=utilisation,
+        least_share=score_of(served, plan.load, paths, demands, capacity, "concurrent"),
         status=plan.status,
         event=event.event,
         edit_s=edit_s,

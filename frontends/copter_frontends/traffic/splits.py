@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,3 +80,17 @@ def router_splits(paths: Paths, flows: Floats, capacity: Floats, buckets: int = 
     used = np.where(over[paths.arc] & (weight[paths.path_of_entry] > 0), paths.pair_of[paths.path_of_entry], -1)
     rate[np.unique(used[used >= 0])] = 0.0
     return Splits(buckets, weight, rate, rate[paths.pair_of] * (weight / buckets))
+
+
+def write_splits(paths: Paths, splits: Splits, file: str | Path) -> None:
+    """Write a CSV row for every path with a weight: the pair, its rate, the weight, the buckets, the path's nodes."""
+    nodes = paths.network.nodes
+    with open(file, "w", newline="", encoding="utf-8") as out:
+        rows = csv.writer(out)
+        rows.writerow(("source", "target", "rate", "weight", "buckets", "path"))
+        for path in np.flatnonzero(splits.weight).tolist():
+            pair = int(paths.pair_of[path])
+            source, target = (nodes[end] for end in paths.pairs[pair].tolist())
+            way = " ".join(str(nodes[node]) for node in paths.nodes_of(path))
+            rate = repr(float(splits.rate[pair]))
+            rows.writerow((source, target, rate, int(splits.weight[path]), splits.buckets, way))

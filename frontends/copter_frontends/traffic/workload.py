@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from copter_frontends.samples import NETWORK, given_or_sample
 from copter_frontends.traffic.demands import DemandConstants, demand_matrix
 from copter_frontends.traffic.errors import DemandError, NetworkFileError
 from copter_frontends.traffic.matrices import read_matrices
@@ -133,6 +134,7 @@ def network_of(options: TrafficOptions) -> Network:
     name = options.network
     if name.startswith(RANDOM) and name[len(RANDOM) :].isdigit():
         return random_network(int(name[len(RANDOM) :]), options.seed, options.capacity or CAPACITY)
+    name = given_or_sample(name, NETWORK)
     if Path(name).suffix.lower() in READERS:
         return read_network(name, options.capacity)
     if name in TOPOLOGIES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from chronus_instances import lease_problem
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from copter_frontends.chronus import ChronusPolicy, StepReward
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.held_leases import HeldLeases
+from copter_frontends.chronus.job_book import Admission, SloBook, SloRecord, Standing
 from copter_frontends.chronus.shim import improve
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
@@ -64,6 +67,111 @@ def test_what_is_kept_is_what_the_book_says(seed: int) -> None:
             elif job_id in policy.held:
                 policy.update_job(job_id, progress=min(policy.service[job_id].progress + 0.1, 0.99))
     assert admitted > 4
+
+
+def summed(book: SloBook, kinds: int, first: int, horizon: int) -> np.ndarray:
+    """GPUs promised from a lease on, job by job and lease by lease."""
+    result: Counter[tuple[int, int]] = Counter()
+    for record in book.records.values():
+        if record.mode >= 0:
+            mode = record.modes[record.mode]
+            result.update({(mode.kind, int(lease)): mode.taken for lease in record.leases})
+    return np.array([[result[kind, first + at] for at in range(horizon)] for kind in range(kinds)])
+
+
+def last_promised(book: SloBook) -> int:
+    """The lease after the last one that a job has."""
+    return max((int(r.leases[-1]) + 1 for r in book.records.values() if r.mode >= 0 and len(r.leases)), default=0)
+
+
+def require_same_totals(policy: ChronusPolicy, now_s: float) -> None:
+    """The book's totals are the records' sums, from the lease after the present one on."""
+    first, kinds = policy.grid.lease_at(now_s) + 1, len(policy.nodes.types)
+    horizon = max(last_promised(policy.book) - first, 0) + 3
+    expected = summed(policy.book, kinds, first, horizon)
+    np.testing.assert_array_equal(policy.book.promised_gpus(kinds, first, horizon), expected)
+    np.testing.assert_array_equal(policy.book.most_in_one_lease(kinds, first), expected.max(axis=1))
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=12, deadline=None)
+def test_totals_are_the_sums_of_what_jobs_have_after_any_edits(seed: int) -> None:
+    """Jobs come, go and tell of progress, nodes go and come back, plans are made, in any order."""
+    rng = np.random.default_rng(seed)
+    table = ThroughputTable({"training": {"a100": 1.0, "v100": 0.6}})
+    policy = ChronusPolicy(Cluster.of({"a100": (3, 8), "v100": (2, 8)}), table)
+    now_s, made = 0.0, 0
+    policy.plan(now_s)
+    for _ in range(40):
+        edit = rng.choice(["come", "go", "told", "lose", "gain", "plan"], p=[0.4, 0.12, 0.15, 0.06, 0.06, 0.21])
+        known = list(policy.jobs)
+        if edit == "come":
+            job, reward = drawn(rng, made, now_s)
+            made += 1
+            policy.set_reward(job.id, reward)
+            policy.add_job(job)
+        elif edit == "go" and known:
+            policy.remove_job(str(rng.choice(known)))
+        elif edit == "told" and known:
+            job_id = str(rng.choice(known))
+            policy.update_job(job_id, progress=min(policy.service[job_id].progress + rng.uniform(0.0, 0.4), 1.0))
+        elif edit == "lose" and policy.nodes.capacity("a100") > 16:
+            policy.remove_resources("a100", 8)
+        elif edit == "gain" and policy.nodes.capacity("a100") < 32:
+            policy.add_resources("a100", 8)
+        elif edit == "plan":
+            now_s += 300.0
+            policy.plan(now_s)
+        require_same_totals(policy, now_s)
+
+
+def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: float) -> Admission:
+    """What a job would be answered if every promised job's leases were read: what is free first, then moves."""
+    first, book = policy.grid.lease_at(now_s) + 1, policy.book
+    record = SloRecord(job, reward, policy.modes_of(job))
+    held = HeldLeases.of(book, first)
+    ends = max(policy.grid.ended_by(record.last_s), last_promised(book)) - first
+    options, taken = held.with_one_more(record, book, max(ends, 1))
+    use = summed(book, len(policy.nodes.types), first, taken.shape[1])
+    draft = Draft.standing(options, np.repeat(policy.gpus()[:, None], taken.shape[1], axis=1), use, taken)
+    number = len(held.records)
+    if draft is None or not (
+        any(draft.place(row) for row in draft.ranked(number)) or any(draft.squeeze(row) for row in draft.ranked(number))
+    ):
+        return Admission(job.id, Standing.WAITING)
+    moves = []
+    for other in sorted(draft.moved):
+        before, after = (
+            np.flatnonzero(a & ~b) + first
+            for a, b in ((taken[other], draft.taken[other]), (draft.taken[other], taken[other]))
+        )
+        moves += [(held.records[other].job.id, a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True)]
+    leases = tuple((np.flatnonzero(draft.taken[number]) + first).tolist())
+    return Admission(job.id, Standing.GUARANTEED, int(options.step[draft.row[number]]), leases, tuple(moves))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_admission_by_totals_answers_as_admission_by_all_leases(seed: int) -> None:
+    """On a cluster that is asked for twice what it has: jobs that fit, that others make room for, and that do not."""
+    rng = np.random.default_rng(seed)
+    table = ThroughputTable({"training": {"a100": 1.0, "v100": 0.6}})
+    policy = ChronusPolicy(Cluster.of({"a100": (2, 8), "v100": (2, 8)}), table)
+    policy.plan(0.0)
+    free = moved = refused = 0
+    for number in range(45):
+        now_s = number // 15 * LEASE_S
+        if number % 15 == 0 and number:
+            policy.plan(now_s)
+        job, reward = drawn(rng, number, now_s)
+        expected = by_all_leases(policy, job, reward, now_s)
+        policy.set_reward(job.id, reward)
+        policy.add_job(job)
+        answer = policy.last_admission
+        assert answer == expected
+        free, moved = free + (answer.step >= 0 and not answer.moves), moved + bool(answer.moves)
+        refused += answer.step < 0
+    assert min(free, refused) > 3
+    assert moved > 0
 
 
 @given(st.integers(0, 10**6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from test_chronus_policy import HOUR_S, add, job_of, policy_of
 
@@ -259,7 +260,8 @@ def test_the_profiler_is_on_whole_nodes_of_the_first_type_that_nobody_was_promis
     steps, step = list[tuple[Any, ...]](), profiler.step
     monkeypatch.setattr(profiler, "step", lambda *what: steps.append(what) or step(*what))
     promised = {(0, 0): 24, (0, 1): 12, (1, 0): 3, (1, 1): 3}
-    monkeypatch.setattr(policy.book, "most_promised", lambda kind, first: promised[kind, first])
+    most = lambda kinds, first: np.array([promised[kind, first] for kind in range(kinds)])  # noqa: E731
+    monkeypatch.setattr(policy.book, "most_in_one_lease", most)
     policy.plan(0.0)
     policy.plan(1500.0)
     assert steps == [(0.0, 8, 0), (1500.0, 8, 8)]

@@ -88,7 +88,7 @@ def test_no_gpu_is_profiled_on_that_is_promised() -> None:
     assert policy.profiler is not None
     for now_s in (0.0, 300.0, 600.0):
         policy.plan(now_s)
-    assert policy.book.most_promised(0, 0) == 8
+    assert policy.book.most_in_one_lease(1, 0).tolist() == [8]
     policy.profiler.nodes = 2
     policy.plan(900.0)
     assert (policy.profiler.target, policy.profiler.gpus) == (16, 8)

@@ -120,8 +120,15 @@ def test_a_workload_is_taken_as_it_stands(capsys, tmp_path):
     assert simulate(capsys, "--cluster", "sia-het", "--trace", str(path), "--jobs", "1")["jobs_submitted"] == 1
 
 
+def test_another_size_of_the_cluster_than_asked_for_is_said(capsys):
+    arguments = ("simulate", "fifo", "--rounds", "1", "--warmup-rounds", "0", "--jobs", "2", "--json")
+    _, out, err = run(capsys, *arguments, "--gpus", "20")
+    assert json.loads(out.splitlines()[-1])["gpus"] == 24
+    assert "--gpus 20: a cluster of whole nodes, 24 GPUs" in err
+    assert "whole nodes" not in run(capsys, *arguments, "--gpus", "24")[2]
+
+
 BAD = {
-    "give either --gpus N or --cluster": ["simulate", "fifo"],
     "give either --gpus": ["simulate", "fifo", "--gpus", "8", "--cluster", "sia-het"],
     "0 GPUs is smaller than one node": ["simulate", "fifo", "--gpus", "0"],
     "-3 GPUs is smaller": ["simulate", "fifo", "--gpus", "-3"],

@@ -79,7 +79,7 @@ def test_each_policy_has_its_own_folder(capsys, tmp_path):
     assert (tmp_path / "out" / "fifo" / "report.html").exists()
 
 
-def test_a_missing_cluster_is_a_usage_error(capsys):
-    code, _, err = run(capsys, "compare", "--policies", "fifo")
+def test_two_clusters_are_a_usage_error(capsys):
+    code, _, err = run(capsys, "compare", "--policies", "fifo", "--gpus", "64", "--cluster", "sia-het")
     assert code == 2
     assert "--gpus" in err

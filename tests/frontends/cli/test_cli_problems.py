@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from copter_frontends.shards import SEQUENCES
 from copter_frontends.shards import make_scheme as make_shard_scheme
 from copter_frontends.shards.cluster import ShardCluster
 from copter_frontends.traffic import MODELS, OBJECTIVES, STREAMS, make_scheme
+from copter_frontends.traffic.errors import DemandError
+from copter_frontends.traffic.greedy import Greedy
 from copter_frontends.traffic.paths import RULES
 from copter_frontends.traffic.workload import TrafficOptions, make_workload
 
@@ -69,6 +73,85 @@ def test_schemes_of_traffic_are_compared_and_drawn(capsys: pytest.CaptureFixture
     for name in ("map", "flow", "round_time", "utilisation", "prices"):
         assert f'id="{name}"' in page
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_an_objective_that_a_scheme_does_not_know_is_refused_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    schemes = ("--schemes", "copter,greedy") if command == "compare" else ("--scheme", "greedy")
+    code, _, err = run_json(capsys, command, "traffic", *schemes, *SMALL, "--objective", "concurrent")
+    assert code == 2
+    assert err == "copter: greedy maximises the total flow only; concurrent is copter's\n"
+
+
+def test_parts_that_there_are_no_servers_for_are_refused_before_anything_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, err = run_json(capsys, "compare", "shards", "--schemes", "copter,pop-9", *FEW)
+    assert code == 2
+    assert err == "copter: POP with 9 parts of 8 servers: give at least one server a part\n"
+
+
+def test_schemes_that_ended_are_shown_where_a_later_one_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Greedy, deadline_s: float | None) -> None:
+        raise DemandError("no flow today")
+
+    monkeypatch.setattr(Greedy, "solve", fail)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["compare", "traffic", "--schemes", "copter,greedy", *SMALL, "--json"])
+    captured = capsys.readouterr()
+    assert stop.value.code == 2
+    assert captured.err.endswith("copter: no flow today\n")
+    assert [each["scheme"] for each in json.loads(captured.out)["schemes"]] == ["copter"]
+
+
+def test_max_min_flows_give_the_worst_pair_more(capsys: pytest.CaptureFixture[str]) -> None:
+    """In 20 nodes the programs' flows are of hundreds: an absolute residual of 1e-6 is too much to ask of some."""
+    network = ("--network", "random-20", "--rounds", "2", "--scale", "200")
+    code, found, err = run_json(capsys, "compare", "traffic", "--schemes", "copter,max-min", *network)
+    assert code == 0, err
+    most, fair = found["schemes"]
+    assert fair["least_share"] > most["least_share"] + 0.2
+    assert fair["mean_flow"] < most["mean_flow"]
+    assert most["least_share"] <= most["satisfied"]
+
+
+def test_splits_are_written_for_routers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "splits.csv"
+    options = ("--splits", str(file), "--buckets", "16", "--scale", "200")
+    code, found, err = run_json(capsys, "simulate", "traffic", *SMALL, *options)
+    assert code == 0
+    assert "weights of 16 buckets a pair carry" in err
+    with open(file, newline="") as rows:
+        table = list(csv.DictReader(rows))
+    weights: dict[tuple[str, str], int] = {}
+    for row in table:
+        pair, nodes = (row["source"], row["target"]), row["path"].split()
+        weights[pair] = weights.get(pair, 0) + int(row["weight"])
+        assert (nodes[0], nodes[-1]) == pair
+    assert set(weights.values()) == {16}
+    rates = {(row["source"], row["target"]): float(row["rate"]) for row in table}
+    assert 0.9 * found["mean_flow"] < sum(rates.values()) < 1.2 * found["mean_flow"]
+    code, _, err = run_json(capsys, "simulate", "traffic", *SMALL, "--splits", str(tmp_path / "none" / "x.csv"))
+    assert code == 2
+    assert "--splits" in err
+
+
+@pytest.mark.parametrize("problem", [("traffic", *SMALL), ("shards", *FEW)])
+def test_a_terminal_of_80_columns_shows_all_headings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, problem: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    options = ("--objective", "concurrent") if problem[0] == "traffic" else ()
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["simulate", *problem, *options])
+    assert not stop.value.code
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_shards_are_simulated_and_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

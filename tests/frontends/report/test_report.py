@@ -158,7 +158,7 @@ def test_a_missing_package_names_the_extra(monkeypatch, result, tmp_path):
     monkeypatch.setattr(
         "copter_frontends.report.extras.find_spec", lambda name: None if name == "jinja2" else real(name)
     )
-    with pytest.raises(MissingExtraError, match=r"needs jinja2: install copter-lp\[report\]"):
+    with pytest.raises(MissingExtraError, match="needs jinja2: pip install jinja2"):
         check_extras()
     with pytest.raises(MissingExtraError):
         write_report(result, tmp_path / "none", summary_of(result))
@@ -193,3 +193,13 @@ def test_progress_without_a_known_end_follows_the_jobs(result):
     lines = stream.getvalue().splitlines()
     assert 1 <= len(lines) <= 10 * ended // 40
     assert "(warm-up)" in lines[0] or lines[0].startswith("round ")
+
+
+def test_the_activity_chart_says_how_many_jobs_it_draws(result, monkeypatch):
+    def caption() -> str:
+        return next(chart.caption for chart in charts_of(result, []) if chart.name == "activity")
+
+    assert "Drawn are" not in caption()
+    monkeypatch.setattr("copter_frontends.report.charts.MOST_JOBS", 2)
+    many = len({span.job for span in result.spans})
+    assert f"Drawn are 2 of {many} jobs" in caption()

@@ -145,6 +145,8 @@ def test_other_types_of_content(guarded: Served) -> None:
 
 def test_a_body_beyond_the_limit(guarded: Served) -> None:
     problem(guarded.ask("POST", "/v1/clusters/c/deltas", b"[" + b" " * 200_000 + b"]"), 413)
+    for _ in range(3):  # all of a large body is sent before the answer is read
+        problem(guarded.ask("POST", "/v1/clusters/c/deltas", b"[" + b" " * 20_000_000 + b"]"), 413)
     assert raw(guarded, head(2**40) + b"{").startswith(b"HTTP/1.1 413")  # by what it says, before it is sent
     endless = head(0).replace(b"Content-Length: 0\r\n", b"Transfer-Encoding: chunked\r\n")
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -157,7 +159,7 @@ def test_a_body_beyond_the_limit(guarded: Served) -> None:
                 sent += len(chunk)
         except (ConnectionResetError, BrokenPipeError):
             pass
-        assert sent < 64 << 20
+        assert sent < 128 << 20
 
 
 def test_half_a_body_and_then_silence(guarded: Served) -> None:
@@ -249,7 +251,15 @@ def test_streams_that_nobody_reads(guarded: Served) -> None:
 
 def test_other_names_for_this_machine_are_refused(service: Served) -> None:
     """A page of another site could have its own name lead here."""
-    problem(service.ask("GET", "/v1/clusters", headers={"Host": "evil.example"}), 421)
+    for host in (
+        "evil.example",
+        "localhost:evil.com",
+        "localhost:80:80",
+        "localhost@evil.com",
+        "127.0.0.1.evil.com",
+        "",
+    ):
+        problem(service.ask("GET", "/v1/clusters", headers={"Host": host}), 421)
     for host in ("localhost", "localhost:80", "127.0.0.1", "[::1]:8470"):
         assert service.ask("GET", "/v1/clusters", headers={"Host": host})[0] == 200
 
@@ -306,7 +316,7 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path, caps
     with pytest.raises(SystemExit) as stop:
         cli.main(["serve", "--data", str(tmp_path)])
     assert stop.value.code == 2
-    assert "install copter-lp[serve]" in capsys.readouterr().err
+    assert "pip install '.[serve]' in copter's checkout" in capsys.readouterr().err
 
 
 def test_tls(tmp_path: Path) -> None:

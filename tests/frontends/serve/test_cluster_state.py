@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter_frontends.serve.cluster_record import ClusterRecord
-from copter_frontends.serve.cluster_state import REMEMBERED, ClusterState
+from copter_frontends.serve.cluster_state import REMEMBERED, Accepted, ClusterState
 from copter_frontends.serve.delta import Delta
 from copter_frontends.serve.fields import parse_json
 from copter_frontends.serve.job_record import JobRecord
@@ -74,7 +74,7 @@ def test_a_delta_of_everything() -> None:
     assert state.capacity() == {"a100": 24, "t4": 12}
     assert list(state.nodes["t4"]) == ["t4-0", "t4-1", "t4-2"]
     assert state.pins == {"kept": ("a100", (("spare", 8),))}
-    assert (state.sequence, state.accepted["mine"]) == (2, 2)
+    assert (state.sequence, state.accepted["mine"].sequence) == (2, 2)
 
 
 def test_capacity_goes_from_the_newest_nodes_without_a_pin() -> None:
@@ -107,7 +107,7 @@ def test_a_job_is_replaced_in_one_delta() -> None:
 
 def test_ids_of_deltas_are_forgotten_in_order() -> None:
     state = fresh()
-    state.accepted.update((f"d{k}", k) for k in range(REMEMBERED))
+    state.accepted.update((f"d{k}", Accepted(k, None)) for k in range(REMEMBERED))
     change = state.resolve(Delta.read({"id": "last"}), 0.0)
     undo = state.apply(change)
     assert "d0" not in state.accepted

@@ -41,7 +41,7 @@ class Wire:
 def test_a_head_goes_with_its_body_or_at_the_loops_next_turn() -> None:
     async def run() -> list[bytes]:
         wire = Wire()
-        joining = Joining(wire, asyncio.get_running_loop())  # type: ignore[arg-type]
+        joining = Joining(wire, asyncio.get_running_loop(), lambda: False)  # type: ignore[arg-type]
         joining.write(b"head")
         joining.write(b"body")
         joining.write(b"stream's head")

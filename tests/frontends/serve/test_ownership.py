@@ -11,7 +11,7 @@ pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 pytest.importorskip("prometheus_client", reason="the extra 'serve' is not installed")
 
 from copter.errors import SnapshotError
-from copter_frontends.serve import ownership
+from copter_frontends.serve import ownership, store
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.clusters import Clusters
 from copter_frontends.serve.metrics import Metrics
@@ -115,7 +115,7 @@ def test_a_cluster_that_cannot_be_written_leaves_nothing(
     def full(*_: object) -> None:
         raise SnapshotError("the disk is full")
 
-    monkeypatch.setattr("copter_frontends.serve.store.write_snapshot", full)
+    monkeypatch.setattr(store, "write_snapshot", full)
     with pytest.raises(SnapshotError, match="full"):
         create(tmp_path / "c", record, 1.0, "never")
     assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ class Both:
         state.jobs, state.pins = dict(self.state.jobs), dict(self.state.pins)
         state.nodes = {kind: dict(nodes) for kind, nodes in self.state.nodes.items()}
         state.type_of_node, state.sequence = dict(self.state.type_of_node), self.state.sequence
-        return Scheduler(state, dict(self.book.allocations), self.book.version, self.book.attained.at(now_s), now_s)
+        return Scheduler(state, dict(self.book.allocations), self.book.version, deepcopy(self.book.attained), now_s)
 
 
 def job(policy: str, name: str, gpus: int = 4) -> dict[str, Any]:
@@ -182,3 +183,71 @@ def test_a_job_that_has_had_much_does_not_come_first_again() -> None:
     forgot = both.restarted(90_001.0)
     forgot.policy.service["long"].gpu_s = 0.0  # type: ignore[union-attr]
     assert "fresh" not in forgot.plan(90_002.0)["set"]
+
+
+def breaking(both: Both, monkeypatch: pytest.MonkeyPatch, culprit: str | None) -> None:
+    """Make every policy of this scheduler's kind fail while it knows a job, or always."""
+    policy = both.scheduler.policy
+    plan = type(policy).plan
+
+    def failing(self: Any, *arguments: Any) -> Any:
+        if culprit is None or culprit in both.scheduler._known:
+            raise ZeroDivisionError("float division by zero")
+        return plan(self, *arguments)
+
+    monkeypatch.setattr(type(policy), "plan", failing)
+
+
+def test_a_job_that_a_policy_fails_with_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Both("fifo")
+    both.do({"add_jobs": [job("fifo", "a")]})
+    both.plan(0.0)
+    breaking(both, monkeypatch, "bad")
+    both.do({"add_jobs": [job("fifo", "bad")]})
+    header = both.plan(1.0)
+    assert (header["status"], header["failure"], header["running"]) == ("feasible", None, 1)
+    assert "ZeroDivisionError: float division by zero" in header["skipped"]["bad"]
+    with pytest.raises(LookupError, match="fails with it"):
+        both.scheduler.explain("bad")
+    both.do({"add_jobs": [job("fifo", "b")]})
+    assert both.plan(2.0)["running"] == 2
+    both.do({"change_jobs": [{"id": "bad", "progress": 0.5}]})  # it is offered again, and fails again
+    assert both.plan(3.0)["running"] == 2
+    both.do({"remove_jobs": ["bad"]})
+    assert both.plan(4.0)["skipped"] == {}
+
+
+def test_where_a_policy_always_fails_the_last_plan_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Both("allocation")
+    both.do({"add_jobs": [job("allocation", name) for name in "abcdef"]})
+    assert both.plan(0.0)["running"] == 6
+    breaking(both, monkeypatch, None)
+    node = next(iter(both.book.allocations["a"]["nodes"]))
+    both.do({"remove_jobs": ["b"], "remove_nodes": [node], "add_jobs": [job("allocation", "new")]})
+    pin = {"gpu_type": "t4", "nodes": {"t4-0": 4}}
+    both.do({"pins": {"new": pin}})
+    left = {name for name, given in both.book.allocations.items() if "t4-0" not in given["nodes"]}
+    assert left < set("cdef")
+    header = both.plan(1.0)
+    assert (header["status"], header["failure"]) == ("kept_previous", "ZeroDivisionError: float division by zero")
+    assert both.book.allocations["new"] == {"gpu_type": "t4", "gpus": 4, "nodes": {"t4-0": 4}}
+    assert both.book.allocations.keys() == {"new"} | left
+    monkeypatch.undo()
+    header = both.plan(2.0)
+    assert (header["failure"], header["running"]) == (None, 6)
+
+
+def test_an_edit_that_a_policy_fails_with_makes_it_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Both("gavel")
+    both.do({"add_jobs": [job("gavel", "a")]})
+    both.plan(0.0)
+    first = both.scheduler.policy
+
+    def failing(*_: Any) -> None:
+        raise KeyError("a")
+
+    monkeypatch.setattr(type(first), "remove_job", failing)
+    both.do({"remove_jobs": ["a"], "add_jobs": [job("gavel", "b")]})
+    header = both.plan(1.0)
+    assert (header["failure"], header["running"], header["jobs"]) == (None, 1, 1)
+    assert both.scheduler.policy is not first

@@ -52,6 +52,10 @@ def test_a_delta_sent_twice_is_done_once(service: Served) -> None:
     assert "repeated" not in first
     assert again["repeated"] is True
     assert again["sequence"] == first["sequence"] == 1
+    status, told, _ = service.ask("POST", "/v1/clusters/twice/deltas", {"id": "x1", "add_jobs": [{"id": "b"}]})
+    assert (status, told["where"]) == (409, "/id")
+    assert "another content" in told["detail"]
+    assert service.ask("GET", "/v1/clusters/twice/jobs")[1]["jobs"] == ["a"]
 
 
 def test_etags(service: Served) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from copter_frontends.shards import (
     CopterShards,
+    NoRoomError,
     ShardCluster,
     ShardError,
     ShardFormulation,
@@ -169,6 +170,51 @@ def test_bounds_are_below_the_exact_optimum_and_plans_above(seed: int) -> None:
     assert plan.bound <= best.cost + 1e-6
     assert best.cost <= plan.cost + 1e-6
     assert plan.cost <= best.cost + 2
+
+
+# Full servers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_servers_that_are_exactly_full_keep_a_plan(name: str) -> None:
+    """The published start with no memory to spare: what the program wants may fit nowhere, what is kept does."""
+    if name not in ("copter", "copter-idle", "greedy"):
+        pytest.importorskip("highspy")
+    shards, servers = (128, 16) if name != "exact" else (16, 4)
+    cluster = ShardCluster.round_robin(shards, servers, shards / servers)
+    scheme = make_scheme(name, cluster, threads=1, time_limit_s=5.0)
+    for loads in load_rounds(shards, 3):
+        before = scheme.cluster
+        judge(before, scheme.plan(loads), loads, banded=False)
+
+
+@pytest.mark.parametrize("name", ["copter", "lp-relaxed", "greedy"])
+@pytest.mark.parametrize("room", ["exactly full", "too much on some servers"])
+def test_mixed_sizes_with_hardly_any_room_keep_a_plan(name: str, room: str) -> None:
+    if name == "lp-relaxed":
+        pytest.importorskip("highspy")
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        d, n = int(rng.integers(20, 60)), int(rng.integers(4, 9))
+        size = rng.choice([1.0, 2.0, 3.0, 5.0], d)
+        holds = ShardCluster.round_robin(d, n, 1e9, size=size).holds
+        memory = size @ holds if room == "exactly full" else np.full(n, np.ceil(1.02 * size.sum() / n) + 1.0)
+        scheme = make_scheme(name, ShardCluster(size, memory, holds, 0.1), threads=1)
+        for _ in range(3):
+            loads, before = zipf_loads(d, rng.uniform(0.25, 0.75)), scheme.cluster
+            judge(before, scheme.plan(loads), loads, banded=False)
+
+
+def test_shards_that_fit_nowhere_are_named_and_nothing_changes() -> None:
+    """Three shards of two on servers of three: one server less leaves room for six in sum, and for two shards."""
+    cluster = ShardCluster(np.full(3, 2.0), np.full(3, 3.0), np.eye(3, dtype=bool))
+    policy = CopterShards(cluster)
+    policy.remove_server(2)
+    for _ in range(2):
+        with pytest.raises(NoRoomError, match=r"server . holds more than its memory of 3"):
+            policy.plan([1.0, 1.0, 1.0])
+    policy.add_server(2)
+    judge(policy.cluster, policy.plan([1.0, 1.0, 1.0]), np.ones(3))
 
 
 # Rounds ---------------------------------------------------------------------------------------------------------------

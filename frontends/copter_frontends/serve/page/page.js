@@ -32,7 +32,7 @@ function number(value) {
 
 function showFigures(plan) {
   const figures = {
-    "plan": plan.version + ", after delta " + plan.sequence, "status": plan.status || "none yet",
+    "plan": plan.version + ", after delta " + plan.sequence, "status": (plan.status || "none yet") + (plan.failure ? ": " + plan.failure : ""),
     "jobs": number(plan.jobs), "running": number(plan.running), "objective": number(plan.objective),
     "bound": number(plan.bound), "gap": number(plan.gap), "round": number(1000 * (plan.round_s || 0)) + " ms",
   };

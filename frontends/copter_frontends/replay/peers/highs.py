@@ -8,13 +8,13 @@ from typing import Any
 import highspy
 import numpy as np
 import scipy.sparse as sp
-from families.program import Floats, Ints, Kept, Program
 from numpy.typing import NDArray
 
-from peers.answer import Answer, Limits
-from peers.clock import clock
+from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.peers.clock import clock
+from copter_frontends.replay.program import Floats, Ints, Kept, Program
 
-Status = highspy.HighsBasisStatus
+Status: Any = highspy.HighsBasisStatus
 INLINE = 2000  # coefficients changed one by one; with more of them the whole program is passed
 Basis = tuple[list[Any], list[Any]]  # of columns, of rows
 
@@ -230,16 +230,19 @@ class Mirror:
             solve_s=seconds,
             iterations=int(sum(max(count, 0) for count in iterations)),
         )
-        return replace(found, **self.values()) if has_point else found
+        if not has_point:
+            return found
+        x, y = self.values()
+        return replace(found, x=x, y=y)
 
-    def values(self) -> dict[str, Floats]:
+    def values(self) -> tuple[Floats, Floats]:
         """x and y in the family's order."""
         found = self.highs.getSolution()
         x, y = np.empty(len(self.columns)), np.zeros(len(self.rows))
         x[self.columns] = found.col_value
         if len(found.row_dual) == len(y):
             y[self.rows] = self.sign * np.array(found.row_dual)
-        return {"x": x, "y": y}
+        return x, y
 
 
 class HighsPeer:

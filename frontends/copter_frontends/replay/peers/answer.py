@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from families.program import Floats, Program
-
-from peers.clock import STRETCH
+from copter_frontends.replay.peers.clock import STRETCH
+from copter_frontends.replay.program import Floats, Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from families.program import Floats, Kept, Program
 from ortools.pdlp import solve_log_pb2, solvers_pb2
 from ortools.pdlp.python import pdlp
 
-from peers.answer import Answer, Limits
+from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.program import Floats, Kept, Program
 
 OPTIMAL = solve_log_pb2.TERMINATION_REASON_OPTIMAL
 WAY = "pdlp_warm"

@@ -6,10 +6,10 @@ import time
 from typing import Any
 
 import numpy as np
-from families.program import Floats, Kept, Program
 from ortools.linear_solver import pywraplp
 
-from peers.answer import Answer, Limits
+from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.program import Floats, Kept, Program
 
 WAY = "glop_warm"
 

@@ -1,0 +1,217 @@
+"""The suite: a fixed list of tapes, made from seeds by the simulator, and every installed solver on each of them.
+
+    python benchmarks/tapes.py make                    # `make tapes`: those that are not there yet
+    python benchmarks/tapes.py suite                   # `make suite`: replay all, write docs/measured.md
+    python benchmarks/tapes.py make --only sia-1000    # of these only
+    python benchmarks/tapes.py list
+
+Tapes go to the folder COPTER_TAPES (build/tapes). tapes.json has the SHA-256 of the models and edits that a tape
+must have, so that everybody replays the same; `make` writes down those that are not in it yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from copter.errors import SnapshotError
+from copter.session.tape_tools import described
+from copter_frontends.replay import runs
+from copter_frontends.replay.peers import PEERS, installed
+
+ROOT = Path(__file__).parents[1]
+HASHES = Path(__file__).with_name("tapes.json")
+PAGE = ROOT / "docs" / "measured.md"
+ROUNDS = 60  # that are counted, of every simulated tape
+JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
+PEER_TIME_LIMIT_S = 60.0
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A tape of the list.
+
+    Attributes
+    ----------
+    name : str
+    command : tuple of str
+        Of ``copter``, without ``--tape``.
+    """
+
+    name: str
+    command: tuple[str, ...]
+
+
+def simulated(policy: str, gpus: int, *more: str) -> Tape:
+    """A scheduler's tape, on its default kind of jobs."""
+    options = ("--gpus", str(gpus), "--rounds", str(ROUNDS), "--seed", "1", "--jobs", str(JOBS_A_GPU * gpus))
+    name = "-".join((policy, str(gpus), *(each.strip("-") for each in more)))
+    return Tape(name, ("simulate", policy, *options, "--threads", "1", *more))
+
+
+def traffic(network: str, stream: str) -> Tape:
+    """A traffic stream's tape."""
+    options = ("--network", network, "--stream", stream, "--rounds", str(ROUNDS), "--seed", "1", "--threads", "1")
+    return Tape(f"traffic-{network.lower()}-{stream}", ("simulate", "traffic", *options))
+
+
+def shards(count: int) -> Tape:
+    """A shard balancer's tape."""
+    options = ("--shards", str(count), "--servers", str(count // 8), "--rounds", str(ROUNDS), "--seed", "1")
+    return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
+
+
+TAPES = (
+    *(
+        simulated(policy, gpus)
+        for gpus in (1_000, 10_000, 25_000)
+        for policy in ("sia", "hadar", "hops", "chronus", "hare")
+    ),
+    simulated("sia", 1_000_000, "--mode", "capped"),
+    *(traffic(network, "perturbed") for network in ("random-30", "GtsCe", "UsCarrier", "Cogentco")),
+    shards(1_024),
+    shards(2_048),
+)
+
+
+def make(tapes: Sequence[Tape], folder: Path) -> int:
+    """Make the tapes that are not there; 1 if one of them is not what the list says."""
+    folder.mkdir(parents=True, exist_ok=True)
+    known: dict[str, str] = json.loads(HASHES.read_text()) if HASHES.exists() else {}
+    wrong = 0
+    for tape in tapes:
+        path = folder / f"{tape.name}.tape"
+        if not path.exists():
+            part = path.with_suffix(".part")
+            part.unlink(missing_ok=True)
+            command = [sys.executable, "-m", "copter_frontends.cli", *tape.command, "--tape", str(part), "--json"]
+            print(f"{tape.name}: copter {shlex.join(tape.command)}", flush=True)
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+            if done.returncode:
+                print(f"{tape.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
+                wrong += 1
+                continue
+            part.rename(path)
+        found = described(path)
+        expected = known.setdefault(tape.name, found["sha256"])
+        same = "as listed" if expected == found["sha256"] else f"NOT {expected[:12]}, which is listed"
+        print(
+            f"{tape.name}: {found['rounds']} solves, {found['bytes']:,} bytes, SHA-256 {found['sha256'][:12]}, {same}"
+        )
+        wrong += expected != found["sha256"]
+    HASHES.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+    return int(wrong > 0)
+
+
+def suite(tapes: Sequence[Tape], folder: Path, rounds: int, command: str) -> int:
+    """Replay the tapes that are there through all installed solvers; write the page."""
+    lines, failed = [], 0
+    for tape in tapes:
+        path = folder / f"{tape.name}.tape"
+        if not path.exists():
+            print(f"{tape.name}: not there, make it first")
+            continue
+        found = described(path)
+        asked = runs.Asked(
+            str(path), 0, rounds, {"threads": THREADS}, None, THREADS, peer_time_limit_s=PEER_TIME_LIMIT_S
+        )
+        lines += ["", f"## {tape.name}", "", f"`copter {shlex.join(tape.command)}`", ""]
+        if not found["rounds"]:
+            lines.append("No round of it solved a linear program: there is nothing to compare.")
+            continue
+        try:
+            done = [runs.run_copter(asked)]
+        except SnapshotError as error:
+            lines.append(f"copter: {error}")
+            failed += 1
+            continue
+        ways = [way for name, (_, several) in PEERS.items() if installed(name) for way in several]
+        done += [runs.run_peer(way, asked) for way in ways]
+        failed += done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
+        lines += table([runs.summary(run) for run in done], done[0], found)
+        print(f"{tape.name}: {len(done[0].rows)} solves", flush=True)
+        PAGE.write_text("\n".join([*header(command), *lines]) + "\n")
+    return int(failed > 0)
+
+
+def header(command: str) -> list[str]:
+    """Where the page comes from."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    missing = [f"{name} (needs {package})" for name, (package, _) in PEERS.items() if not installed(name)]
+    return [
+        "# Measured",
+        "",
+        "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
+        "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by the solver's own calls added, "
+        f"{THREADS} threads, at most {PEER_TIME_LIMIT_S:g} s a solve. `judged`: solves whose answer was proven, for "
+        "copter by `copter verify`, for others by residuals and gap within 1e-6.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| command | `{command}` |",
+        f"| commit | {commit} |",
+        f"| machine | {platform.processor() or platform.machine()}, {os.cpu_count()} processors, {platform.system()} |",
+        f"| date | {datetime.date.today().isoformat()} |",
+        f"| not installed | {', '.join(missing) or 'none'} |",
+    ]
+
+
+def table(summaries: list[dict[str, Any]], copters: runs.Run, found: dict[str, Any]) -> list[str]:
+    """One tape's rows."""
+    columns = sorted(row["columns"] for row in copters.rows)
+    lines = [
+        f"{len(copters.rows)} solves of up to {columns[-1] if columns else 0:,} columns; {found['bytes']:,} bytes; "
+        f"SHA-256 {found['sha256'][:16]}.",
+        "",
+        "| solver | solves | p50 | p95 | p99 | edits p50 | judged | gap, at most | objective differs by | ended |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for each in summaries:
+        total = each["total_s"]
+        lines.append(
+            f"| {each['solver']} | {each['rounds']} | "
+            + " | ".join(f"{1e3 * total[share]:.3g}" for share in ("p50", "p95", "p99"))
+            + f" | {1e3 * each['edit_s']['p50']:.3g} | {each['verified']} | {each['gap_max']:.1e} | "
+            f"{each['difference_max']:.1e} | {each['ended'] or ''} |"
+        )
+    return lines
+
+
+def main() -> int:
+    """Do what is asked; 0 if all went well."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("what", choices=("make", "suite", "list"))
+    parser.add_argument("--only", default="", help="names of tapes, separated by commas")
+    parser.add_argument(
+        "--rounds", type=int, default=1 << 30, help="solves of each that are replayed, from the first on"
+    )
+    given = parser.parse_args()
+    names = [name for name in given.only.split(",") if name]
+    if unknown := set(names) - {tape.name for tape in TAPES}:
+        parser.error(f"unknown tape {sorted(unknown)[0]!r}; `list` says which there are")
+    tapes = [tape for tape in TAPES if not names or tape.name in names]
+    folder = Path(os.environ.get("COPTER_TAPES", ROOT / "build" / "tapes"))
+    if given.what == "list":
+        for tape in tapes:
+            print(f"{tape.name}: copter {shlex.join(tape.command)}")
+        return 0
+    if given.what == "make":
+        return make(tapes, folder)
+    return suite(tapes, folder, given.rounds, shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""A tape played again: its sessions, the edits of their rounds, and the solves that were asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from copter.errors import CopterError, SnapshotError
+from copter.problem.solution import Solution
+from copter.session.session import Session
+from copter.session.snapshot import state_from
+from copter.settings import Settings
+from copter.shims.plan import IntegerPlan
+from copter.storage.files import PathLike
+from copter.tape.layout import BASE, ENDS, PLAN
+from copter.tape.reader import Record, TapeReader
+
+WRONG = (CopterError, ValueError, TypeError, LookupError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of a tape whose edits have been done, before its solve.
+
+    Attributes
+    ----------
+    number : int
+        Of the tape, from 0 on, all sessions together.
+    stream : int
+    session : Session
+        As it stands after the round's edits.
+    mark : dict
+        What was asked and answered: `deadline_s`, `watched`, `settings`, `answer` and the recorded `edit_s`, `solve_s`.
+    plan : dict or None
+        The integer plan that was made of the round, if one was.
+    edit_s : float
+        Seconds that the edits took now.
+    operations : int
+        How many edits there were.
+    """
+
+    number: int
+    stream: int
+    session: Session
+    mark: dict[str, Any]
+    plan: dict[str, Any] | None
+    edit_s: float
+    operations: int
+
+
+class Playback:
+    """Plays a tape, round by round: ``for played in Playback(path): solution = played.session.solve()``.
+
+    Parameters
+    ----------
+    path : path
+    settings : dict, optional
+        Settings instead of the recorded ones, by name ({"threads": 1}).
+
+    Raises
+    ------
+    SnapshotError
+        If the file is no tape, is damaged, or holds an edit that the model refuses: which round, which byte, why.
+    """
+
+    def __init__(self, path: PathLike, settings: dict[str, Any] | None = None) -> None:
+        self.reader = TapeReader(path)
+        self.instead = settings or {}
+        self.sessions: dict[int, Session] = {}
+
+    def __iter__(self) -> Iterator[Round]:
+        """The rounds; each solves, or not, before the next is asked for."""
+        self.sessions = {}
+        waiting: tuple[Record, list[Any]] | None = None
+        for record in self.reader:
+            if record.kind == PLAN:
+                plan = record.value()
+                if waiting is None or waiting[0].stream != record.stream or not isinstance(plan, dict):
+                    raise SnapshotError(f"{record.where} has a plan of no round")
+                yield self._played(*waiting, plan)
+                waiting = None
+                continue
+            if waiting is not None:
+                yield self._played(*waiting, None)
+                waiting = None
+            if record.kind == BASE:
+                if record.stream in self.sessions:
+                    raise SnapshotError(f"{record.where} begins session {record.stream} a second time")
+                self.sessions[record.stream] = self._begun(record)
+            elif record.stream not in self.sessions:
+                raise SnapshotError(f"{record.where} is of session {record.stream}, which has not begun")
+            elif record.kind == ENDS:
+                del self.sessions[record.stream]
+            else:
+                waiting = record, record.value()
+        if waiting is not None:
+            yield self._played(*waiting, None)
+
+    def _begun(self, record: Record) -> Session:
+        try:
+            return Session._from_state(state_from(record.value(), None, record.where))
+        except WRONG as error:
+            raise SnapshotError(f"{record.where} cannot begin a session: {error}") from error
+
+    def _played(self, record: Record, items: list[Any], plan: dict[str, Any] | None) -> Round:
+        session, mark = self.sessions[record.stream], items[-1]
+        done, spent = 0, 0.0
+        for kind, content in items[:-1]:
+            try:
+                begun = time.perf_counter()
+                if kind == "edit":
+                    done += _edit(session, content)
+                elif kind == "compact":
+                    session.compact()
+                elif kind == "reset":
+                    session.reset()
+                else:
+                    raise ValueError(f"nothing is called {kind!r}")
+                spent += time.perf_counter() - begun
+            except WRONG as error:
+                raise SnapshotError(f"{record.where} cannot be played, edit {done} of the round: {error}") from error
+        try:
+            session.settings = Settings(**{**mark["settings"], **self.instead})
+            (mark["deadline_s"], mark["watched"], mark["answer"]["status"], mark["answer"]["objective"])
+        except WRONG as error:
+            raise SnapshotError(f"{record.where} cannot be played: {error}") from error
+        return Round(record.round, record.stream, session, mark, plan, spent, done)
+
+
+def _edit(session: Session, operations: list[tuple[str, tuple[Any, ...]]]) -> int:
+    """Do the edits of a batch, or one alone."""
+    ledger = session.model.ledger
+    if len(operations) == 1:
+        name, arguments = operations[0]
+        ledger.apply(name, *arguments)
+        return 1
+    with ledger.batch():
+        for name, arguments in operations:
+            ledger.apply(name, *arguments)
+    return len(operations)
+
+
+def solved(played: Round, deadline_s: float | None = None) -> tuple[Solution, IntegerPlan | None, float]:
+    """A round's solve as it was asked for: (solution, plan, seconds of the shim).
+
+    Parameters
+    ----------
+    played : Round
+    deadline_s : float, optional
+        Instead of the recorded one; infinite for none.
+    """
+    session, mark = played.session, played.mark
+    limit = mark["deadline_s"] if deadline_s is None else None if deadline_s == float("inf") else deadline_s
+    callback = (lambda *_: None) if mark["watched"] else None
+    made = played.plan or {}
+    if made.get("shim") is None:
+        return session.solve(limit, callback), None, 0.0
+    begun = time.perf_counter()
+    plan = session.solve_integer(made["shim"], made.get("deadline_s") if deadline_s is None else limit)
+    spent = time.perf_counter() - begun
+    solution = session.last_solution
+    if solution is None:
+        raise SnapshotError("a plan was made without a solve")
+    return solution, plan, max(spent - solution.solve_time_s, 0.0)

@@ -1,0 +1,222 @@
+"""What one session puts on a tape: its model as it was, its edits, its rounds and their answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError
+from copter.matrix import Template
+from copter.problem.solution import Solution
+from copter.problem.values import OwnDuals, SparseValues
+from copter.settings import Settings
+from copter.storage.encoding import Buffers, encode
+from copter.tape.layout import BASE, ENDS, PLAN, ROUND
+from copter.tape.writer import TapeWriter
+
+if TYPE_CHECKING:
+    from copter.model.ledger import Ledger, Operation
+    from copter.shims.plan import IntegerPlan
+
+LOG = logging.getLogger("copter")
+Keys = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Item = tuple[str, Any]  # "edit" and the operations of a batch, or an event and None
+
+
+class Recorder:
+    """One session's stream on a tape.
+
+    Edits are kept in memory until their round ends, and written with it: a tape has whole rounds only. They are put
+    into bytes in the thread that writes, so that a round does not wait for it. Nothing that goes wrong here reaches the
+    session: the edit holds, the answer is given, the recording ends, and :attr:`failed` says why.
+
+    Parameters
+    ----------
+    writer : TapeWriter
+    base : Buffers
+        The session's state as plain values.
+    answers : bool
+        Whether rounds have all that a verifier needs; without it they have status, objective and bound alone.
+    own_file : bool
+        Whether the writer is this recorder's alone, to be closed with it.
+    """
+
+    def __init__(self, writer: TapeWriter, base: Buffers, answers: bool = True, own_file: bool = True) -> None:
+        self.writer, self.answers, self.own_file = writer, answers, own_file
+        self.stream = writer.new_stream()
+        self.rounds = 0
+        self.edit_s = 0.0
+        self._items: list[Item] = []
+        self._why: str | None = None
+        self._last: SparseValues | None = None
+        content = b"".join(base)  # now: the arrays behind it change
+        writer.later(lambda: (BASE, self.stream, [content]))
+
+    @property
+    def failed(self) -> str | None:
+        """Why the recording ended before it was stopped; None where it did not."""
+        return self._why or self.writer.failed
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is recorded."""
+        return self.failed is not None or self.writer.closed
+
+    def append(self, operations: Sequence[Operation], seconds: float) -> None:
+        """Take edits in that belong together: those of a batch, or one alone."""
+        if not self.ended:
+            self.edit_s += seconds
+            self._items.append(("edit", [(name, held(arguments)) for name, arguments in operations]))
+
+    def event(self, name: str) -> None:
+        """Take in what the session was told to do besides ("compact", "reset")."""
+        if not self.ended:
+            self._items.append((name, None))
+
+    def round(
+        self, ledger: Ledger, solution: Solution, settings: Settings, deadline_s: float | None, watched: bool
+    ) -> None:
+        """Write a round: its edits, what was asked, what was answered."""
+        if self.ended:
+            return
+        items, edit_s = self._items, self.edit_s
+        self._items, self.edit_s = [], 0.0
+        self.rounds += 1
+        self._last = sparse = solution.sparse
+        own = sparse.behind.own() if self.answers and ledger.matrix.n_with_rows else None
+        ray = solution.ray if self.answers else None
+
+        def made() -> tuple[bytes, int, Buffers]:
+            mark = {
+                "deadline_s": deadline_s,
+                "watched": watched,
+                "settings": asdict(settings),
+                "edit_s": edit_s,
+                "solve_s": solution.solve_time_s,
+                "answer": self._answer(solution, sparse, own, ray),
+            }
+            return ROUND, self.stream, encode([*items, mark])
+
+        self._later(made)
+
+    def plan(
+        self,
+        plan: IntegerPlan,
+        seconds: float,
+        shim: str | None,
+        deadline_s: float | None = None,
+    ) -> None:
+        """Write the integer plan of the round that was written last.
+
+        Parameters
+        ----------
+        plan : IntegerPlan
+        seconds : float
+            That the shim took.
+        shim : str or None
+            Its name; None for one of the caller's.
+        deadline_s : float, optional
+            Of solve and shim together.
+        """
+        sparse = self._last
+        if self.ended or sparse is None:
+            return
+
+        def made() -> tuple[bytes, int, Buffers]:
+            values: dict[str, Any] = {
+                "status": plan.status.value,
+                "objective": float(plan.objective),
+                "bound": float(plan.bound),
+                "certified": bool(plan.bound_is_certified),
+                "shim_s": seconds,
+                "shim": shim,
+                "deadline_s": deadline_s,
+            }
+            if self.answers and plan.is_feasible:
+                slots, place = places(sparse)
+                values["column"] = plan.column_of_slot[slots]
+                values["share"] = (
+                    place[plan.share_key >> 32].astype(np.int32),
+                    (plan.share_key & 0xFFFFFFFF).astype(np.int32),
+                    plan.share,
+                )
+            return PLAN, self.stream, encode(values)
+
+        self._later(made)
+
+    def end(self) -> None:
+        """Say on the tape that the session has ended; close the file if it is this recorder's alone."""
+        if not self.ended:
+            self.writer.later(lambda: (ENDS, self.stream, encode(None)))
+        self.writer.drain()
+        if self.own_file:
+            self.writer.close()
+
+    def _later(self, made: Callable[[], tuple[bytes, int, Buffers]]) -> None:
+        """Write a record, or say why it cannot be made; then the recording ends."""
+
+        def job() -> tuple[bytes, int, Buffers] | None:
+            if self.failed is not None:
+                return None
+            try:
+                return made()
+            except (CopterError, MemoryError) as error:
+                self._why = f"the tape {self.writer.path} ends before a round that it cannot hold: {error}"
+                LOG.warning("recording has ended: %s", self._why)
+                return None
+
+        self.writer.later(job)
+
+    def _answer(
+        self, solution: Solution, sparse: SparseValues, own: OwnDuals | None, ray: Floats | None
+    ) -> dict[str, Any]:
+        """The answer, by the places of requests and of resources in the order that they were added in."""
+        values: dict[str, Any] = {
+            "status": solution.status.value,
+            "objective": float(solution.objective),
+            "bound": float(solution.bound),
+            "certified": bool(solution.bound_is_certified),
+            "method": getattr(solution, "method", None),
+            "why": getattr(solution, "why", None),
+            "gap": float(solution.gap),
+        }
+        if not self.answers:
+            return values
+        _, place = places(sparse)
+        values["prices"] = sparse.y[list(sparse.row_of.values())]
+        values["place"] = place[sparse.key >> 32].astype(np.int32)
+        values["column"] = (sparse.key & 0xFFFFFFFF).astype(np.int32)
+        values["x"] = sparse.values
+        values["ray"] = ray
+        if own is not None:
+            nonzero = own.dual != 0.0
+            key = own.key[nonzero]
+            values["own"] = (place[key >> 32].astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), own.dual[nonzero])
+        return values
+
+
+def places(sparse: SparseValues) -> tuple[Keys, Keys]:
+    """(slot of every request in the order that they were added in, place of the request in every slot)."""
+    slots = np.fromiter(sparse.slot_of.values(), dtype=np.int64, count=len(sparse.slot_of))
+    place = np.full(int(slots.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place[slots] = np.arange(len(slots))
+    return slots, place
+
+
+def held(value: Any) -> Any:
+    """An operation's argument as it is now, whatever the caller does with its arrays; a template by its number."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Template):
+        return value.serial
+    if isinstance(value, tuple):
+        return tuple([held(each) for each in value])
+    if isinstance(value, list):
+        return [each.copy() for each in value] if value and isinstance(value[0], np.ndarray) else list(value)
+    return value

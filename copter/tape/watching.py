@@ -1,0 +1,40 @@
+"""One tape for every session of a block of code: policies keep several, or build new ones as they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from copter.errors import SnapshotError
+from copter.storage.files import PathLike
+from copter.tape.writer import TapeWriter
+
+_OPEN: ContextVar[TapeWriter | None] = ContextVar("copter tape", default=None)
+
+
+def begun() -> TapeWriter | None:
+    """The tape on which sessions of this thread record, if there is one."""
+    return _OPEN.get()
+
+
+@contextmanager
+def recorded(path: PathLike) -> Iterator[TapeWriter]:
+    """Record every session that solves within a ``with`` block on one tape, from its first solve there on.
+
+    Raises
+    ------
+    SnapshotError
+        If there is a file already, or it cannot be written; at the end of the block, if a write failed.
+    """
+    if _OPEN.get() is not None:
+        raise SnapshotError("sessions are recorded already: one tape at a time")
+    writer = TapeWriter(path)
+    token = _OPEN.set(writer)
+    try:
+        yield writer
+    finally:
+        _OPEN.reset(token)
+        writer.close()
+    if writer.failed is not None:
+        raise SnapshotError(writer.failed)

@@ -1,0 +1,138 @@
+"""A tape that is open for writing; any number of sessions record on it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from copter.errors import SnapshotError
+from copter.storage.encoding import Buffers
+from copter.storage.files import PathLike
+from copter.tape.layout import DIGEST, head, record
+
+WAITING = 8  # records that may wait to be written; one more waits for the disk, so that memory does not grow
+Later = Callable[[], tuple[bytes, int, Buffers] | None]
+
+
+class TapeWriter:
+    """Appends records to a file of its own.
+
+    Parameters
+    ----------
+    path : path
+        A file that is not there yet.
+
+    Raises
+    ------
+    SnapshotError
+        If there is a file already, or it cannot be written.
+
+    Notes
+    -----
+    A write that fails ends the tape at the last whole record; :attr:`failed` then says why, and later records are
+    left out. A forked process writes nothing: the tape stays with the process that began it. Records are put together,
+    compressed and written by a thread that is there while there is something to write.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = os.path.abspath(path)
+        self.failed: str | None = None
+        self._file = -1
+        self._jobs: deque[Later] = deque()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.length = 0
+        self._streams = 0
+        self._digest = bytes(DIGEST)
+        self._process = os.getpid()
+        try:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            raise SnapshotError(f"{os.fspath(path)} is there already: a tape begins a new file") from None
+        except OSError as error:
+            raise SnapshotError(f"the tape {os.fspath(path)} cannot be written: {error.strerror}") from error
+        self._put([head()])
+        if self.failed is not None:
+            self.close()
+            raise SnapshotError(self.failed)
+
+    @property
+    def closed(self) -> bool:
+        """Whether records are left out from now on, here or in this process."""
+        return self._file < 0 or os.getpid() != self._process
+
+    def new_stream(self) -> int:
+        """The number of one more session."""
+        self._streams += 1
+        return self._streams - 1
+
+    def later(self, job: Later) -> None:
+        """Append the record that `job` makes (none, if it makes None), in the thread that writes."""
+        if self.closed:
+            return
+        if len(self._jobs) >= WAITING:
+            self.drain()
+        with self._lock:
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="copter-tape")
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._thread = None
+                    return
+                job = self._jobs.popleft()
+            made = job()
+            if made is not None:
+                self.append(*made)
+
+    def drain(self) -> None:
+        """Wait until nothing waits to be written."""
+        thread = self._thread
+        if thread is not None and not self.closed:
+            thread.join()
+
+    def append(self, kind: bytes, stream: int, payload: Buffers) -> bool:
+        """Append a record; whether the file has it."""
+        if self.failed is not None or self.closed:
+            return False
+        try:
+            parts, digest = record(kind, stream, payload, self._digest)
+        except MemoryError:
+            self.failed = f"the tape {self.path} ends before a record for which there is no memory"
+            return False
+        if self._put(parts):
+            self._digest = digest
+            return True
+        return False
+
+    def _put(self, parts: list[bytes]) -> bool:
+        """Write bytes at the end; what a failed write has left is cut off."""
+        try:
+            for part in parts:
+                left = memoryview(part)
+                while len(left):
+                    left = left[os.write(self._file, left) :]
+        except OSError as error:
+            self.failed = f"the tape {self.path} cannot be written: {error.strerror}; it ends at its last whole round"
+            try:
+                os.ftruncate(self._file, self.length)
+            except OSError:
+                self.failed += " and half a record, which readers leave out"
+            return False
+        self.length += sum(map(len, parts))
+        return True
+
+    def close(self) -> None:
+        """Write what waits, and close the file; records that come after are left out."""
+        self.drain()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    __del__ = close

@@ -1,0 +1,123 @@
+"""``copter replay``: the rounds of a tape again, by copter and by other solvers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from copter_frontends.cli.habits import is_quiet
+from copter_frontends.cli.output import FiniteRange, InputError, complain, print_json
+
+PEER_NAMES = ("highs", "glop", "pdlp", "soplex", "clarabel")
+"""Those of :data:`copter_frontends.replay.peers.PEERS`, here so that ``--help`` imports nothing."""
+
+WIDTH = 150  # characters of the tables at least: narrower columns cannot be read, wider lines can be scrolled
+
+_POSITIVE = FiniteRange(min=0, min_open=True)
+
+
+def _rounds(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, float]:
+    """(first, last) of A:B, either of which may be left out."""
+    if value is None:
+        return 0, math.inf
+    first, colon, last = value.partition(":")
+    try:
+        numbers = int(first or 0), (int(last) if last else math.inf) if colon else int(first) + 1
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not A:B, two numbers of rounds") from None
+    if not 0 <= numbers[0] < numbers[1]:
+        raise click.BadParameter(f"{value!r} names no round")
+    return numbers
+
+
+def _peers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    """The names of a list; BadParameter for one that is unknown."""
+    names = tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
+    for name in names:
+        if name not in PEER_NAMES:
+            raise click.BadParameter(f"unknown peer {name!r}; there are {', '.join(PEER_NAMES)}")
+    return names
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--method", help="Setting method of copter instead of the recorded one.")
+@click.option("--threads", type=click.IntRange(min=1), help="Of copter and of peers that take threads.")
+@click.option("--deadline-s", type=FiniteRange(min=0), help="Of copter's rounds, 0 for none  [default: as recorded]")
+@click.option("--rounds", callback=_rounds, metavar="A:B", help="Rounds A to B - 1 count; those before are played too.")
+@click.option("--peers", default="", callback=_peers, metavar="NAME,...", help=f"Of {', '.join(PEER_NAMES)}.")
+@click.option("--peer-time-limit", type=_POSITIVE, default=60.0, show_default=True, help="Seconds of one solve.")
+@click.option("--peer-memory", type=_POSITIVE, metavar="GIB", help="Address space of a peer  [default: the machine's]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
+def replay(
+    file: str,
+    method: str | None,
+    threads: int | None,
+    deadline_s: float | None,
+    rounds: tuple[int, float],
+    peers: tuple[str, ...],
+    peer_time_limit: float,
+    peer_memory: float | None,
+    as_json: bool,
+) -> int:
+    """Play the rounds of the tape FILE again, through copter and through peers, each in a process of its own.
+
+    A round's edits and solve are timed apart; a peer is kept in step by its own calls. Every answer of copter is
+    verified as `copter verify` does, every point of a peer is judged as a point of its program. A peer that crashes or
+    runs out of time or memory is a line that says so.
+
+    Exit code 0 if copter played all rounds and every one was verified, 1 if not, 2 for a tape of no use.
+    """
+    from rich.console import Console
+
+    from copter.errors import SettingsError, SnapshotError
+    from copter.settings import Settings
+    from copter.tape import TapeReader
+    from copter_frontends.replay import runs, tables
+    from copter_frontends.replay.peers import PEERS, installed
+
+    settings: dict[str, Any] = {}
+    if method is not None:
+        settings["method"] = method
+    if threads is not None:
+        settings["threads"] = threads
+    try:
+        Settings(**settings)
+        for _ in TapeReader(file):  # the whole of it is sound before any of it is played
+            pass
+        asked = runs.Asked(
+            file,
+            *rounds,
+            settings,
+            math.inf if deadline_s == 0 else deadline_s,
+            threads,
+            peer_time_limit,
+            peer_memory,
+        )
+        done = [runs.run_copter(asked)]
+    except (SnapshotError, SettingsError) as error:
+        raise InputError(str(error)) from None
+    for name in peers:
+        for way in PEERS[name][1]:
+            if installed(name):
+                done.append(runs.run_peer(way, asked))
+            else:
+                done.append(runs.Run(way, [], f"not installed: it needs the package {PEERS[name][0]}"))
+    summaries = [runs.summary(run) for run in done]
+    if as_json:
+        print_json({"tape": file, "solvers": [{**s, "by_round": r.rows} for s, r in zip(summaries, done, strict=True)]})
+    elif not is_quiet():
+        console = Console()
+        console = Console(width=max(console.width, WIDTH))
+        tables.print_rounds(done[0], console)
+        tables.print_sums(summaries, console)
+    if not done[0].rows and done[0].ended is None:
+        complain(f"{file}: there is no round that counts")
+    for row in done[0].rows:
+        for fault in row["faults"] or ():
+            complain(f"{file}: round {row['round']} is rejected: {fault}")
+    if done[0].ended is not None:
+        complain(f"{file}: copter: {done[0].ended}")
+    return 1 if done[0].ended is not None or any(row["verified"] is False for row in done[0].rows) else 0

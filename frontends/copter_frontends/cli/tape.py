@@ -1,0 +1,81 @@
+"""``copter tape`` and ``copter verify``: what is on a tape, and whether its answers are right."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from copter_frontends.cli.output import InputError, print_json
+
+
+@click.command()
+@click.argument("files", type=click.Path(), nargs=-1, required=True)
+def verify(files: tuple[str, ...]) -> int:
+    """Check the answers on the tapes FILES: bounds, points, plans and rays, without any of copter's solvers.
+
+    A line for every round that is rejected, and one for each tape in sum. Exit code 0 if all are accepted, 1 if a round
+    is rejected, 2 for a file of no use. `python -m copter.verify FILE` is the same; it is one file that needs NumPy.
+    """
+    from copter.verify import main
+
+    return main(files)
+
+
+@click.group()
+def tape() -> None:
+    """Look at a tape, cut it, make it anonymous, or write one of its programs as MPS."""
+
+
+@tape.command()
+@click.argument("file", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def info(file: str, as_json: bool) -> None:
+    """Say what is on the tape FILE."""
+    found = _of(file, "described")
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        click.echo(f"{name}: {json.dumps(value) if isinstance(value, dict) else value}")
+
+
+@tape.command()
+@click.argument("file", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--rounds", required=True, metavar="A:B", help="Rounds A to B - 1; the rest is left out.")
+def cut(file: str, out: str, rounds: str) -> None:
+    """Write rounds of the tape FILE to the tape OUT. Where round A is not the first, its sessions start cold there."""
+    from copter_frontends.cli.replay import _rounds
+
+    first, last = _rounds(click.get_current_context(), click.Option(["--rounds"]), rounds)
+    _of(file, "cut", out, first, last)
+
+
+@tape.command()
+@click.argument("file", type=click.Path())
+@click.argument("out", type=click.Path())
+def anonymise(file: str, out: str) -> None:
+    """Write the tape FILE to OUT with numbers instead of the names of requests and resources; figures stay."""
+    _of(file, "anonymised", out)
+
+
+@tape.command()
+@click.argument("file", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--round", "number", type=click.IntRange(min=0), required=True)
+def mps(file: str, out: str, number: int) -> None:
+    """Write the program of one round of the tape FILE to the MPS file OUT."""
+    _of(file, "as_mps", out, number)
+
+
+def _of(file: str, name: str, *arguments: Any) -> Any:
+    """A function of :mod:`copter.session.tape_tools` on a file; InputError for one of no use."""
+    from copter.errors import CopterError
+    from copter.session import tape_tools
+
+    try:
+        return getattr(tape_tools, name)(file, *arguments)
+    except CopterError as error:
+        raise InputError(str(error)) from None

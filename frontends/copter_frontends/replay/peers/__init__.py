@@ -1,0 +1,52 @@
+"""Other solvers on the same sequence of programs, each kept in step with it by its own calls."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from copter_frontends.replay.peers.answer import Answer, Limits, Peer
+
+HIGHS_WAYS = (
+    "highs_dual_warm",
+    "highs_primal_warm",
+    "highs_simplex_cold",
+    "highs_ipm_cold",
+    "highs_ipm_cold_no_crossover",
+    "highs_ipm_cold_no_crossover_1e-6",
+)
+PEERS = {
+    "highs": ("highspy", HIGHS_WAYS),
+    "glop": ("ortools", ("glop_warm",)),
+    "pdlp": ("ortools", ("pdlp_warm",)),
+    "clarabel": ("clarabel", ("clarabel_cold",)),
+    "soplex": ("pyscipopt", ("soplex_warm",)),
+}
+"""Peers by name: the package that each needs, and the ways in which it is used."""
+
+__all__ = ["HIGHS_WAYS", "PEERS", "Answer", "Limits", "Peer", "installed", "peer_for"]
+
+
+def installed(name: str) -> bool:
+    """Whether the package of a peer is there."""
+    return find_spec(PEERS[name][0]) is not None
+
+
+def peer_for(way: str, threads: int | None = None) -> Peer:
+    """A peer that is used in one way; its library is loaded here, and so in the process that calls."""
+    if way.startswith("highs_"):
+        from copter_frontends.replay.peers.highs import WAYS, HighsPeer
+
+        return HighsPeer({way: WAYS[way]})
+    if way == "glop_warm":
+        from copter_frontends.replay.peers.glop import GlopPeer
+
+        return GlopPeer()
+    if way == "pdlp_warm":
+        from copter_frontends.replay.peers.pdlp import PdlpPeer
+
+        return PdlpPeer(threads=threads or 2)
+    if way == "clarabel_cold":
+        from copter_frontends.replay.peers.clarabel import ClarabelPeer
+
+        return ClarabelPeer(threads=threads or 2)
+    raise ModuleNotFoundError(f"there is no way to use {way} here yet", name=way.split("_")[0])

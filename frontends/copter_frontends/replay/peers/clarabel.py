@@ -1,0 +1,78 @@
+"""Clarabel: an interior-point method for cone programs, handed each program whole."""
+
+from __future__ import annotations
+
+import time
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+
+from copter_frontends.replay.peers.answer import Answer, Limits
+from copter_frontends.replay.program import Floats, Program
+
+WAY = "clarabel_cold"
+
+
+class ClarabelPeer:
+    """Clarabel takes rows A x + s = b with s in a cone: equations first, then every finite side and bound.
+
+    It can change numbers of a program whose pattern stays, but programs of a tape have columns that come and go, so it
+    is given each one whole; the seconds of that are its edit.
+    """
+
+    ways = (WAY,)
+    needs_start = False
+
+    def __init__(self, threads: int = 2) -> None:
+        self.settings = clarabel.DefaultSettings()
+        self.settings.verbose = False
+        self.settings.max_threads = threads
+
+    def keep(self, ways: tuple[str, ...]) -> None:
+        """There is one way."""
+
+    def start_from(self, x: Floats, y: Floats) -> None:
+        """It has no start."""
+
+    def round(self, program: Program, limits: Limits) -> list[Answer]:
+        """Hand the program over and solve it."""
+        sign = 1.0 if program.sense == "min" else -1.0
+        m, n = program.shape
+        rows = program.A.tocsr()
+        equal = np.flatnonzero(program.row_lower == program.row_upper)
+        above = np.flatnonzero(np.isfinite(program.row_upper) & (program.row_lower != program.row_upper))
+        below = np.flatnonzero(np.isfinite(program.row_lower) & (program.row_lower != program.row_upper))
+        high, low = np.flatnonzero(np.isfinite(program.col_upper)), np.flatnonzero(np.isfinite(program.col_lower))
+        unit = sp.eye_array(n, format="csr")
+        matrix = sp.vstack([rows[equal], rows[above], -rows[below], unit[high], -unit[low]], format="csc")
+        sides = program.row_lower[equal], program.row_upper[above], -program.row_lower[below]
+        right = np.concatenate((*sides, program.col_upper[high], -program.col_lower[low]))
+        cones = [clarabel.ZeroConeT(len(equal)), clarabel.NonnegativeConeT(len(right) - len(equal))]
+        self.settings.time_limit = limits.solve_s
+        begun = time.perf_counter()
+        solver = clarabel.DefaultSolver(sp.csc_array((n, n)), sign * program.c, matrix, right, cones, self.settings)
+        edit_s = time.perf_counter() - begun
+        begun = time.perf_counter()
+        found = solver.solve()
+        solve_s = time.perf_counter() - begun
+        status = str(found.status)
+        x, z = np.array(found.x), np.array(found.z)
+        y = np.zeros(m)
+        e, a, b = len(equal), len(above), len(below)
+        y[equal], y[above] = -z[:e], y[above] - z[e : e + a]
+        y[below] += z[e + a : e + a + b]
+        optimal = status in ("Solved", "AlmostSolved")
+        return [
+            Answer(
+                way=WAY,
+                optimal=optimal,
+                status=status,
+                objective=float(program.c @ x + program.offset) if optimal else np.nan,
+                edit_s=edit_s,
+                solve_s=solve_s,
+                iterations=int(found.iterations),
+                x=x if optimal else None,
+                y=sign * y if optimal else None,
+            )
+        ]

@@ -1,0 +1,183 @@
+"""Solvers on a tape, one process each: what they said of every round, and how each of them ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from queue import Empty, Queue
+from typing import Any
+
+from copter import verify
+from copter.errors import SnapshotError
+
+LOADING_S = 60.0  # seconds that a solver's process may take beyond its limit of a round, to load and to be judged
+WORKER = ("-m", "copter_frontends.replay.worker")
+STAGES = ("edit_s", "solve_s", "shim_s", "total_s")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What ``copter replay`` was asked for.
+
+    Attributes
+    ----------
+    tape : str
+    first, last : float
+        Rounds from `first` on, before `last`; the ones before them are played and not counted.
+    settings : dict
+        Settings of copter instead of the recorded ones.
+    deadline_s : float or None
+        Of copter's rounds, instead of the recorded ones; infinite for none.
+    threads : int or None
+    peer_time_limit_s : float
+        Seconds of one solve by a peer.
+    peer_memory_gib : float or None
+        Address space of a peer's process.
+    """
+
+    tape: str
+    first: int = 0
+    last: float = math.inf
+    settings: dict[str, Any] = field(default_factory=dict)
+    deadline_s: float | None = None
+    threads: int | None = None
+    peer_time_limit_s: float = 60.0
+    peer_memory_gib: float | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solver's rounds.
+
+    Attributes
+    ----------
+    solver : str
+    rows : list of dict
+    ended : str or None
+        Why there are no more of them; None where the tape was played to its end.
+    """
+
+    solver: str
+    rows: list[dict[str, Any]]
+    ended: str | None = None
+
+
+def run_copter(asked: Asked) -> Run:
+    """copter's rounds, each with whether the verifier accepts what was answered now.
+
+    Raises
+    ------
+    SnapshotError
+        If the tape is of no use.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        again = os.path.join(folder, "again.tape")
+        run = _run("copter", asked, {"record": again})
+        if os.path.exists(again):
+            verdicts = {number: faults for number, _, faults in _verdicts(again)}
+            for row in run.rows:
+                faults = verdicts.get(row["round"])
+                row["verified"] = None if faults is None else not faults
+                row["faults"] = faults
+        return run
+
+
+def _verdicts(path: str) -> list[tuple[int, list[str], list[str]]]:
+    """What the verifier says of each round; SnapshotError if it cannot do an operation, which is a fault of ours."""
+    try:
+        return list(verify.verify(path))
+    except verify.Unusable as error:
+        raise SnapshotError(f"the rounds that were recorded again cannot be verified: {error}") from error
+
+
+def run_peer(way: str, asked: Asked) -> Run:
+    """A peer's rounds; one that fails has fewer of them, and says why."""
+    return _run(way, asked, {})
+
+
+def _run(solver: str, asked: Asked, more: dict[str, Any]) -> Run:
+    """The rows of one process."""
+    copters = solver == "copter"
+    order = {
+        "solver": solver,
+        "tape": asked.tape,
+        "first": asked.first,
+        "last": asked.last,
+        "settings": asked.settings,
+        "deadline_s": asked.deadline_s,
+        "threads": asked.threads,
+        "time_limit_s": asked.peer_time_limit_s,
+        "memory_gib": None if copters else asked.peer_memory_gib,
+        **more,
+    }
+    command = [sys.executable, *WORKER, json.dumps(order)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    errors: list[str] = []
+    reader = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
+    lines: Queue[str | None] = Queue()
+    writer = threading.Thread(target=_queued, args=(process, lines), daemon=True)
+    reader.start()
+    writer.start()
+    rows: list[dict[str, Any]] = []
+    limit = None if copters else 2.0 * asked.peer_time_limit_s + LOADING_S
+    ended = None
+    try:
+        while True:
+            line = lines.get(timeout=limit)
+            if line is None:
+                break
+            row = json.loads(line)
+            if "refused" in row:
+                raise SnapshotError(row["refused"])
+            if "ended" in row:
+                ended = row["ended"]
+                continue
+            row["total_s"] = row["edit_s"] + row["solve_s"] + row["shim_s"]
+            rows.append(row)
+    except Empty:
+        ended = f"no answer within {limit:g} s of round {asked.first + len(rows)}: its process was ended"
+    finally:
+        if process.poll() is None and (ended is not None or sys.exc_info()[0] is not None):
+            process.kill()
+        process.wait()
+        reader.join(1.0)
+    if ended is None and process.returncode:
+        last = errors[-1].strip() if errors else "it said nothing"
+        ended = f"crashed in round {asked.first + len(rows)} (exit code {process.returncode}): {last}"
+    return Run(solver, rows, ended)
+
+
+def _queued(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
+    for line in process.stdout or ():
+        lines.put(line)
+    lines.put(None)
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The least of the values that so large a share of them does not exceed; NaN of none."""
+    ordered = sorted(value for value in values if value == value)
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else math.nan
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """A run's figures in sum."""
+    figures: dict[str, Any] = {"solver": run.solver, "rounds": len(run.rows), "ended": run.ended}
+    for stage in STAGES:
+        values = [row[stage] for row in run.rows]
+        figures[stage] = {name: quantile(values, share) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))}
+    figures["gap_max"] = max((row["gap"] for row in run.rows if row["gap"] == row["gap"]), default=math.nan)
+    differences = [row["difference"] for row in run.rows if row["difference"] == row["difference"]]
+    figures["difference_max"] = max(differences, default=math.nan)
+    figures["verified"] = sum(row["verified"] is True for row in run.rows)
+    figures["identical"] = sum(row["identical"] for row in run.rows)
+    methods: dict[str, int] = {}
+    for row in run.rows:
+        methods[str(row["method"])] = methods.get(str(row["method"]), 0) + 1
+    figures["methods"] = methods
+    return figures

@@ -1,0 +1,61 @@
+"""A replay as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from copter_frontends.replay.runs import Run
+
+STAGES = (("edit", "edit_s"), ("solve", "solve_s"), ("shim", "shim_s"), ("in all", "total_s"))
+
+
+def print_rounds(run: Run, console: Console) -> None:
+    """copter's rounds, one a line."""
+    table = Table(box=box.SIMPLE_HEAD, title=f"{run.solver}, milliseconds a round", title_justify="left")
+    for name in ("round", "edits", "columns", "edit", "solve", "shim", "gap", "method", "why", "verified", "same"):
+        table.add_column(name, justify="left" if name in ("method", "why") else "right")
+    for row in run.rows:
+        table.add_row(
+            str(row["round"]),
+            str(row["edits"]),
+            f"{row['columns']:,}",
+            *(milliseconds(row[stage]) for stage in ("edit_s", "solve_s", "shim_s")),
+            f"{row['gap']:.1e}",
+            str(row["method"] or "-"),
+            str(row["why"] or "-"),
+            verdict(row["verified"]),
+            "bits" if row["identical"] else f"{row['difference']:.1e}",
+        )
+    console.print(table)
+
+
+def print_sums(summaries: list[dict[str, Any]], console: Console) -> None:
+    """All solvers in sum, one a line."""
+    table = Table(box=box.SIMPLE_HEAD, title="milliseconds a round: p50 / p95 / p99", title_justify="left")
+    for name in ("solver", "rounds", *(name for name, _ in STAGES), "gap", "difference", "verified", "ended"):
+        table.add_column(name, justify="left" if name in ("solver", "ended") else "right")
+    for each in summaries:
+        table.add_row(
+            each["solver"],
+            str(each["rounds"]),
+            *(" / ".join(milliseconds(each[stage][share]) for share in ("p50", "p95", "p99")) for _, stage in STAGES),
+            f"{each['gap_max']:.1e}",
+            f"{each['difference_max']:.1e}",
+            f"{each['verified']} of {each['rounds']}",
+            each["ended"] or "",
+        )
+    console.print(table)
+
+
+def milliseconds(seconds: float) -> str:
+    """Three figures."""
+    return f"{1e3 * seconds:.3g}" if seconds == seconds else "-"
+
+
+def verdict(verified: bool | None) -> str:
+    """What the verifier says."""
+    return "-" if verified is None else "yes" if verified else "NO"

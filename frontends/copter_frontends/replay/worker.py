@@ -1,0 +1,166 @@
+"""The process of one solver: it plays a tape, and prints a line of JSON a round."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from copter import Model
+from copter.errors import CopterError, SettingsError, SnapshotError
+from copter.problem.checker import check
+from copter.session.playback import Playback, solved
+from copter.tape.watching import recorded
+from copter_frontends.replay.program import Names, Program
+
+GIB = 1 << 30
+AGREED = 1e-6  # relative: residuals and gap up to which a peer's point counts as an answer; all are asked for 1e-6
+
+
+def rows_of_copter(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """copter's rounds, recorded anew on ``asked["record"]`` for the verifier."""
+    with recorded(asked["record"]):
+        for played in Playback(asked["tape"], asked["settings"]):
+            if played.number >= asked["last"]:
+                return
+            solution, plan, shim_s = solved(played, asked["deadline_s"])
+            told, objective = played.mark["answer"], solution.objective
+            same = _same(objective, told["objective"])
+            if plan is not None and played.plan is not None:
+                same = same and _same(plan.objective, played.plan["objective"])
+            if played.number >= asked["first"]:
+                yield {
+                    "round": played.number,
+                    "edits": played.operations,
+                    "columns": played.session.model.n_columns,
+                    "edit_s": played.edit_s,
+                    "solve_s": solution.solve_time_s,
+                    "shim_s": shim_s,
+                    "status": solution.status.value,
+                    "objective": objective,
+                    "difference": relative(objective, told["objective"]),
+                    "identical": same,
+                    "gap": solution.gap,
+                    "method": getattr(solution, "method", None),
+                    "why": getattr(solution, "why", None),
+                    "recorded_edit_s": played.mark["edit_s"],
+                    "recorded_solve_s": played.mark["solve_s"],
+                    "recorded_shim_s": (played.plan or {}).get("shim_s", 0.0),
+                }
+
+
+def rows_of_peer(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A peer's rounds; its points are judged by copter's checker of linear programs, which knows no method."""
+    from copter_frontends.replay.peers import Limits, peer_for
+
+    peers: dict[int, tuple[Any, Programs]] = {}
+    for played in Playback(asked["tape"]):
+        if played.number >= asked["last"]:
+            return
+        if played.stream not in peers:
+            peers[played.stream] = peer_for(asked["solver"], asked["threads"]), Programs()
+        peer, programs = peers[played.stream]
+        if played.number < asked["first"]:
+            continue  # what comes first is handed over with the first round that counts
+        program, told = programs.of(played.session.model), played.mark["answer"]
+        answer = peer.round(program, Limits(asked["time_limit_s"], math.inf))[0]
+        row = {
+            "round": played.number,
+            "edits": played.operations,
+            "columns": program.shape[1],
+            "edit_s": answer.edit_s,
+            "solve_s": answer.solve_s,
+            "shim_s": 0.0,
+            "status": answer.status,
+            "objective": answer.objective,
+            "difference": relative(answer.objective, told["objective"]),
+            "identical": False,
+            "gap": math.nan,
+            "method": answer.way,
+            "why": None,
+            "verified": None,
+        }
+        if answer.optimal and answer.x is not None and answer.y is not None:
+            lp = played.session.model.to_linear_program()
+            judged = check(lp, np.clip(answer.x, lp.col_lower, lp.col_upper), answer.y)
+            row["gap"] = judged.gap
+            row["verified"] = max(judged.primal, judged.dual, judged.gap) <= AGREED
+        yield row
+
+
+class Programs:
+    """A model's programs as arrays, with numbers for columns and rows that stay from round to round."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+
+    def of(self, model: Model) -> Program:
+        """The program as it stands."""
+        lp, ledger = model.to_linear_program(), model.ledger
+        requests = self.names.numbers((request, at) for request, at in ledger.added_at.items())
+        slots = np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of))
+        sizes = ledger.matrix.sizes_of(slots).astype(np.int64)
+        own = np.diff(ledger.matrix.own_rows(slots, int(sizes.sum()))[0].astype(np.int64))
+        resources = self.names.numbers(
+            ("resource", name, int(ledger.matrix.row_serial[row])) for name, row in ledger.row_of.items()
+        )
+        return Program(
+            c=lp.c,
+            A=lp.A,
+            row_lower=lp.row_lower,
+            row_upper=lp.row_upper,
+            col_lower=lp.col_lower,
+            col_upper=lp.col_upper,
+            column_key=numbered(requests, sizes),
+            row_key=np.concatenate((resources << 32, numbered(requests, own))),
+            sense=lp.sense,
+            offset=lp.offset,
+        )
+
+
+def numbered(names: Any, counts: Any) -> Any:
+    """name << 32 | 0, 1, ... as often as each name's count says."""
+    start = np.cumsum(counts) - counts
+    return np.repeat(names << 32, counts) + np.arange(int(counts.sum())) - np.repeat(start, counts)
+
+
+def relative(one: float, other: float) -> float:
+    """|one - other| / (1 + |other|)."""
+    return abs(one - other) / (1.0 + abs(other))
+
+
+def _same(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and math.isnan(one) and math.isnan(other))
+
+
+def main() -> int:
+    """Read what is asked from the first argument, JSON; 0 done, 2 for a tape of no use, 3 for want of memory."""
+    asked = json.loads(sys.argv[1])
+    if asked["memory_gib"] is not None:
+        most = int(asked["memory_gib"] * GIB)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    lines = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a solver prints goes to stderr, not among the rows
+    try:
+        for row in rows_of_copter(asked) if asked["solver"] == "copter" else rows_of_peer(asked):
+            print(json.dumps(row), file=lines, flush=True)
+    except (SnapshotError, SettingsError) as error:
+        print(json.dumps({"refused": str(error)}), file=lines, flush=True)
+        return 2
+    except MemoryError:
+        print(json.dumps({"ended": f"out of memory ({asked['memory_gib'] or 'the machine'} GiB)"}), file=lines)
+        return 3
+    except (CopterError, RuntimeError, ValueError, ImportError) as error:
+        print(json.dumps({"ended": f"{type(error).__name__}: {error}"}), file=lines)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

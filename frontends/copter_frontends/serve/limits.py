@@ -1,0 +1,47 @@
+"""The numbers that a delta may hold: every policy of the service can plan with any of them."""
+
+from __future__ import annotations
+
+from copter_frontends.serve.fields import at
+from copter_frontends.serve.job_record import JobRecord, Table
+from copter_frontends.serve.problems import invalid
+
+LEAST_RATE, MOST_RATE = 1e-9, 1e12
+"""Units of work per second, where a job can run at all."""
+
+LEAST_WORK, MOST_WORK = 1e-6, 1e18
+"""Units of work of a job."""
+
+LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9
+"""Weight of a job beside the others."""
+
+MOST_S = 1e11
+"""Seconds between the making of a cluster and a job's submission: 3,000 years."""
+
+
+def check_numbers(where: str, job: JobRecord) -> None:
+    """Problem 422 for a job with a number beyond what the policies can take."""
+    if job.work is not None:
+        _within(f"{where}/work", job.work, LEAST_WORK, MOST_WORK)
+    check_weight(f"{where}/weight", job.weight)
+    if job.submit_s is not None:
+        _within(f"{where}/submit_s", job.submit_s, 0.0, MOST_S)
+    check_rates(f"{where}/throughputs", job.throughputs)
+
+
+def check_weight(where: str, weight: float) -> None:
+    """Problem 422 for a weight beyond what the policies can take."""
+    _within(where, weight, LEAST_WEIGHT, MOST_WEIGHT)
+
+
+def check_rates(where: str, table: Table) -> None:
+    """Problem 422 for a rate beyond what the policies can take; zero says that the job cannot run."""
+    for kind, rates in table.items():
+        for gpus, rate in rates.items():
+            if rate:
+                _within(at(at(where, kind), gpus), rate, LEAST_RATE, MOST_RATE)
+
+
+def _within(where: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise invalid(where, f"is {value:g}, must be from {least:g} to {most:g}", "take another unit of work")

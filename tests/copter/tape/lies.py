@@ -1,0 +1,137 @@
+"""Tapes in which one number of an answer is better than the truth; a verifier must reject every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from copter import verify
+from copter.storage.encoding import encode
+from copter.tape import Record, TapeReader, TapeWriter
+
+BETTER = 1e-6  # relative, by which a bound or an objective is moved
+Rng = np.random.Generator
+Lie = Callable[[dict[str, Any], Any, Rng], bool]
+
+
+def better_objective(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+    """An objective that its point is not worth."""
+    values["objective"] -= program.sign * BETTER * (1 + abs(values["objective"]))
+    return True
+
+
+def better_bound(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+    """A bound that its prices do not prove."""
+    if not values["certified"]:
+        return False
+    proved = program.sign * float(proof(program, values)) + program.offset if "prices" in values else values["bound"]
+    values["bound"] = proved + program.sign * BETTER * (1 + abs(proved))
+    return True
+
+
+def proof(program: Any, answer: dict[str, Any]) -> Any:
+    """What an answer's prices prove, exactly."""
+    own = answer.get("own", (np.zeros(0, int), np.zeros(0, int), np.zeros(0)))
+    return verify.proven_exactly(program, program.sign * answer["prices"], (own[0], own[1], program.sign * own[2]))
+
+
+def turned_price(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+    """A price of the wrong sign, as large as it was."""
+    large = np.flatnonzero(np.abs(values["prices"]) > 1e-2)
+    if not values["certified"] or not len(large):
+        return False
+    values["prices"][rng.choice(large)] *= -1
+    return True
+
+
+def larger_value(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+    """A column of the point that has one more."""
+    if not len(values["x"]):
+        return False
+    values["x"][rng.integers(len(values["x"]))] += 1.0
+    return True
+
+
+def one_more(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+    """A plan that uses one unit more than there is of a resource, its objective told as it is."""
+    names, column = list(program.requests), values["column"]
+    for place in rng.permutation(len(names)).tolist():
+        request = program.requests[names[place]]
+        if not request.integer or request.fixed >= 0:
+            continue
+        for choice in rng.permutation(request.template.n).tolist():
+            before, cost = int(column[place]), request.arrays()[0]
+            if choice == before:
+                continue
+            column[place] = choice
+            values["objective"] += program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))
+            if any("beyond" in fault for fault in verify.plan_faults(program, values)):
+                return True
+            column[place] = before
+            values["objective"] -= program.sign * (cost[choice] - (cost[before] if before >= 0 else 0.0))
+    return False
+
+
+def turned_ray(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+    """A ray with one wrong sign."""
+    if values["ray"] is None:
+        return False
+    values["ray"][np.argmax(np.abs(values["ray"]))] *= -1
+    return True
+
+
+def no_ray(values: dict[str, Any], program: Any, rng: Rng) -> bool:
+    """A ray that is zero where it mattered most."""
+    if values["ray"] is None:
+        return False
+    values["ray"][np.argmax(np.abs(values["ray"]))] = 0.0
+    return True
+
+
+OF_ANSWERS: tuple[Lie, ...] = (better_objective, better_bound, turned_price, larger_value)
+OF_PLANS: tuple[Lie, ...] = (better_objective, better_bound, one_more)
+OF_RAYS: tuple[Lie, ...] = (turned_ray, no_ray)
+
+
+def told(path: Path, out: Path, rng: Rng) -> Iterator[str]:
+    """Write one tape after another with one lie each, without end: what the lie is, once the tape is there."""
+    records = [(record, record.value()) for record in TapeReader(path)]
+    rounds = [at for at, (record, _) in enumerate(records) if record.kind in (b"ROUN", b"PLAN")]
+    programs = {at: program_at(records, at) for at in rounds}
+    while True:
+        at = int(rng.choice(rounds))
+        record, value = records[at]
+        value = deepcopy(value)
+        values = value if record.kind == b"PLAN" else value[-1]["answer"]
+        infeasible = values["status"] == "primal_infeasible"
+        lies = OF_PLANS if record.kind == b"PLAN" else OF_RAYS if infeasible else OF_ANSWERS
+        lie = lies[int(rng.integers(len(lies)))]
+        if lie(values, programs[at], rng):
+            written(out, [(each, value if k == at else other) for k, (each, other) in enumerate(records)])
+            yield f"{lie.__name__} at record {at} of {path.name}"
+
+
+def program_at(records: list[tuple[Record, Any]], last: int) -> Any:
+    """The verifier's model at a record."""
+    programs: dict[int, Any] = {}
+    for record, value in records[: last + 1]:
+        if record.kind == b"BASE":
+            programs[record.stream] = verify.Program(value["model"])
+        elif record.kind == b"ROUN":
+            for what, operations in value[:-1]:
+                for operation in operations if what == "edit" else ():
+                    programs[record.stream].do(*operation)
+    return programs[records[last][0].stream]
+
+
+def written(path: Path, records: list[tuple[Record, Any]]) -> None:
+    """A tape of these values, sealed as a true one is."""
+    path.unlink(missing_ok=True)
+    writer = TapeWriter(path)
+    for record, value in records:
+        assert writer.append(record.kind, record.stream, encode(value))
+    writer.close()

@@ -1,0 +1,104 @@
+"""The verifier accepts what copter answers, and rejects answers in which one number is better than the truth."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from copter import verify
+from tests.copter.tape import lies, tapes
+
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "private rows, maximised": tapes.every_edit,
+    "private rows, minimised": lambda path: tapes.every_edit(path, 1, sense="min"),
+    "plans": lambda path: tapes.every_edit(path, 2, private=False),
+    "infeasible": tapes.infeasible,
+    "infeasible, private rows": lambda path: tapes.infeasible(path, True),
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_every_answer_is_accepted(tmp_path: Path, maker: str, capsys: pytest.CaptureFixture[str]) -> None:
+    MAKERS[maker](tmp_path / "t")
+    assert verify.main([str(tmp_path / "t")]) == 0
+    assert "0 rejected" in capsys.readouterr().out
+    assert all(checked for _, checked, _ in verify.verify(tmp_path / "t"))
+
+
+def rejected_of(maker: str, folder: Path, count: int, seed: int = 0) -> list[str]:
+    """Lies that were accepted, of so many."""
+    MAKERS[maker](folder / "t")
+    rng, believed = np.random.default_rng(seed), []
+    for _, lie in zip(range(count), lies.told(folder / "t", folder / "lie", rng), strict=False):
+        if not any(faults for _, _, faults in verify.verify(folder / "lie")):
+            believed.append(lie)
+    return believed
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_every_lie_is_rejected(tmp_path: Path, maker: str) -> None:
+    assert rejected_of(maker, tmp_path, 50) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("maker", MAKERS)
+def test_four_hundred_lies_are_rejected_of_each_kind(tmp_path: Path, maker: str) -> None:
+    assert rejected_of(maker, tmp_path, 400, seed=1) == []
+
+
+def test_it_runs_alone_and_imports_nothing_of_copter(tmp_path: Path) -> None:
+    tapes.every_edit(tmp_path / "t")
+    alone = tmp_path / "alone.py"
+    alone.write_text(Path(verify.__file__).read_text())
+    code = "import runpy, sys\nsys.argv = sys.argv[1:]\n"
+    code += "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\nfinally:\n"
+    code += "    assert not any(name.startswith('copter') for name in sys.modules)\n"
+    command = [sys.executable, "-I", "-c", code, str(alone), str(tmp_path / "t")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "8 accepted" in done.stdout
+
+
+def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) -> None:
+    tapes.every_edit(tmp_path / "t")
+    seen = 0
+    records = [(record, record.value()) for record in lies.TapeReader(tmp_path / "t")]
+    for at, (record, value) in enumerate(records):
+        if record.kind == b"ROUN":
+            program, answer = lies.program_at(records, at), value[-1]["answer"]
+            own = answer.get("own", (np.zeros(0, int), np.zeros(0, int), np.zeros(0)))
+            multipliers = own[0], own[1], program.sign * own[2]
+            outward = verify.proven(program, program.sign * answer["prices"], multipliers)
+            exact = lies.proof(program, answer)
+            assert Fraction(outward) <= exact
+            assert float(exact - Fraction(outward)) <= 1e-11 * (1 + abs(outward))
+            seen += 1
+    assert seen == 8
+
+
+@pytest.mark.parametrize("content", [b"", b"NAME  T\nROWS\n", b"\x89COPTERT", b"\x89COPTERT\x09\x00\x00\x00abcd"])
+def test_a_file_of_no_use_is_one_line(tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t").write_bytes(content)
+    assert verify.main([str(tmp_path / "t")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert verify.main([str(tmp_path / "none")]) == 2
+
+
+def test_a_damaged_tape_is_one_line_with_its_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tapes.every_edit(tmp_path / "t")
+    whole = (tmp_path / "t").read_bytes()
+    rng = np.random.default_rng(3)
+    for at in rng.integers(0, len(whole), 60).tolist():
+        data = bytearray(whole)
+        data[at] ^= 1 << int(rng.integers(8))
+        (tmp_path / "x").write_bytes(bytes(data))
+        assert verify.main([str(tmp_path / "x")]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert "round" in said or "head" in said or at < 16
