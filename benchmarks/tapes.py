@@ -155,7 +155,7 @@ def header(command: str) -> list[str]:
         "# Measured",
         "",
         "This page is generated, and is the only one with times. Every row is one solver on the rounds of one tape "
-        "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by the solver's own calls added, "
+        "([tape.md](reference/tape.md)), in a process of its own: milliseconds a solve, edits by its own calls added, "
         f"{THREADS} threads, at most {PEER_TIME_LIMIT_S:g} s a solve. `judged`: solves whose answer was proven, for "
         "copter by `copter verify`, for others by residuals and gap within 1e-6.",
         "",

@@ -1,4 +1,4 @@
-"""What every page of prose keeps to: links lead somewhere, no speeds, no words spelt wrongly; code cites pages that exist."""
+"""Pages of prose: links lead somewhere, no speeds, no words spelt wrongly; code cites pages that exist."""
 
 from __future__ import annotations
 

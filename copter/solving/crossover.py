@@ -1,4 +1,4 @@
-"""From a point on the optimal face to a vertex, by pivots on the working columns (docs/method/algorithm.md, Purification).
+"""From a point on the optimal face to a vertex, by pivots on working columns (docs/method/algorithm.md, Purification).
 
 A walk (copter/proximal/purification.py) takes one step, and one elimination, for every fractional column: right for a
 handful. Pivots start from the prices instead: every request rests at its best column for them, and only as many pivots

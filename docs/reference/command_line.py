@@ -13,8 +13,9 @@ from copter_frontends.cli import cli
 
 HEAD = """# Command line
 
-`copter COMMAND [OPTIONS]`. Exit codes: 0 an answer, 1 a failure, 2 bad input, 130 and 143 an interrupted simulation that has written its
-results. With `--json` the last line of stdout is one JSON object. This page is written by `python docs/reference/command_line.py`.
+`copter COMMAND [OPTIONS]`. Exit codes: 0 an answer, 1 a failure, 2 bad input, 130 and 143 an interrupted simulation
+that has written its results. With `--json` the last line of stdout is one JSON object. This page is written by
+`python docs/reference/command_line.py`.
 """
 
 
