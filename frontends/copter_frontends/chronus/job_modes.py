@@ -63,8 +63,8 @@ class JobModes:
             known = self._speeds[job.id] = Speeds(job, gpus, rates, whole_s)
         return known
 
-    def can_run(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whether a job's rate is above zero."""
+    def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
+        """Whether a job runs on so many GPUs of a type, as `RunsWith` says it."""
         speeds = self.speeds(job)
         if gpus == speeds.gpus:
             return gpu_type in speeds.rates

@@ -111,7 +111,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self.rewards: dict[str, StepReward] = {}
         self._source: Rewards = NO_REWARDS if rewards is None else rewards
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
-        self._can_run = self.modes.can_run
+        self._can_run = self.modes
         self._lasting: set[str] = set()  # jobs that may not be stopped
         self.profiler = profiler
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
