@@ -13,5 +13,6 @@ TRAFFIC_SCHEMES = ("copter", "max-min", "lp-all", "lp-top", "pinning", "greedy")
 """And pop-K for any K."""
 
 LOAD_SEQUENCES = ("stateless", "stateful")
+SHARD_COSTS = ("unit", "size")
 SHARD_SCHEMES = ("copter", "copter-idle", "lp-relaxed", "exact", "greedy")
 """And pop-K for any K."""
