@@ -9,8 +9,9 @@
 
 A table is a file in docs/results/tables: what its command printed under a header. It has changed when its command, its
 script, or a file of this project that the script imports, however far away, do not mean what they did by the header's
-fingerprint (table_sources.py): comments, docstrings, imports and moved files change no meaning. The engine has a fingerprint of its own: it is meant to make tables faster, not others, but could
-move a tie, so that --list says where it is another and --engine makes those tables too.
+fingerprint (table_sources.py): comments, docstrings, imports and moved files change no meaning. The engine has a
+fingerprint of its own: it is meant to make tables faster, not others, but could move a tie, so that --list says where
+it is another and --engine makes those tables too.
 """
 
 from __future__ import annotations
