@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from copter.methods.integer.solve import solve_integer
     from copter.problem.certify import Certificate, certify_with_highs
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Imported when they are first asked for, so that importing copter stays fast.
 _LAZY = {
