@@ -35,7 +35,7 @@ PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
 JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
 PEER_TIME_LIMIT_S = 60.0
-PEER_BUDGET_S = 60.0  # of all rounds of a tape: the suite ends in an hour or two
+PEER_BUDGET_S = 20.0  # of all rounds of a tape: the suite ends in an hour or two
 THREADS = 2
 
 
