@@ -59,9 +59,20 @@ class LeaseGrid:
         """Whether so much work is none, but for rounding."""
         return left_s <= SAME_S
 
-    def needed_by(self, left_s: Floats) -> Ints:
-        """As :meth:`needed`, of many jobs."""
-        return np.maximum(np.ceil((left_s - SAME_S) / (self.lease_s - self.restart_s)), 1.0).astype(np.int64)
+    def needed_by(self, left_s: Floats, restart_s: Floats | float | None = None, least: int = 1) -> Ints:
+        """As :meth:`needed`, of many jobs, with what a start costs each; `least` leases at least."""
+        train_s = self.lease_s - (self.restart_s if restart_s is None else restart_s)
+        return np.maximum(np.ceil((left_s - SAME_S) / train_s), float(least)).astype(np.int64)
+
+    def ends_by(self, deadline_s: Floats, left_s: Floats, need: Ints, restart_s: Floats | float) -> Ints:
+        """Leases, counted from lease 0, by the end of which jobs that have so many of them meet a deadline: (C3).
+
+        Those that are over by then, and the one that the deadline lies in where what is left for a job's last lease,
+        and a restart, fit before the deadline.
+        """
+        over = self.ended_by_all(deadline_s)
+        last_s = left_s - (need - 1) * (self.lease_s - restart_s) + restart_s
+        return np.asarray(over + (last_s <= deadline_s - over * self.lease_s))
 
     def needed(self, left_s: float) -> int:
         """Leases that so much work takes, a restart in each: RL of (C3); at least one."""

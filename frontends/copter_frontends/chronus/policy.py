@@ -10,7 +10,8 @@ import numpy as np
 
 from copter import Model
 from copter.errors import SettingsError
-from copter_frontends.chronus.job_book import Admission, Mode, Notice, Standing, require_ahead
+from copter_frontends.chronus.expected_demand import ExpectedDemand
+from copter_frontends.chronus.job_book import Admission, Mode, Notice, Now, Standing, require_ahead
 from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
@@ -69,6 +70,10 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         Where jobs run first; by default nowhere, as speeds are known. It is on the cluster's first GPU type.
     first_lease : {"adaptive", "now", "late"}
         See :class:`~copter_frontends.chronus.selector.Selector`.
+    selective : bool
+        Whether a job is told at the door that no leases are held for it where jobs to come, as they came in the last
+        hours, would lose more by them than it earns (C24). By default every job is promised what is free, as in the
+        paper.
     selector : Selector, optional
         With knobs of its own, in place of `lease_s`, `restart_s` and `first_lease`.
 
@@ -85,6 +90,11 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     lp_each_round = False
 
+    @property
+    def follows(self) -> bool:
+        """Whether progress is wanted after the round that runs: before a lease begins, as leases are of work left."""
+        return self.grid.lease_at(self._now_s + self.round_s) > self.lease.number
+
     def __init__(
         self,
         cluster: Cluster,
@@ -99,10 +109,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         profiler: Profiler | None = None,
         elastic: bool = False,
         first_lease: FirstLease = "adaptive",
+        selective: bool = False,
         selector: Selector | None = None,
     ) -> None:
         self.throughputs = throughputs or representative_throughputs(cluster)
-        self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
+        demand = ExpectedDemand(len(cluster.types), lease_s) if selective else None
+        self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease, demand=demand)
         self.grid, self.book = self.selector.grid, self.selector.book
         LpPolicy.__init__(self)
         RoundPolicy.__init__(self, cluster, round_s)
@@ -198,7 +210,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """As :meth:`.RoundPolicy.update_job`; progress counts towards what a promise still needs."""
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
-            self.book.records[job_id].progress = self.service[job_id].progress
+            self.book.records[job_id].progress = self._time_done(job_id)
             if "progress" in what_changed:
                 self.lease.progress_told(job_id)
 
@@ -301,15 +313,37 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def _consider(self, job: Job, reward: StepReward) -> None:
         """Answer a job at once, in the leases after the present one; before the first plan it waits for that."""
-        modes, progress = self.modes_of(job), self.service[job.id].progress
+        modes, progress = self.modes_of(job), self._time_done(job.id)
         if self.lease.number < 0:
             self.book.consider(job, reward, modes, progress)
             self.last_admission = Admission(job.id, Standing.WAITING)
             return
         first = self.grid.lease_at(self._now_s) + 1
         self.last_admission = self.selector.admit(
-            job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside()
+            job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside(), self._lease_now(first)
         )
+        record = self.book.records.get(job.id)
+        if record is not None and record.promised >= 0 and record.has_lease(first - 1):
+            self.lease.join(record)
+
+    def _lease_now(self, first: int) -> Now | None:
+        """What is left of the lease that runs, for a job that comes; None where no plan is to come in it."""
+        begins_s = self._now_s + self.round_s
+        seconds = first * self.grid.lease_s - begins_s
+        if self.lease.number != first - 1 or seconds <= self.grid.restart_s:
+            return None
+        held = self.lease.used + self.lease.pinned_gpus(self.pins, self.jobs) + self.aside()
+        return Now(first - 1, begins_s, seconds, self.gpus() - held)
+
+    def _time_done(self, job_id: str) -> float:
+        """Fraction of a job's time that has passed: on what its leases are of, else on its first mode."""
+        job, progress = self.jobs[job_id], self.service[job_id].progress
+        record = self.book.records.get(job_id)
+        modes = self.modes_of(job) if record is None else record.modes
+        if progress <= 0.0 or not modes:
+            return progress
+        mode = modes[max(record.mode, 0) if record is not None else 0]
+        return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
 
     def _profile(self, now_s: float) -> None:
         """A round of the profiler; jobs whose profile is done are considered from now on."""
@@ -341,5 +375,10 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         waiting = [self.jobs[job_id] for job_id in self.queue() if job_id not in taken]
         ahead = [record for record in self.book.records.values() if record.promised >= 0]
         promised = {record.job.id for record in ahead if not self.book.only_ends(record)}
-        wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service))
+        due_s = {
+            job.id: job.submit_s + self.rewards[job.id].last_s - self._now_s
+            for job in waiting
+            if job.id in self.rewards and job.id not in promised
+        }
+        wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service, due_s))
         return wanted

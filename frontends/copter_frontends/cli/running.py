@@ -20,7 +20,7 @@ from copter_frontends.cli.output import InputError, complain, print_json
 from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare, profiles_folder
 from copter_frontends.cli.saving import Saver
 from copter_frontends.deadlines import DrawnRewards, deadline_summary
-from copter_frontends.policy_kit import GoodputThroughputs
+from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.registry.names import DEADLINE_NAMES
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.progress import LiveProgress
@@ -159,7 +159,7 @@ def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workl
         return {}
 
     cluster = cluster_of(asked)
-    rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, goodput_model_of(asked, cluster)))
+    rewards = DrawnRewards(cluster, TrainingThroughputs(cluster, goodput_model_of(asked, cluster)))
     return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards)
 
 

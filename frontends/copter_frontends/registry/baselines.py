@@ -20,7 +20,7 @@ from copter_frontends.baselines.tiresias import TiresiasPolicy
 from copter_frontends.deadlines import DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, TrainingThroughputs
 from copter_frontends.policy_kit.measured_throughputs import MeasuredThroughputs
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
@@ -67,17 +67,17 @@ def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, threads: int | 
 
 
 def _edf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = _goodput(cluster, model)
+    rates = TrainingThroughputs(cluster, model)
     return EdfPolicy(cluster, DrawnRewards(cluster, rates), can_run=RunsWith(rates))
 
 
 def _three_sigma(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = _goodput(cluster, model)
+    rates = TrainingThroughputs(cluster, model)
     return ThreeSigmaPolicy(cluster, rates, DrawnRewards(cluster, rates))
 
 
 def _genie(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = _goodput(cluster, model)
+    rates = TrainingThroughputs(cluster, model)
     return GeniePolicy(cluster, rates, DrawnRewards(cluster, rates))
 
 

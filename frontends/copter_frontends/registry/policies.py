@@ -16,7 +16,7 @@ from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.task_policy import HareTaskPolicy
 from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.policy_kit import GoodputThroughputs
+from copter_frontends.policy_kit import GoodputThroughputs, TrainingThroughputs
 from copter_frontends.registry.baselines import (
     BASELINES,
     OBJECTIVES,
@@ -72,8 +72,8 @@ def _hare_opponent(scheme: str) -> PolicyEntry:
 
 
 def _make_chronus(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = GoodputThroughputs(cluster, goodput_model)
-    return ChronusPolicy(cluster, rates, DrawnRewards(cluster, rates))
+    rates = TrainingThroughputs(cluster, goodput_model)
+    return ChronusPolicy(cluster, rates, DrawnRewards(cluster, rates), selective=True)
 
 
 def _baseline(name: str) -> PolicyEntry:
