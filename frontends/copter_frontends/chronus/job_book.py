@@ -364,9 +364,7 @@ class SloBook:
             if rows[at] >= 0:
                 record.mode, record.step, record.reach = modes[rows[at]], steps[rows[at]], reach[rows[at]] + first
 
-    def give_one(
-        self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None
-    ) -> None:
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None) -> None:
         """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay.
 
         With `now` it gets what is left of the lease that runs, too.

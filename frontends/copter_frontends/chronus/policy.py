@@ -20,7 +20,7 @@ from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.placing import LeasePlacer
 from copter_frontends.chronus.present_lease import PresentLease
 from copter_frontends.chronus.profiler import Profiler
-from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
+from copter_frontends.chronus.selector import GPUS_LOST, Cycle, FirstLease, Selector
 from copter_frontends.chronus.spot import SpotCluster
 from copter_frontends.chronus.spread_costs import SPREAD_COST
 from copter_frontends.deadlines import NO_REWARDS, Rewards, StepReward, reward_for
@@ -160,6 +160,17 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """What the users were told, oldest first."""
         return self.selector.notices
 
+    @property
+    def promises(self) -> dict[str, int]:
+        """The deadline, by number, that each job was promised last; also of those that have ended or were demoted."""
+        return {notice.job_id: notice.step for notice in self.notices if notice.step >= 0}
+
+    @property
+    def broken_promises(self) -> dict[str, bool]:
+        """Jobs that were demoted, and whether GPUs had gone since the plan before."""
+        told = [notice for notice in self.notices if notice.standing is Standing.DEMOTED]
+        return {notice.job_id: notice.reason == GPUS_LOST for notice in told}
+
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
@@ -236,7 +247,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         The next plan finds them others, or demotes what cannot be kept any more, with a notice.
         """
         super().remove_resources(gpu_type, count, nodes)
-        self._changed = True
+        self._changed = self.selector.gpus_lost = True
         self.lease.drop_without_gpus(self.held)
 
     # The round ----------------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 
+GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
+SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
 SCARCE = 3.0  # logarithm of how many times as dear a lease of a type is when all of it is promised
 CAUTION = 0.4  # share of its reward that jobs to come may lose by a promise, which binds for longer than they are known
 HALF = 0.5  # of one job's reward: with few jobs no integer plan can use a mixture that is closer to the bound than this
@@ -73,6 +75,8 @@ class Selector:
     ----------
     book : SloBook
     notices : list of Notice
+    gpus_lost : bool
+        Whether GPUs have gone since the last plan: what it breaks is put down to that.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class Selector:
         self.first_lease: FirstLease = first_lease
         self.demand = demand
         self.notices: list[Notice] = []
+        self.gpus_lost = False  # since the last plan
         self._prices: tuple[int, Floats] | None = None  # first lease, prices
         self._ended = 0.0  # when the last linear program was solved
         self._held: HeldLeases | None = None  # what promised jobs have, as the last admission left it
@@ -150,6 +155,7 @@ class Selector:
         every = self.book.records.values()
         past = sum([r.value for r in every]) - sum([r.value for r in records]) if len(records) < len(every) else 0.0
         self._decide(records, draft, now_s, fresh)
+        self.gpus_lost = False
         self._held = HeldLeases.of_draft(records, draft, self.book, first)
         shim_s = time.perf_counter() - ended
         return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, ended - begun, shim_s)
@@ -355,7 +361,7 @@ class Selector:
                     self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
             elif record.promised >= 0:
                 record.leases = NO_LEASES
-                self._tell(record, Standing.DEMOTED, now_s, "its leases cannot be had any more")
+                self._tell(record, Standing.DEMOTED, now_s, GPUS_LOST if self.gpus_lost else SLOWER)
             elif fresh:
                 self._tell(record, Standing.UNGUARANTEED, now_s, "no leases are left that meet one of its deadlines")
 

@@ -14,6 +14,7 @@ from copter_frontends.chronus import ChronusPolicy, StepReward
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.held_leases import HeldLeases
 from copter_frontends.chronus.job_book import Admission, SloBook, SloRecord, Standing
+from copter_frontends.chronus.selector import scarcity_of
 from copter_frontends.chronus.shim import improve
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
@@ -130,13 +131,19 @@ def by_all_leases(policy: ChronusPolicy, job: Job, reward: StepReward, now_s: fl
     first, book = policy.grid.lease_at(now_s) + 1, policy.book
     record = SloRecord(job, reward, policy.modes_of(job))
     held = HeldLeases.of(book, first)
-    ends = max(policy.grid.ended_by(record.last_s), last_promised(book)) - first
+    ends = max(policy.grid.ended_by(record.last_s) + 1, last_promised(book)) - first
     options, taken = held.with_one_more(record, book, max(ends, 1))
     use = summed(book, len(policy.nodes.types), first, taken.shape[1])
     draft = Draft.standing(options, np.repeat(policy.gpus()[:, None], taken.shape[1], axis=1), use, taken)
     number = len(held.records)
-    if draft is None or not (
-        any(draft.place(row) for row in draft.ranked(number)) or any(draft.squeeze(row) for row in draft.ranked(number))
+    if draft is None:
+        return Admission(job.id, Standing.WAITING)
+    horizon = max(policy.grid.ended_by(record.last_s) + 1 - first, 1)
+    gpus = policy.gpus()[:, None]
+    near, far = (scarcity_of(use[:, :n], np.repeat(gpus, n, axis=1)) for n in (horizon, use.shape[1]))
+    if not (
+        any(draft.place(row) for row in draft.ranked(number, near))
+        or any(draft.squeeze(row) for row in draft.ranked(number, far))
     ):
         return Admission(job.id, Standing.WAITING)
     moves = []

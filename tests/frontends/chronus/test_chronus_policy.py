@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from copter.errors import SettingsError
 from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Profiler, Standing, StepReward, weighted_miss_rate
 from copter_frontends.chronus.packing import Parcel, pack
-from copter_frontends.chronus.reporting import ReportingSimulation
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
 from copter_frontends.chronus.workload import Workload, synthetic_workload, table_source
 from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory, ThroughputTable
+from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job
 
 HOUR_S = 3600.0
@@ -310,7 +310,7 @@ def simulate(work: Workload, nodes: int, **knobs: object) -> tuple[ChronusPolicy
     cluster = Cluster.of({"v100": (nodes, 8)})
     source = table_source(cluster)
     policy = ChronusPolicy(cluster, GoodputThroughputs(cluster, source), work.rewards, **knobs)  # type: ignore[arg-type]
-    result = ReportingSimulation(cluster, work.jobs, policy, source, policy.round_s).run()
+    result = Simulation(cluster, work.jobs, policy, source, policy.round_s).run()
     return policy, dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
 
 
