@@ -11,7 +11,7 @@ from copter_frontends.chronus.profiler import Profiler
 from copter_frontends.deadlines import DeadlineOptions, DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
-from copter_frontends.hadar import HadarPolicy
+from copter_frontends.hadar import HadarPolicy, OnlineRule, utility_named
 from copter_frontends.hare.opponent_policy import OpponentPolicy
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.task_policy import HareTaskPolicy
@@ -24,7 +24,7 @@ from copter_frontends.registry.baselines import (
     pollux_of_the_artifact,
     shockwave_of_the_artifact,
 )
-from copter_frontends.registry.names import BASELINE_NAMES, DEADLINE_NAMES, HARE_SCHEMES, RIGID_NAMES
+from copter_frontends.registry.names import BASELINE_NAMES, DEADLINE_NAMES, HADAR_MODES, HARE_SCHEMES, RIGID_NAMES
 from copter_frontends.registry.policy_entry import PolicyEntry
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
@@ -48,9 +48,20 @@ def _make_sia(
     )
 
 
-def _make_hadar(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = GoodputThroughputs(cluster, goodput_model)
-    return HadarPolicy(cluster, rates, settings=Settings(threads=threads or 0))
+def _hadar(mode: Any = "lp", prices: Any = None, utility: str = "jct") -> PolicyEntry:
+    rule = OnlineRule() if prices is None else OnlineRule(prices=prices)
+
+    def make(cluster: Cluster, goodput_model: GoodputModel, _: str, threads: int | None) -> SchedulingPolicy:
+        return HadarPolicy(
+            cluster,
+            GoodputThroughputs(cluster, goodput_model),
+            utility=utility_named(utility),
+            mode=mode,
+            rule=rule,
+            settings=Settings(threads=threads or 0),
+        )
+
+    return PolicyEntry(make, has_lp=mode != "online")
 
 
 def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
@@ -130,7 +141,8 @@ def _baseline(name: str) -> PolicyEntry:
 
 POLICIES: dict[str, PolicyEntry] = {
     "sia": PolicyEntry(_make_sia, has_lp=True, takes_semantics=True, takes_options=True),
-    "hadar": PolicyEntry(_make_hadar, has_lp=True),
+    "hadar": _hadar(),
+    **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
     "hops": PolicyEntry(_make_hops, has_lp=True),
     "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, by_tasks=True),
     "hare-gang": PolicyEntry(_make_hare_gang, has_lp=False, takes_weights=True),
