@@ -252,6 +252,11 @@ class SloBook:
         last_s = max([r.last_s for r in self.records.values()], default=-np.inf)
         return self.horizon(last_s, first) if last_s > -np.inf else 1
 
+    @property
+    def end(self) -> int:
+        """Absolute number of the lease after the last one that anybody has; 0 without any."""
+        return max([int(r.leases[-1]) + 1 for r in self.records.values() if len(r.leases)], default=0)
+
     def horizon(self, last_s: float, first: int) -> int:
         """Leases from `first` to the one that a time lies in."""
         return max(self.grid.ended_by(last_s) + 1 - first, 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from copter.errors import SettingsError
 from copter_frontends.chronus.options import Floats, Ints
+from copter_frontends.vocabulary import InvalidJobError
 
 SAME_S = 1e-3  # times that differ by less are the same
 
@@ -37,6 +38,14 @@ class LeaseGrid:
         if not (isfinite(self.lease_s) and 0 <= self.restart_s < self.lease_s):
             raise SettingsError(
                 f"lease_s is {self.lease_s} and restart_s {self.restart_s}: a lease must be longer than a restart"
+            )
+
+    def require_longer(self, job_id: str, restart_s: float) -> None:
+        """InvalidJobError for a job of which a start takes a whole lease."""
+        if restart_s >= self.lease_s:
+            raise InvalidJobError(
+                f"job {job_id!r}: a start takes the job {restart_s:g} s, a lease is {self.lease_s:g} s: it would never "
+                "train; take longer leases (lease_s, --lease-s), or no deadline for it"
             )
 
     def lease_at(self, now_s: float) -> int:

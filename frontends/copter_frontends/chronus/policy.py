@@ -20,6 +20,8 @@ from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.placing import LeasePlacer
 from copter_frontends.chronus.present_lease import PresentLease
 from copter_frontends.chronus.profiler import Profiler
+from copter_frontends.chronus.quote import Quote, quote_for
+from copter_frontends.chronus.rounding import round_up
 from copter_frontends.chronus.selector import GPUS_LOST, Cycle, FirstLease, Selector
 from copter_frontends.chronus.spot import SpotCluster
 from copter_frontends.chronus.spread_costs import SPREAD_COST
@@ -32,6 +34,7 @@ from copter_frontends.policy_kit import (
     Throughputs,
     Wanted,
     check_times,
+    checked_rate,
     representative_throughputs,
     requested_gpus,
 )
@@ -74,6 +77,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         Whether a job is told at the door that no leases are held for it where jobs to come, as they came in the last
         hours, would lose more by them than it earns (C24). By default every job is promised what is free, as in the
         paper.
+    spare_nodes : int
+        Promises are made in so many nodes fewer of each type, so that they survive the loss of any so many nodes; what
+        that costs is what :meth:`quote` says with it and without.
     selector : Selector, optional
         With knobs of its own, in place of `lease_s`, `restart_s` and `first_lease`.
 
@@ -110,6 +116,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         elastic: bool = False,
         first_lease: FirstLease = "adaptive",
         selective: bool = False,
+        spare_nodes: int = 0,
         selector: Selector | None = None,
     ) -> None:
         self.throughputs = throughputs or representative_throughputs(cluster)
@@ -124,6 +131,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self._source: Rewards = NO_REWARDS if rewards is None else rewards
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
         self._can_run = self.modes
+        if spare_nodes < 0:
+            raise SettingsError(f"spare_nodes is {spare_nodes}, must be >= 0")
+        self.spare_nodes = spare_nodes
         self._lasting: set[str] = set()  # jobs that may not be stopped
         self.profiler = profiler
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
@@ -171,6 +181,59 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         told = [notice for notice in self.notices if notice.standing is Standing.DEMOTED]
         return {notice.job_id: notice.reason == GPUS_LOST for notice in told}
 
+    def quote(self, job: Job, gpus: Iterable[int] | None = None) -> list[Quote]:
+        """The earliest deadline that could be promised to a job now, a dry run that commits nothing.
+
+        Parameters
+        ----------
+        job : Job
+            Known or not; of a known one what is left counts.
+        gpus : iterable of int, optional
+            Numbers of GPUs to ask for; by default what the job asks for, half and twice as many.
+
+        Returns
+        -------
+        list of Quote
+            The earliest first; one for each GPU type and number of GPUs that the job runs on. Empty where none does.
+        """
+        asked = requested_gpus(job)
+        counts = sorted({asked, max(asked // 2, 1), 2 * asked} if gpus is None else set(gpus))
+        first = self.grid.lease_at(self._now_s) + int(self.lease.number >= 0)
+        total = self.gpus() - self.aside()
+        done = self._time_done(job.id) if job.id in self.jobs else 0.0
+        now, prices = self._lease_now(first), self.selector.prices(len(total), first, max(self.book.end - first, 1))
+        found = []
+        for kind, name in enumerate(self.nodes.types):
+            for count in counts:
+                rate = checked_rate(self.throughputs, job, name, count)
+                if rate > 0:
+                    taken = round_up(count, self.nodes.node_gpus(name)) if self.modes.round_up else count
+                    mode = Mode(kind, count, taken, self.modes.seconds(job, rate), self.modes.restart_s(job))
+                    found.append(quote_for(mode, name, done, self.book, total, first, self._now_s, prices, now))
+        return sorted((each for each in found if each is not None), key=lambda each: (each.ends_s, each.gpu_leases))
+
+    def explained(self, job_id: str) -> dict[str, Any]:
+        """What a job was told, what it has, and what could be promised to it now."""
+        job, record = self.job(job_id), self.book.records.get(job_id)
+        told = [notice for notice in self.notices if notice.job_id == job_id]
+        standing = record.standing if record is not None else told[-1].standing if told else None
+        held = self.held.get(job_id)
+        return {
+            "job": job_id,
+            "standing": standing.value if standing is not None else "best effort",
+            "told": [f"at {notice.time_s:g} s: {notice.standing.value}, {notice.reason}" for notice in told],
+            "promised_by_s": None
+            if record is None or record.promised < 0
+            else job.submit_s + record.reward.steps[record.promised][0],
+            "leases": [] if record is None else record.leases.tolist(),
+            "gpus": {} if held is None else held.by_type,
+            "quotes": [
+                f"{each.gpus} {each.gpu_type}: could end by {each.ends_s:,.0f} s, {each.gpu_leases} GPU-leases, "
+                f"price {each.price:.3g}"
+                for each in self.quote(job)
+            ],
+        }
+
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
@@ -190,6 +253,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         reward = self.rewards.get(job.id) or reward_for(self._source, job)
         if reward is not None:
             require_ahead(job, reward, self._now_s)
+            self.grid.require_longer(job.id, self.modes.restart_s(job))
         try:
             super().add_job(job)
         except Exception:
@@ -304,10 +368,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return self.lease.gpus_for_leases(total, self.held, self._lasting)
 
     def aside(self) -> Ints:
-        """GPUs of each type that are set aside for profiling: no lease that is not promised yet may have them."""
-        result = np.zeros(len(self.nodes.types), dtype=np.int64)
+        """GPUs of each type that are set aside, for profiling and for nodes that may fail.
+
+        No lease that is not promised yet may have them; best-effort jobs may.
+        """
+        result = np.array([self.spare_nodes * self.nodes.node_gpus(kind) for kind in self.nodes.types], dtype=np.int64)
         if self.profiler is not None:
-            result[0] = max(self.profiler.target, self.profiler.gpus)
+            result[0] += max(self.profiler.target, self.profiler.gpus)
         return result
 
     @property

@@ -333,6 +333,10 @@ class Selector:
         if self.first_lease == "now" or (self.first_lease == "adaptive" and not queue):
             draft.shift_left(np.flatnonzero(~runs))
 
+    def prices(self, kinds: int, first: int, horizon: int) -> Floats | None:
+        """The last linear program's prices of a GPU in leases from `first` on, (types, leases); None before any."""
+        return self._start(first, (kinds, horizon))
+
     def _start(self, first: int, shape: tuple[int, ...]) -> Floats | None:
         """The last prices, without those of the leases that are over."""
         if self._prices is None:

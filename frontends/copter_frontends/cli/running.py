@@ -83,6 +83,8 @@ def carry_on(
             ended = simulation.finished if total is None else len(result.rounds) >= total
             log = getattr(simulation.policy, "edit_log", None)
             edits = {} if log is None else {"edits_per_solve": log.summary()}
+            figures = getattr(simulation.policy, "figures", None)
+            edits |= {"figures": figures} if figures else {}
             summary = _report(
                 asked, result, workload, comparison, edits, None if ended else interruption.name, simulation.policy
             )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -130,6 +131,25 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
     def figures(self) -> dict[str, float]:
         """The last instance's alpha, and the factor of the paper's Theorem 4, which docs/papers/hare.md refutes."""
         return {} if self.alpha is None else {"alpha": self.alpha, "alpha_factor": self.alpha * (2.0 + self.alpha)}
+
+    def explained(self, job_id: str) -> dict[str, Any]:
+        """Where a job stands in the relaxation's order, what its tasks take, and what it has."""
+        job, order, held = self.job(job_id), self._order_kept, self.held.get(job_id)
+        times = self.times.of(job)
+        done = self.times.rounds_done(job, self.service[job_id].progress)
+        middle = {} if order is None else {name: at for name, (at, _) in order.middle.items()}
+        ranked = sorted(middle, key=middle.__getitem__)
+        return {
+            "job": job_id,
+            "place": f"{ranked.index(job_id) + 1} of {len(ranked)}" if job_id in middle else "not planned yet",
+            "middle_s": middle.get(job_id),
+            "rounds_left": max(times.rounds - done, 0.0),
+            "tasks_of_a_round": requested_gpus(job),
+            "task_s": {kind: seconds + times.sync_s[kind] for kind, seconds in times.train_s.items()},
+            "gpus": {} if held is None else held.by_type,
+            "bound_s": None if order is None else order.bound,
+            **self.figures,
+        }
 
     def sizes(self, job: Job) -> Iterable[int]:
         """Any number up to one for each task: the tasks of a round run in turns on fewer."""

@@ -39,6 +39,8 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     if edits:
         counts = ", ".join(f"{edits[name]:,.1f} {name}" for name in ("added", "removed", "changed"))
         console.print(f" {edits['solves']:,} solves; edits a solve: {counts}, of {edits['requests']:,.1f} requests")
+    for name, value in (summary.get("figures") or {}).items():
+        console.print(f" {name.replace('_', ' ')}: {value:,.4g}")
     ratio = (highs.get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
     if ratio:
         console.print(f" HiGHS's faster way (warm or cold) takes {ratio:,.0f} times as long as copter (median)")
