@@ -28,7 +28,9 @@ GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
 SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
 SCARCE = 3.0  # logarithm of how many times as dear a lease of a type is when all of it is promised
 CAUTION = 0.4  # share of its reward that jobs to come may lose by a promise, which binds for longer than they are known
-HALF = 0.5  # of one job's reward: with few jobs no integer plan can use a mixture that is closer to the bound than this
+HALF = 0.5
+"""Stop the LP at a gap of half of one job's reward: integer plans of few jobs are at least this far from the bound."""
+
 FirstLease = Literal["adaptive", "now", "late"]
 
 
