@@ -14,7 +14,7 @@ from copter.distributed.deal import Deal
 from copter.distributed.master import Master, Values
 from copter.distributed.messages import Floats, Ints
 from copter.errors import InternalError
-from copter.methods.bounds import with_bound
+from copter.methods.answers import with_bound
 from copter.methods.integer.solution import IntegerStatus
 from copter.problem.residuals import relative_gap
 from copter.problem.solution import Solution, Status

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.methods.blocks.answer import Accept, BlockAnswer
-from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.path import PricePath
 from copter.methods.blocks.program import BlockProgram, program_of
 from copter.methods.blocks.solve import solve_blocks
-from copter.methods.proximal.iterate import Iterate
+from copter.methods.warm_state import WarmState
 from copter.model.matrix import BlockMatrix
 from copter.runtime.watch import Watch
 from copter.settings import Settings
@@ -21,7 +20,7 @@ Ints = NDArray[np.int32]
 def answer_by_blocks(
     matrix: BlockMatrix,
     slots: Ints,
-    iterate: Iterate,
+    iterate: WarmState,
     settings: Settings,
     watch: Watch,
     warm: bool = True,
@@ -34,7 +33,7 @@ def answer_by_blocks(
     matrix : BlockMatrix
     slots : ndarray (requests,) int32
         In the order that the answer's columns are to have.
-    iterate : Iterate
+    iterate : WarmState
     settings : Settings
     watch : Watch
     warm : bool
@@ -45,13 +44,11 @@ def answer_by_blocks(
     program = program_of(matrix, slots)
     if watch():
         return None
-    basis = iterate.basis
-    if warm and pivots and isinstance(basis, WarmBasis):
-        answer = basis.solve(program, slots, matrix.generation[slots], iterate.y, watch)
+    if warm and pivots and iterate.basis is not None:
+        answer = iterate.basis.solve(program, slots, matrix.generation[slots], iterate.y, watch)
         if answer is not None or watch():
             return answer
-    if not isinstance(basis, WarmBasis):
-        iterate.basis = WarmBasis()
+    iterate.pivots()
     return by_interior_points(matrix, program, slots, iterate, settings, watch, warm, None)
 
 
@@ -59,7 +56,7 @@ def by_interior_points(
     matrix: BlockMatrix,
     program: BlockProgram,
     slots: Ints,
-    iterate: Iterate,
+    iterate: WarmState,
     settings: Settings,
     watch: Watch,
     warm: bool,
@@ -71,7 +68,7 @@ def by_interior_points(
     A large program begins with the part that may have changed since the `last` answer.
     """
     rows = matrix.row_generation[: matrix.n_rows]
-    path = iterate.path.of_rows(rows) if warm and isinstance(iterate.path, PricePath) else PricePath(rows.copy())
+    path = iterate.path_of(rows) if warm else PricePath(rows.copy())
     vertex = settings.purify and matrix.any_integer(slots)
     answer = solve_blocks(program, settings, watch, vertex, path, accept, last)
     iterate.path = path

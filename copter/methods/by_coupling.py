@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import KEPT, Choice
+from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.block_rounds import by_interior_points
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.blocks.basis import WarmBasis
 from copter.methods.blocks.block_proof import near_best, prove
 from copter.methods.blocks.program import BlockProgram, patched, program_of
-from copter.methods.bounds import proven_bound, with_bound
-from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.working_set import WorkingSet
+from copter.methods.warm_state import WarmState
+from copter.model.columns import Columns
 from copter.model.matrix import BlockMatrix
 from copter.model.matrix.changes import Mark
 from copter.model.model import Model
@@ -57,7 +58,7 @@ class CouplingSolve:
     """
 
     model: Model
-    iterate: Iterate
+    iterate: WarmState
     settings: Settings
     watch: Watch
     basis: WarmBasis
@@ -69,11 +70,9 @@ class CouplingSolve:
     last: BlockAnswer | None
 
     @classmethod
-    def of(cls, model: Model, iterate: Iterate, settings: Settings, watch: Watch) -> CouplingSolve:
+    def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> CouplingSolve:
         """A solve of the model as it now stands."""
-        if not isinstance(iterate.basis, WarmBasis):
-            iterate.basis = WarmBasis()
-        basis, mark = iterate.basis, model.ledger.changes.mark
+        basis, mark = iterate.pivots(), model.ledger.changes.mark
         program, slots, generation = program_now(model, basis)
         judge = Judge(program, settings, model.ledger.sign * model.offset)
         moved = basis.answer is None and not iterate.cold  # another method, or nothing, has moved the iterate since
@@ -97,7 +96,12 @@ class CouplingSolve:
         self.iterate.version = self.model.version
         if callback is not None and callback(1, residuals.gap, residuals.primal_absolute):
             self.watch.interrupted = True
-        return solution_of(self.model, self.iterate, proof, answer, choice, self.watch.elapsed_s, restart_reason)
+        values = sparse_values(
+            self.model.ledger, self.iterate.ws.key, self.iterate.ws.x.copy(), self.model.ledger.sign * answer.y
+        )
+        proven = Proven.of_minimised(self.model, proof.objective, proof.bound, proof.margin, True, residuals)
+        work = Work(self.watch.elapsed_s, restart_reason, answer.iterations)
+        return solution_of(self.model, Status.OPTIMAL, proven, values, choice, work, None)
 
     def by_pivots(self) -> BlockAnswer | None:
         """From the last round's basis, or from prices alone."""
@@ -161,7 +165,7 @@ class Judge:
         return residuals.within(self.settings.tolerance, self.settings.absolute_tolerance)
 
 
-def prices_now(iterate: Iterate, model: Model) -> Floats:
+def prices_now(iterate: WarmState, model: Model) -> Floats:
     """The iterate's prices of the rows that are still what they were."""
     matrix = model.ledger.matrix
     known = len(iterate.y)
@@ -172,16 +176,16 @@ def prices_now(iterate: Iterate, model: Model) -> Floats:
 
 
 def kept_point(
-    iterate: Iterate, model: Model, program: BlockProgram, slots: Ints, generation: NDArray[np.int64]
+    iterate: WarmState, model: Model, program: BlockProgram, slots: Ints, generation: NDArray[np.int64]
 ) -> BlockAnswer:
     """Where the iterate is: working columns at their values, the others at their lower bounds."""
     n, m, ws = program.n_columns, program.n_rows, iterate.ws
     x = program.lower[:n].copy()
-    slot = ws.slot_of_column
+    columns = Columns(slots, program.column_start)
     if len(slots):
-        block = np.minimum(np.searchsorted(slots, slot), len(slots) - 1)
-        alive = np.flatnonzero((slots[block] == slot) & (generation[block] == ws.generation))
-        x[program.column_start[block[alive]] + ws.column[alive]] = ws.x[alive]
+        block = columns.requests(ws.slot_of_column)
+        alive = np.flatnonzero((block >= 0) & (generation[block] == ws.generation))
+        x[columns.places(ws.key[alive])] = ws.x[alive]
     y = prices_now(iterate, model)
     bound = np.where(y > 0.0, program.lower[n : n + m], program.upper[n : n + m])
     return BlockAnswer(x, np.where(np.isfinite(bound), y, 0.0), 0, np.zeros(0))
@@ -222,7 +226,7 @@ def proven(program: BlockProgram, answer: BlockAnswer, offset: float) -> Proof:
 
 
 def moved_to(
-    iterate: Iterate,
+    iterate: WarmState,
     matrix: BlockMatrix,
     program: BlockProgram,
     slots: Ints,
@@ -232,8 +236,9 @@ def moved_to(
 ) -> None:
     """Write the answer into the iterate; data of the working columns are gathered when they are asked for."""
     column = columns_to_keep(matrix, program, slots, answer, keep_slack)
-    block = np.searchsorted(program.column_start, column, side="right") - 1
-    key = slots[block].astype(np.int64) << 32 | (column - program.column_start[block])
+    columns = Columns(slots, program.column_start)
+    block = columns.owners(column)
+    key = columns.keys(column, block)
     x = within_limits(program, answer.x[column], column, block, matrix.sums_of(slots)[0])
     iterate.ws, iterate.y, iterate.cold = WorkingSet.of(key, x, generation[block]), answer.y, False
     iterate.row_generation = matrix.row_generation[: matrix.n_rows].copy()
@@ -281,33 +286,3 @@ def columns_to_keep(
     )
     away[chosen] = True
     return np.flatnonzero(away)
-
-
-def solution_of(
-    model: Model,
-    iterate: Iterate,
-    proof: Proof,
-    answer: BlockAnswer,
-    choice: Choice,
-    seconds: float,
-    restart_reason: str | None,
-) -> Solution:
-    """The solution, in the signs and with the constant of the model's objective."""
-    sign = model.ledger.sign
-    objective = sign * proof.objective + model.offset
-    bound, certified = proven_bound(model, proof.bound, proof.margin, True)
-    return Solution.of_model(
-        Status.OPTIMAL,
-        objective,
-        bound,
-        certified,
-        with_bound(proof.residuals, objective, bound),
-        sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * answer.y),
-        solve_time_s=seconds,
-        model_version=model.version,
-        iterations=answer.iterations,
-        pricing_passes=1,
-        restart_reason=restart_reason,
-        method=choice.method,
-        why=choice.why,
-    )

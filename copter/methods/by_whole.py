@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.choose import KEPT, SUM_PIVOTS, Choice
+from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.block_rounds import answer_by_blocks
 from copter.methods.blocks.answer import BlockAnswer
 from copter.methods.contradictions import impossible_row, of_one_request
 from copter.methods.first_tries import by_simplex
 from copter.methods.interior.solve import solve_interior
-from copter.methods.proximal.iterate import Iterate
-from copter.model.assembly import named_by, slots_in_order
+from copter.methods.warm_state import WarmState
+from copter.model.columns import Columns
 from copter.model.model import Model
 from copter.model.values import sparse_values
 from copter.problem.checker import Judged, check
@@ -56,31 +57,29 @@ class WholeSolve:
     ----------
     program : LinearProgram
         The whole model.
-    slots : ndarray (requests,) int32
-        In the order of the program.
-    first, own_first : ndarray (requests + 1,)
-        First column and first own row of every request.
+    columns : Columns
+        Of the program.
+    own_first : ndarray (requests + 1,)
+        First own row of every request.
     """
 
     model: Model
-    iterate: Iterate
+    iterate: WarmState
     settings: Settings
     watch: Watch
     program: LinearProgram
-    slots: Ints
-    first: Keys
+    columns: Columns
     own_first: Ints
     iterations: int = 0
     choice: Choice = KEPT
 
     @classmethod
-    def of(cls, model: Model, iterate: Iterate, settings: Settings, watch: Watch) -> WholeSolve:
+    def of(cls, model: Model, iterate: WarmState, settings: Settings, watch: Watch) -> WholeSolve:
         """A solve of the model as it now stands."""
-        matrix, slots = model.ledger.matrix, slots_in_order(model.ledger)
-        first = matrix.starts_of(slots)
-        own_first = matrix.own_rows(slots, int(first[-1]))[0]
+        matrix, columns = model.ledger.matrix, Columns.of_model(model.ledger)
+        own_first = matrix.own_rows(columns.slots, columns.count)[0]
         iterate.refresh(matrix)
-        return cls(model, iterate, settings, watch, model.to_linear_program(), slots, first, own_first)
+        return cls(model, iterate, settings, watch, model.to_linear_program(), columns, own_first)
 
     def run(self, order: tuple[Choice, ...], callback: Callback | None, restart_reason: str | None) -> Solution:
         """Solve by the methods of the order; the answer's status is what the checker makes of it."""
@@ -154,7 +153,7 @@ class WholeSolve:
         matrix = self.model.ledger.matrix
         try:
             pivots = settings.method != "blocks"
-            return answer_by_blocks(matrix, self.slots, self.iterate, settings, self.watch, warm, pivots)
+            return answer_by_blocks(matrix, self.columns.slots, self.iterate, settings, self.watch, warm, pivots)
         except MemoryError:  # the generic method holds its matrices sparse
             return None
 
@@ -188,17 +187,15 @@ class WholeSolve:
     def own_keys(self) -> Keys:
         """slot << 32 | row of every own row, in the program's order; row 0 is the sum (copter.problem.values)."""
         counts = np.diff(self.own_first).astype(np.int64)
-        summed = counts - self.model.ledger.matrix.private_sizes(self.slots)
+        summed = counts - self.model.ledger.matrix.private_sizes(self.columns.slots)
         row = ranges(1 - summed, 1 - summed + counts)
-        return (np.repeat(self.slots.astype(np.int64), counts) << 32) | row
+        return (np.repeat(self.columns.slots.astype(np.int64), counts) << 32) | row
 
     def keep(self, point: Point) -> Point:
         """Write a point into the iterate; the point as the iterate then has it."""
         matrix, ws, iterate = self.model.ledger.matrix, self.iterate.ws, self.iterate
-        column = np.flatnonzero(point.x != 0.0)
-        group = np.searchsorted(self.first, column, side="right") - 1
-        ws.grow(matrix, self.slots[group], (column - self.first[group]).astype(np.int32))
-        ws.x[:] = np.clip(point.x[self.places()], ws.lower, ws.upper)
+        ws.grow(matrix, *self.columns.split(np.flatnonzero(point.x)))
+        ws.x[:] = np.clip(point.x[self.columns.places(ws.key)], ws.lower, ws.upper)
         ws.fit()
         iterate.y = np.zeros(matrix.n_rows)
         iterate.y[self.rows()] = self.sign * point.y[: len(self.rows())]
@@ -209,17 +206,11 @@ class WholeSolve:
         kept = self.kept_point(point)
         return kept if self.is_optimal(kept) else point
 
-    def places(self) -> Keys:
-        """Columns of the program that the working columns are."""
-        place = np.zeros(self.model.ledger.matrix.n_slots, dtype=np.int64)
-        place[self.slots] = self.first[:-1]
-        return np.asarray(place[self.iterate.ws.slot_of_column] + self.iterate.ws.column)
-
     def kept_point(self, like: Point | None = None) -> Point:
         """The iterate's point, as far as the program still has its columns and rows."""
         x, y = self.program.col_lower.copy(), np.zeros(self.program.shape[0])
         x[np.isneginf(x)] = 0.0
-        x[self.places()] = self.iterate.ws.x
+        x[self.columns.places(self.iterate.ws.key)] = self.iterate.ws.x
         y[: len(self.rows())] = self.iterate.y[self.rows()]
         key = self.own_keys()
         y[len(self.rows()) :] = self.iterate.own_at(key)
@@ -231,10 +222,9 @@ class WholeSolve:
         """The solution, as one of the model."""
         ledger, judged = self.model.ledger, point.judged
         off = point.x != self.program.col_lower
-        off[self.places()] = True
+        off[self.columns.places(self.iterate.ws.key)] = True
         away = np.flatnonzero(off)
-        group = np.searchsorted(self.first, away, side="right") - 1
-        key = (self.slots[group].astype(np.int64) << 32) | (away - self.first[group])
+        key = self.columns.keys(away)
         order = np.argsort(key)
         y = np.zeros(ledger.matrix.n_rows)
         y[self.rows()] = point.y[: len(self.rows())]
@@ -243,22 +233,13 @@ class WholeSolve:
         values = sparse_values(
             ledger, key[order], point.x[away][order], y, OwnDuals(own_key[own], point.y[len(self.rows()) :][own])
         )
-        rounding, version = ledger.matrix.rounding_bound(), self.model.version
-        infeasible = ray is not None and status is Status.PRIMAL_INFEASIBLE
-        return Solution.of_model(
-            status,
+        rounding = ledger.matrix.rounding_bound()
+        proven = Proven(
             judged.objective,
             judged.bound - (self.sign * rounding if np.isfinite(rounding) else 0.0),
             judged.bound_is_certified and bool(np.isfinite(rounding)),
             judged.residuals,
-            values,
-            None if ray is None else (lambda: ray),
-            (lambda: named_by(ledger, ray, version)) if infeasible and ray is not None else None,
-            solve_time_s=self.watch.elapsed_s,
-            model_version=version,
-            iterations=self.iterations,
-            pricing_passes=1,
-            restart_reason=restart_reason,
-            method=self.choice.method,
-            why=self.choice.why,
         )
+        work = Work(self.watch.elapsed_s, restart_reason, self.iterations)
+        given = None if ray is None else (lambda: ray)
+        return solution_of(self.model, status, proven, values, self.choice, work, given)

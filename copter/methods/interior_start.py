@@ -12,7 +12,7 @@ from copter.methods.interior.solve import solve_interior
 from copter.methods.proximal.certificates import farkas, improving_ray
 from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.solve import FallbackResult
-from copter.model.assembly import first_columns, places
+from copter.model.columns import Columns
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.watch import Watch
@@ -59,19 +59,15 @@ class InteriorStart:
     def move(self, solution: Solution) -> None:
         """Write x and the prices of the rows into the iterate."""
         ws = self.iterate.ws
-        first = self.take_in(solution.x)
-        ws.x[:] = np.clip(solution.x[places(first, ws.key)], ws.lower, ws.upper)
+        columns = self.take_in(solution.x)
+        ws.x[:] = np.clip(solution.x[columns.places(ws.key)], ws.lower, ws.upper)
         self.iterate.y = self.row_values(self.model.ledger.sign * solution.y)
 
-    def take_in(self, x: Floats) -> dict[int, int]:
-        """Make working columns of those where x is not zero; the place of every slot's first column."""
-        first = first_columns(self.model.ledger)
-        slots, starts = np.array(list(first)), np.array(list(first.values()))
-        column = np.flatnonzero(x)
-        group = np.searchsorted(starts, column, side="right") - 1
-        slot = slots[group].astype(np.int32)
-        self.iterate.ws.grow(self.model.ledger.matrix, slot, (column - starts[group]).astype(np.int32))
-        return first
+    def take_in(self, x: Floats) -> Columns:
+        """Make working columns of those where x is not zero; where the program has which column."""
+        columns = Columns.of_model(self.model.ledger)
+        self.iterate.ws.grow(self.model.ledger.matrix, *columns.split(np.flatnonzero(x)))
+        return columns
 
     def row_values(self, values: Floats) -> Floats:
         """Values of the LP's rows by the matrix's rows (the requests' limits left out)."""
@@ -90,6 +86,6 @@ class InteriorStart:
     def unbounded(self, ray: Floats) -> FallbackResult:
         """The verdict of a direction, if it proves it on the model."""
         ws = self.iterate.ws
-        first = self.take_in(ray)
-        proof = improving_ray(ws, self.iterate.rows(self.model.ledger.matrix), ray[places(first, ws.key)])
+        columns = self.take_in(ray)
+        proof = improving_ray(ws, self.iterate.rows(self.model.ledger.matrix), ray[columns.places(ws.key)])
         return FallbackResult() if proof is None else FallbackResult(Status.DUAL_INFEASIBLE, proof)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.methods.proximal.iterate import Iterate
 from copter.methods.warm import warm_solve
+from copter.methods.warm_state import WarmState
 from copter.model.model import Model
 from copter.problem.checker import check
 from copter.problem.linear_program import LinearProgram
@@ -34,7 +34,7 @@ def solve_proximal(
     """
     settings = replace(settings, interior_columns=0)
     model, scaling = scaled_model(lp)
-    iterate = Iterate(settings.sigma)
+    iterate = WarmState(settings.sigma)
     attempt = 0
     while True:
         factor = 10.0**-attempt

@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from copter import choose
 from copter.choose import Choice, ModelFacts
 from copter.errors import InternalError
-from copter.methods.blocks.basis import WarmBasis
-from copter.methods.bounds import proven_bound, with_bound
+from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.by_coupling import CouplingSolve
 from copter.methods.by_whole import WholeSolve
 from copter.methods.crossover import vertex_of
 from copter.methods.interior_start import InteriorStart
-from copter.methods.proximal.iterate import Iterate
 from copter.methods.proximal.newton import Rows
 from copter.methods.proximal.solve import Outcome, Solve
-from copter.model.assembly import named_by
+from copter.methods.warm_state import WarmState
 from copter.model.model import Model
 from copter.model.values import dense_ray, sparse_values
 from copter.problem.checker import is_improving_ray, is_infeasibility_ray
@@ -37,7 +35,7 @@ Callback = Callable[[int, float, float], bool | None]
 
 def warm_solve(
     model: Model,
-    iterate: Iterate,
+    iterate: WarmState,
     settings: Settings,
     watch: Watch,
     callback: Callback | None = None,
@@ -49,7 +47,7 @@ def warm_solve(
     ----------
     model : Model
         Not edited; the caller holds its guard.
-    iterate : Iterate
+    iterate : WarmState
         Where the solve starts; moved to where it ends.
     settings : Settings
     watch : Watch
@@ -71,12 +69,12 @@ def warm_solve(
     """
     facts = facts_of(model, iterate)
     order = choose.for_model(facts, settings)
-    if choose.pivots_fit(facts, settings) and iterate.basis is None:
-        iterate.basis = WarmBasis()  # this round's prices are where the next round's pivots start
+    if choose.pivots_fit(facts, settings):
+        iterate.pivots()  # this round's prices are where the next round's pivots start
     if facts.private_rows or order[0].method in ("simplex", "interior"):
         return WholeSolve.of(model, iterate, settings, watch).run(order, callback, restart_reason)
     basis, coupling = iterate.basis, None
-    answered = isinstance(basis, WarmBasis) and basis.answer is not None
+    answered = basis is not None and basis.answer is not None
     unchanged = iterate.version == model.version and not answered  # one pricing pass is enough
     for place, choice in enumerate(order):
         if choice.method in ("basis", "blocks"):
@@ -93,7 +91,7 @@ def warm_solve(
     raise InternalError("the order of methods ends without one that always answers")
 
 
-def facts_of(model: Model, iterate: Iterate) -> ModelFacts:
+def facts_of(model: Model, iterate: WarmState) -> ModelFacts:
     """What the choice of a method depends on."""
     matrix = model.ledger.matrix
     return ModelFacts(model.n_columns, matrix.n_rows, bool(matrix.n_with_rows), iterate.basis is not None)
@@ -101,7 +99,7 @@ def facts_of(model: Model, iterate: Iterate) -> ModelFacts:
 
 def by_prices(
     model: Model,
-    iterate: Iterate,
+    iterate: WarmState,
     settings: Settings,
     watch: Watch,
     order: tuple[Choice, ...],
@@ -122,41 +120,24 @@ def by_prices(
     outcome = Solve(model.ledger.matrix, iterate, settings, steps, callback, offset, watch, start, crossover).run()
     if outcome.status is Status.OPTIMAL and steps.method == "proximal":
         iterate.version = model.version
-    return solution_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
+    return answer_of(model, iterate, outcome, watch.elapsed_s, restart_reason)
 
 
-def solution_of(
-    model: Model, iterate: Iterate, outcome: Outcome, seconds: float, restart_reason: str | None
+def answer_of(
+    model: Model, iterate: WarmState, outcome: Outcome, seconds: float, restart_reason: str | None
 ) -> Solution:
-    """How a solve ended, in the signs and with the constant of the model's objective."""
-    sign = model.ledger.sign
-    objective = sign * outcome.objective + model.offset
-    bound, certified = proven_bound(model, outcome.priced.bound, outcome.priced.margin, outcome.priced.certified)
-    values = sparse_values(model.ledger, iterate.ws.key, iterate.ws.x.copy(), sign * outcome.priced.y)
-    version, status, ray = model.version, outcome.status, outcome.ray
-    whole_ray = None
-    if ray is not None:
+    """How proximal steps ended; a ray that does not prove on the model what it should is none."""
+    ledger, priced, status = model.ledger, outcome.priced, outcome.status
+    values = sparse_values(ledger, iterate.ws.key, iterate.ws.x.copy(), ledger.sign * priced.y)
+    ray = None
+    if outcome.ray is not None:
         improving = status is Status.DUAL_INFEASIBLE
-        whole_ray = partial(dense_ray, model.ledger, values.key, improving, ray, version)
+        ray = partial(dense_ray, ledger, values.key, improving, outcome.ray, model.version)
         proves = is_improving_ray if improving else is_infeasibility_ray
-        if not proves(model.to_linear_program(), whole_ray()):
-            status, whole_ray = Status.NUMERICAL_ERROR, None
-    infeasible = status is Status.PRIMAL_INFEASIBLE and whole_ray is not None
-    return Solution.of_model(
-        status,
-        objective,
-        bound,
-        certified,
-        with_bound(outcome.residuals, objective, bound),
-        values,
-        whole_ray,
-        (lambda: named_by(model.ledger, whole_ray(), version)) if infeasible and whole_ray is not None else None,
-        solve_time_s=seconds,
-        model_version=version,
-        iterations=outcome.newton_steps,
-        pricing_passes=outcome.passes,
-        proximal_steps=outcome.proximal_steps,
-        restart_reason=restart_reason,
-        method=outcome.choice.method,
-        why=outcome.choice.why,
+        if not proves(model.to_linear_program(), ray()):
+            status, ray = Status.NUMERICAL_ERROR, None
+    proven = Proven.of_minimised(
+        model, outcome.objective, priced.bound, priced.margin, priced.certified, outcome.residuals
     )
+    work = Work(seconds, restart_reason, outcome.newton_steps, outcome.passes, outcome.proximal_steps)
+    return solution_of(model, status, proven, values, outcome.choice, work, ray)

@@ -1,20 +1,20 @@
-"""A model as one linear program, and a solution's working columns in that program's order."""
+"""A model as one linear program, and whose rows take part in a proof about it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError
+from copter.model.columns import slots_in_order
 from copter.model.ledger import Ledger
 from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-Keys = NDArray[np.int64]
 
 NAMED = 1e-9  # share of the largest multiplier of a ray below which a row does not take part
 
@@ -39,11 +39,6 @@ def assemble(ledger: Ledger) -> LinearProgram:
         sense=ledger.sense,
         offset=ledger.offset,
     )
-
-
-def slots_in_order(ledger: Ledger) -> Ints:
-    """Slots of the requests in the order they were added."""
-    return np.fromiter(ledger.slot_of.values(), dtype=np.int32, count=len(ledger.slot_of))
 
 
 def whole_matrix(
@@ -73,17 +68,6 @@ def require_current(ledger: Ledger, version: int) -> None:
     """Raise StaleSolutionError unless the model is still at this version."""
     if version != ledger.version:
         raise StaleSolutionError("the model has been edited since this solution was found; solve again")
-
-
-def first_columns(ledger: Ledger) -> dict[int, int]:
-    """Place of every slot's first column in to_linear_program."""
-    slots = slots_in_order(ledger)
-    return dict(zip(slots.tolist(), ledger.matrix.starts_of(slots)[:-1].tolist(), strict=True))
-
-
-def places(first: Mapping[int, int], key: Keys) -> Keys:
-    """Columns of to_linear_program that keys (slot << 32 | column) stand for."""
-    return np.array([first[int(slot)] for slot in key >> 32], dtype=np.int64) + (key & 0xFFFFFFFF)
 
 
 def own_rows_of(ledger: Ledger) -> tuple[list[Hashable], NDArray[np.int64]]:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import StaleSolutionError
-from copter.model.assembly import first_columns, places, require_current, slots_in_order
+from copter.model.assembly import require_current
+from copter.model.columns import Columns, slots_in_order
 from copter.model.explaining import facts_of
 from copter.problem.explanation import Facts
 from copter.problem.values import OwnDuals, SparseValues
@@ -56,12 +57,9 @@ class ModelValues:
     def x(self) -> Floats:
         """Values of all columns, in the order of ``Model.to_linear_program``."""
         require_current(self.ledger, self.version)
-        slots = slots_in_order(self.ledger)
-        start = self.ledger.matrix.starts_of(slots)
-        x = self.ledger.matrix.flat_lower(slots, int(start[-1]))
-        place = np.zeros(self.ledger.matrix.n_slots, dtype=np.int64)
-        place[slots] = start[:-1]
-        x[place[self.key >> 32] + (self.key & 0xFFFFFFFF)] = self.working
+        columns = Columns.of_model(self.ledger)
+        x = self.ledger.matrix.flat_lower(columns.slots, columns.count)
+        x[columns.places(self.key)] = self.working
         return x
 
     def facts(self, request: Hashable) -> Facts:
@@ -145,7 +143,7 @@ def sparse_values(ledger: Ledger, key: Keys, x: Floats, y: Floats, own: OwnDuals
 
 
 def limit_duals(
-    ledger: Ledger, slots: NDArray[np.int32], start: Keys, reduced: Floats
+    ledger: Ledger, slots: NDArray[np.int32], start: NDArray[np.int32] | Keys, reduced: Floats
 ) -> tuple[NDArray[np.intp], Floats]:
     """Which requests have limits, and their duals (<= 0, minimisation), which are then taken off the reduced costs.
 
@@ -185,12 +183,11 @@ def dense_ray(ledger: Ledger, key: Keys, improving: bool, ray: Floats, version: 
     Row multipliers by row slot, or a direction in the working columns where it is an improving one.
     """
     require_current(ledger, version)
-    slots = slots_in_order(ledger)
-    start = ledger.matrix.starts_of(slots)
-    n = int(start[-1])
+    columns = Columns.of_model(ledger)
     if improving:
-        direction = np.zeros(n)
-        direction[places(first_columns(ledger), key)] = ray
+        direction = np.zeros(columns.count)
+        direction[columns.places(key)] = ray
         return direction
-    reduced = ledger.matrix.flat_reduced_costs(slots, n, ray, False)
-    return np.concatenate((ray[list(ledger.row_of.values())], limit_duals(ledger, slots, start, reduced)[1]))
+    reduced = ledger.matrix.flat_reduced_costs(columns.slots, columns.count, ray, False)
+    own = limit_duals(ledger, columns.slots, columns.first, reduced)[1]
+    return np.concatenate((ray[list(ledger.row_of.values())], own))

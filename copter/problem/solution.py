@@ -39,7 +39,7 @@ class Status(str, Enum):
 class Solution:
     """An answer, frozen and stamped with the version of the model that it belongs to.
 
-    Solves make it by :meth:`of_program` and :meth:`of_model`.
+    Solves of programs make it by :meth:`of_program`, solves of models by `copter/methods/answers.py`.
 
     Signs are those of HiGHS: y is the change of the optimal objective per unit of right-hand side, and
     reduced_costs = c - A'y, for minimisation and maximisation alike.
@@ -124,49 +124,6 @@ class Solution:
             method=method,
             _dense=lambda: (x, y, reduced_costs),
             _ray=None if ray is None else (lambda: ray),
-        )
-
-    @classmethod
-    def of_model(
-        cls,
-        status: Status,
-        objective: float,
-        bound: float,
-        bound_is_certified: bool,
-        residuals: Residuals,
-        values: SparseValues,
-        ray: Callable[[], Floats] | None = None,
-        conflict: Callable[[], Named] | None = None,
-        *,
-        solve_time_s: float,
-        model_version: int,
-        iterations: int = 0,
-        pricing_passes: int = 0,
-        proximal_steps: int = 0,
-        restart_reason: str | None = None,
-        method: str = "",
-        why: str = "",
-    ) -> Solution:
-        """A model's solution: its working columns and prices; dense arrays and the ray are made when asked for."""
-        return cls(
-            status=status,
-            objective=objective,
-            bound=bound,
-            bound_is_certified=bound_is_certified,
-            residuals=residuals,
-            iterations=iterations,
-            pricing_passes=pricing_passes,
-            proximal_steps=proximal_steps,
-            solve_time_s=solve_time_s,
-            model_version=model_version,
-            restart_reason=restart_reason,
-            working_columns=len(values.key),
-            method=method,
-            why=why,
-            _dense=lambda: (values.behind.x(), *values.behind.dense()),
-            _sparse=values,
-            _ray=ray,
-            _conflict=conflict,
         )
 
     def __getstate__(self) -> dict[str, Any]:

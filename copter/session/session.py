@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from copter import shims
 from copter.errors import InvalidDataError, SnapshotError
-from copter.methods.proximal.iterate import Iterate
 from copter.methods.warm import Callback, warm_solve
+from copter.methods.warm_state import WarmState
 from copter.model.model import Model
 from copter.problem.solution import Solution, Status
 from copter.runtime.collector import uncollected
 from copter.runtime.guard import Guard
 from copter.runtime.progress import listening, told
 from copter.runtime.watch import Watch
+from copter.session.recorder import Recorder
 from copter.session.snapshot import SessionState, load_state, plain, save_state, state_from
 from copter.settings import Settings
 from copter.shims import IntegerPlan, RoundingShim, Shim, require_feasible
@@ -28,7 +29,7 @@ from copter.shims.plan import IDLE
 from copter.storage.encoding import encode
 from copter.storage.files import PathLike
 from copter.storage.journal import History, Journal, checked_sync
-from copter.tape import Recorder, TapeWriter
+from copter.tape import TapeWriter
 from copter.tape.watching import begun
 
 # After these the prices or values have diverged, so that the next solve starts cold.
@@ -81,7 +82,7 @@ class Session:
             )
         self.model = model
         self.settings = settings or Settings()
-        self._iterate = Iterate(self.settings.sigma)
+        self._iterate = WarmState(self.settings.sigma)
         self._restart: str | None = "first solve"
         self._guard = Guard("session")
         self._plan: IntegerPlan | None = None
@@ -124,7 +125,7 @@ class Session:
             self._begin_recording(writer, True, False)
         reason, self._restart = self._restart, None
         if reason is not None:
-            self._iterate = Iterate(self.settings.sigma)
+            self._iterate = WarmState(self.settings.sigma)
         with Watch(settings.time_limit_s) as watch:
             solution = warm_solve(self.model, self._iterate, settings, watch, callback, reason)
         if solution.status in DIVERGED:
@@ -212,7 +213,7 @@ class Session:
         with self._guard.held("being reset"):
             if self._recorder is not None:
                 self._recorder.event("reset")
-            self._iterate = Iterate(self.settings.sigma)
+            self._iterate = WarmState(self.settings.sigma)
             self._restart = "reset"
 
     def compact(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from copter.errors import CopterError, SnapshotError
-from copter.methods.proximal.iterate import Iterate
+from copter.methods.warm_state import WarmState
 from copter.model.model import Model
 from copter.session.state import Plain, iterate_from, iterate_state, model_from, model_state, plan_from, plan_state
 from copter.settings import Settings
@@ -31,7 +31,7 @@ class SessionState:
     model : Model
         With its journal, if it is to write one.
     settings : Settings
-    iterate : Iterate
+    iterate : WarmState
     restart : str or None
         Why the next solve starts cold; None where it does not.
     plan : IntegerPlan or None
@@ -40,7 +40,7 @@ class SessionState:
 
     model: Model
     settings: Settings
-    iterate: Iterate
+    iterate: WarmState
     restart: str | None
     plan: IntegerPlan | None
 

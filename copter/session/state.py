@@ -13,7 +13,7 @@ from copter.errors import SnapshotError
 from copter.methods.blocks.path import path_from, path_state
 from copter.methods.blocks.saved_basis import basis_from, basis_state
 from copter.methods.integer.solution import IntegerStatus
-from copter.methods.proximal.iterate import Iterate
+from copter.methods.warm_state import WarmState
 from copter.model.ledger import Ledger
 from copter.model.matrix import Template
 from copter.model.model import Model
@@ -154,7 +154,7 @@ def copied(model: Model) -> tuple[Callable[[Plain], Model], tuple[Plain]]:
 copyreg.pickle(Model, copied)
 
 
-def iterate_state(iterate: Iterate) -> Plain:
+def iterate_state(iterate: WarmState) -> Plain:
     """Prices, working set and proximal parameter."""
     return {
         "key": iterate.ws.key,
@@ -171,9 +171,9 @@ def iterate_state(iterate: Iterate) -> Plain:
     }
 
 
-def iterate_from(state: Plain, model: Model) -> Iterate:
+def iterate_from(state: Plain, model: Model) -> WarmState:
     """The iterate; its working set takes costs and bounds in at the next solve."""
-    iterate, matrix = Iterate(float(state["sigma"])), model.ledger.matrix
+    iterate, matrix = WarmState(float(state["sigma"])), model.ledger.matrix
     key, x, generation = (np.array(state[name]) for name in ("key", "x", "generation"))
     require_columns(key, len(matrix.generation), x, generation)
     slots, columns = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.errors import InvalidDataError
-from copter.model.assembly import slots_in_order
+from copter.model.columns import slots_in_order
 from copter.model.model import Model
 from copter.shims.feasibility import exceeded
 from copter.shims.plan import IDLE, IntegerPlan

@@ -104,9 +104,9 @@ class PricePath:
         self.near[rows] = True
 
 
-def path_state(path: object) -> dict[str, Any] | None:
+def path_state(path: PricePath | None) -> dict[str, Any] | None:
     """The path as plain arrays, for snapshots and copies of sessions; None for none."""
-    if not isinstance(path, PricePath) or not path.passed:
+    if path is None or not path.passed:
         return None
     kept = [(path.closed, path.passed), *path.before.items()]
     return {

@@ -16,9 +16,9 @@ from copter.methods.blocks.working_inverse import WorkingInverse
 MOST_ROWS = 1000  # coupling rows up to which the inverse is worth its place
 
 
-def basis_state(basis: object) -> dict[str, Any] | None:
+def basis_state(basis: WarmBasis | None) -> dict[str, Any] | None:
     """All that the next round needs to go on from it; of too large a basis only how often it was given up."""
-    if not isinstance(basis, WarmBasis):
+    if basis is None:
         return None
     kept, answer, patience = basis.kept, basis.answer, [basis.failures, basis.resting]
     if kept is None or kept.dual.n_rows > MOST_ROWS:

@@ -22,8 +22,6 @@ class Iterate:
     own_key, own_dual, own_generation : ndarray (k,)
         Duals (as minimised) of the rows that are of one request alone, of models that have such rows beyond limits:
         slot << 32 | row, ascending, row 0 the sum of the columns, row 1 + i private row i; slots' generations.
-    version : int
-        Of the model that the point was found optimal for by its blocks; -1 for none.
     """
 
     def __init__(self, sigma: float) -> None:
@@ -32,12 +30,9 @@ class Iterate:
         self.row_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.sigma = sigma
         self.cold = True
-        self.basis: object | None = None  # of the dual simplex method, which solving/ knows
-        self.path: object | None = None  # of the interior-point method on blocks, which solving/ knows
         self.own_key: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.own_dual: Floats = np.zeros(0)
         self.own_generation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.version = -1
         self.pass_s = 0.0  # what the last pricing pass took
 
     def refresh(self, matrix: BlockMatrix) -> None:
@@ -63,11 +58,7 @@ class Iterate:
         self.own_key, self.own_dual, self.own_generation = key, dual, matrix.generation[key >> 32]
 
     def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
-        """Keep the duals of own rows of slabs that were moved; `before` are the slots' generations until then.
-
-        The basis names blocks by their slots, so the next solve begins one from the prices.
-        """
-        self.basis = None
+        """Keep the duals of own rows of slabs that were moved; `before` are the slots' generations until then."""
         slot = self.own_key >> 32
         known = slot < len(moved)
         known[known] = (before[slot[known]] == self.own_generation[known]) & (moved[slot[known]] >= 0)

@@ -1,0 +1,125 @@
+"""From how a solve of a model ended to its Solution: sign and constant of the objective, proven bound, ray, names.
+
+Methods minimise and leave the objective's constant out; here, once, the answer is put into the model's own terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isfinite
+from sys import float_info
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.choose import Choice
+from copter.model.assembly import named_by
+from copter.model.model import Model
+from copter.problem.residuals import Residuals, relative_gap
+from copter.problem.solution import Solution, Status
+from copter.problem.values import SparseValues
+
+Ray = Callable[[], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A point's objective and what its prices prove of it, in the signs and with the constant of the model."""
+
+    objective: float
+    bound: float
+    certified: bool
+    residuals: Residuals
+
+    @classmethod
+    def of_minimised(
+        cls, model: Model, objective: float, lowest: float, margin: float, certified: bool, residuals: Residuals
+    ) -> Proven:
+        """The same of a method's figures: as minimised, without the constant; `margin` as for :func:`proven_bound`."""
+        own = model.ledger.sign * objective + model.offset
+        bound, holds = proven_bound(model, lowest, margin, certified)
+        return cls(own, bound, holds, with_bound(residuals, own, bound))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a solve took: its steps by kind, seconds since it began, and why it began anew, if it did."""
+
+    seconds: float
+    restart_reason: str | None
+    iterations: int
+    pricing_passes: int = 1
+    proximal_steps: int = 0
+
+
+def solution_of(
+    model: Model, status: Status, proven: Proven, values: SparseValues, choice: Choice, work: Work, ray: Ray | None
+) -> Solution:
+    """The solution of a model as it now stands.
+
+    Parameters
+    ----------
+    model : Model
+    status : Status
+    proven : Proven
+    values : SparseValues
+        In the model's signs; dense arrays are made of them when they are asked for.
+    choice : Choice
+        The method that found the answer, and why it was tried.
+    work : Work
+    ray : callable, optional
+        Gives the verified proof that there is no optimum, in the order of ``Model.to_linear_program``.
+    """
+    version = model.version
+    conflict = None
+    if ray is not None and status is Status.PRIMAL_INFEASIBLE:
+        conflict = lambda: named_by(model.ledger, ray(), version)  # noqa: E731
+    return Solution(
+        status=status,
+        objective=proven.objective,
+        bound=proven.bound,
+        bound_is_certified=proven.certified,
+        residuals=proven.residuals,
+        iterations=work.iterations,
+        pricing_passes=work.pricing_passes,
+        proximal_steps=work.proximal_steps,
+        solve_time_s=work.seconds,
+        model_version=version,
+        restart_reason=work.restart_reason,
+        working_columns=len(values.key),
+        method=choice.method,
+        why=choice.why,
+        _dense=lambda: (values.behind.x(), *values.behind.dense()),
+        _sparse=values,
+        _ray=ray,
+        _conflict=conflict,
+    )
+
+
+def proven_bound(model: Model, lowest: float, margin: float, certified: bool) -> tuple[float, bool]:
+    """(bound, whether it is certified).
+
+    Parameters
+    ----------
+    model : Model
+    lowest : float
+        As minimised and without the objective's constant.
+    margin : float
+        What rounding may have added; taken off a certified bound, as is what the rounding of stored costs may hide.
+    certified : bool
+        Whether the margin says all.
+    """
+    rounding = model.ledger.matrix.rounding_bound()
+    certified = certified and isfinite(rounding) and isfinite(margin)
+    size = abs(lowest) + abs(rounding) + abs(model.offset)
+    if isfinite(rounding):
+        lowest -= rounding * (1.0 + 1e-12)
+    if certified:
+        lowest -= margin + 8.0 * float_info.epsilon * size
+    return model.ledger.sign * lowest + model.offset, certified
+
+
+def with_bound(raw: Residuals, objective: float, bound: float) -> Residuals:
+    """The residuals with the gap between these two."""
+    return replace(raw, gap=relative_gap(objective, bound), gap_absolute=abs(objective - bound))

@@ -1,0 +1,45 @@
+"""What a session keeps between rounds: of every method what it goes on from, each as an object of that method."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.methods.blocks.basis import WarmBasis
+from copter.methods.blocks.path import PricePath
+from copter.methods.proximal.iterate import Iterate
+from copter.model.matrix import BlockMatrix
+
+
+class WarmState(Iterate):
+    """The point that every method moves, the basis that pivots go on from, the path of interior points on blocks.
+
+    Attributes
+    ----------
+    basis : WarmBasis or None
+        None until a method needs one.
+    path : PricePath or None
+        None before the first solve by interior points on blocks.
+    version : int
+        Of the model that the point was found optimal for; -1 for none.
+    """
+
+    def __init__(self, sigma: float) -> None:
+        super().__init__(sigma)
+        self.basis: WarmBasis | None = None
+        self.path: PricePath | None = None
+        self.version = -1
+
+    def pivots(self) -> WarmBasis:
+        """The basis; a new one where there is none."""
+        self.basis = self.basis or WarmBasis()
+        return self.basis
+
+    def path_of(self, rows: NDArray[np.int64]) -> PricePath:
+        """The path for rows of these generations; an empty one where there is none."""
+        return PricePath(rows.copy()) if self.path is None else self.path.of_rows(rows)
+
+    def follow(self, moved: NDArray[np.int64], before: NDArray[np.int64], matrix: BlockMatrix) -> None:
+        """Keep what was known of slabs that were moved; the basis names blocks by their slots, so it goes."""
+        super().follow(moved, before, matrix)
+        self.basis = None
