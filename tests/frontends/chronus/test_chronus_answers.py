@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import ChronusPolicy, Standing, StepReward
+from copter_frontends.chronus import ChronusPolicy, Profiler, Standing, StepReward
 from copter_frontends.chronus.expected_demand import ExpectedDemand
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
@@ -142,3 +142,27 @@ def test_a_lease_shorter_than_a_jobs_restart_is_told() -> None:
     with pytest.raises(InvalidJobError, match="a start takes the job 250 s, a lease is 200 s"):
         policy.add_job(job)
     assert job.id not in policy.jobs
+
+
+def test_a_job_is_profiled_only_where_it_runs_and_a_start_is_no_slowness() -> None:
+    table = ThroughputTable({"any": {"a100": 1.0}, "both": {"k80": 0.5, "a100": 1.0}})
+    profiler = Profiler(most_user_gpus=None)
+    policy = ChronusPolicy(Cluster.of({"k80": (1, 8), "a100": (1, 8)}), table, profiler=profiler)
+    policy.plan(0.0)
+    assert add(policy, Job("only", "any", work_samples=1000.0, requested_gpus=2), 9000.0) is Standing.GUARANTEED
+    policy.add_job(Job("both", "both", work_samples=1000.0, requested_gpus=2))
+    assert "only" not in profiler
+    assert "both" in profiler
+    kinds = {name: held.gpu_type for name, held in policy.plan(300.0).allocations.items()}
+    assert kinds == {"only": "a100", "both": "k80"}
+    assert policy.follows
+    cluster = scaled_cluster(56)
+    rates = TrainingThroughputs(cluster, GoodputModel(configurations_of(cluster)))
+    modes = ChronusPolicy(cluster, rates).modes
+    bert = Job("b", "bert", work_samples=1e5, requested_gpus=1, batch_size=96)
+    whole_s = rates.work(bert) / rates.rate(bert, "a100", 1)
+    share = 180.0 / whole_s  # of its time, in 300 s of which 120 are its start
+    progress = next(p for p in np.linspace(0.0, 1.0, 100_001) if rates.time_done(bert, "a100", 1, float(p)) >= share)
+    ratio = modes.note_profile(bert, "a100", 1, 300.0, float(progress))
+    assert ratio == pytest.approx(1.0, abs=0.01)
+    assert "b" not in modes.measured
