@@ -100,8 +100,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         weights: Mapping[str, float] | None = None,
     ) -> None:
         plain = goodput.plain if isinstance(goodput, TasksGoodput) else goodput
-        paper = plain is None or isinstance(plain, TaskGoodput)
-        self.times: TaskTimes = ModelTaskTimes() if paper else GoodputTaskTimes(cluster, plain)
+        self.times: TaskTimes = ModelTaskTimes()
+        if plain is not None and not isinstance(plain, TaskGoodput):
+            self.times = GoodputTaskTimes(cluster, plain)
         self._times: dict[str, JobTimes] = {}
         LpPolicy.__init__(self)
         RoundPolicy.__init__(self, cluster, round_s, RunsTasks(self.times))

@@ -100,13 +100,17 @@ def test_promises_survive_the_loss_of_any_node_that_is_spared_for(lost: int) -> 
 
 def test_a_job_that_would_cost_those_to_come_more_than_it_earns_is_told() -> None:
     demand = ExpectedDemand(1, LEASE_S)
-    assert demand.displaced(0, 8, 99.0, np.full(40, 8), 0.0) == 0.0  # nothing is known yet
+    few = demand.displaced(0, 1, 99.0, np.full(2, 8), 0.0, 8)
+    assert 0.0 <= few < 1.0 < demand.displaced(0, 8, 99.0, np.full(40, 8), 0.0, 8)  # before any hours tell
     for hour in range(6):
         for _ in range(6):
             demand.note(0, 2, 2, 99.0, hour * 3600.0)
-    large = demand.displaced(0, 8, 99.0, np.full(40, 8), 6 * 3600.0)
+    large = demand.displaced(0, 8, 99.0, np.full(40, 8), 6 * 3600.0, 8)
     assert large > 99.0
-    assert demand.displaced(0, 1, 99.0, np.full(2, 8), 6 * 3600.0) < 40.0
+    assert demand.displaced(0, 1, 99.0, np.full(2, 8), 6 * 3600.0, 8) < 40.0
+    quiet = ExpectedDemand(1, LEASE_S)
+    quiet.note(0, 1, 1, 1e-3, 0.0)
+    assert quiet.displaced(0, 8, 99.0, np.full(40, 8), 72 * 3600.0, 8) < 1.0  # three days in which nobody came
     policy = policy_of(selective=True)
     policy.selector.demand = demand
     assert add(policy, job_of("large", 30 * LEASE_S), 60 * LEASE_S) is Standing.UNGUARANTEED
