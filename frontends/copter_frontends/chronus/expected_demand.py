@@ -45,8 +45,8 @@ class ExpectedDemand:
     def displaced(self, kind: int, gpus: int, value: float, free: Ints, now_s: float, capacity: int) -> float:
         """Reward that jobs to come lose, in the mean, where a job takes GPUs in leases with so many free, (leases,).
 
-        Only jobs count that earn more with a GPU-lease than this one does. What is expected before any came, for a share
-        of the `capacity` GPUs of the type, fades as hours go by.
+        Only jobs count that earn more with a GPU-lease than this one does. What is expected before any came, for a
+        share of the `capacity` GPUs of the type, fades as hours go by.
         """
         density = value / (gpus * max(len(free), 1))
         better = self._bin(density) + 1
