@@ -12,7 +12,7 @@ from copter_frontends.deadlines import DeadlineOptions, DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.hadar import HadarPolicy, OnlineRule, utility_named
-from copter_frontends.hare.opponent_policy import OpponentPolicy
+from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.task_policy import HareTaskPolicy
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
