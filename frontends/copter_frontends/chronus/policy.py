@@ -419,9 +419,11 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def _time_done(self, job_id: str) -> float:
         """Fraction of a job's time that has passed: on what its leases are of, else on its first mode."""
         job, progress = self.jobs[job_id], self.service[job_id].progress
+        if progress <= 0.0:
+            return progress
         record = self.book.records.get(job_id)
         modes = self.modes_of(job) if record is None else record.modes
-        if progress <= 0.0 or not modes:
+        if not modes:
             return progress
         mode = modes[max(record.mode, 0) if record is not None else 0]
         return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
