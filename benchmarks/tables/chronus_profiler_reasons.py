@@ -18,8 +18,8 @@ from chronus_profiler import BURST, with_short_jobs
 from chronus_runs import ROUND_S, cluster_of, make_policy, nodes_of, options, say, spread
 
 from copter_frontends.chronus import Profiler
+from copter_frontends.chronus.paper.workload import helios_workload, table_source
 from copter_frontends.chronus.profiler import Probe
-from copter_frontends.chronus.workload import helios_workload, table_source
 from copter_frontends.simulator import Simulation
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from chronus_runs import RESTART_S, ROUND_S, finish, options, say
 
 from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Standing
-from copter_frontends.chronus.audited_selector import AuditedSelector
-from copter_frontends.chronus.workload import synthetic_workload, table_source, with_density
+from copter_frontends.chronus.paper.audited_selector import AuditedSelector
+from copter_frontends.chronus.paper.workload import synthetic_workload, table_source, with_density
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.simulator import Simulation, random_failures
 from copter_frontends.vocabulary import Cluster

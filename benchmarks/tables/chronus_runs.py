@@ -21,8 +21,14 @@ from copter_frontends.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPoli
 from copter_frontends.baselines.yarn_quota import YarnQuotaPolicy
 from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
 from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
+from copter_frontends.chronus.paper.workload import (
+    HELIOS,
+    Workload,
+    helios_workload,
+    synthetic_workload,
+    trace_workload,
+)
 from copter_frontends.chronus.spread_costs import SPREAD_COST
-from copter_frontends.chronus.workload import HELIOS, Workload, helios_workload, synthetic_workload, trace_workload
 from copter_frontends.deadlines import StepReward
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
 from copter_frontends.simulator import Simulation

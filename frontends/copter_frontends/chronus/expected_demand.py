@@ -8,6 +8,7 @@ from copter_frontends.chronus.options import Floats, Ints
 
 MEMORY_S = 4 * 3600.0  # arrivals count by e to the minus of their age over this
 LEAST, STEPS_PER_OCTAVE, BINS = 2.0**-16, 2, 64  # reward for a GPU-lease: 2^-16 to 2^16, in half octaves
+PRIOR_SHARE, PRIOR_WORTH = 0.15, 30.0  # before any hours tell: share of the GPUs that others want, for such a reward
 TO_SCALE = 3.0**0.5 / np.pi  # of a logistic distribution, from its standard deviation
 
 
@@ -41,18 +42,22 @@ class ExpectedDemand:
         self._squares[kind, at] += gpus * gpus * leases
         self._value[kind, at] += value
 
-    def displaced(self, kind: int, gpus: int, value: float, free: Ints, now_s: float) -> float:
+    def displaced(self, kind: int, gpus: int, value: float, free: Ints, now_s: float, capacity: int) -> float:
         """Reward that jobs to come lose, in the mean, where a job takes GPUs in leases with so many free, (leases,).
 
-        Only jobs count that earn more with a GPU-lease than this one does.
+        Only jobs count that earn more with a GPU-lease than this one does. What is expected before any came, for a
+        share of the `capacity` GPUs of the type, fades as hours go by.
         """
-        better = self._bin(value / (gpus * max(len(free), 1))) + 1
-        taken, earned = self._gpus[kind, better:].sum(), self._value[kind, better:].sum()
-        if self._since_s is None or not taken > 0:
+        density = value / (gpus * max(len(free), 1))
+        better = self._bin(density) + 1
+        leases = MEMORY_S / self.lease_s
+        age_s = 0.0 if self._since_s is None else max(now_s - self._since_s, 0.0)
+        prior = PRIOR_SHARE * capacity * leases * np.exp(-age_s / MEMORY_S) if density < PRIOR_WORTH else 0.0
+        taken = self._gpus[kind, better:].sum() + prior
+        earned = self._value[kind, better:].sum() + PRIOR_WORTH * prior
+        if not taken > 0:
             return 0.0
-        seen_s = MEMORY_S * (1.0 - np.exp(-max(now_s - self._since_s, self.lease_s) / MEMORY_S))
-        leases = seen_s / self.lease_s
-        mean, variance = taken / leases, self._squares[kind, better:].sum() / leases
+        mean, variance = taken / leases, (self._squares[kind, better:].sum() + prior) / leases
         scale = TO_SCALE * np.sqrt(variance)
         lost = _over(mean - free + gpus, scale) - _over(mean - free, scale)
         return float(lost.sum() * earned / taken)

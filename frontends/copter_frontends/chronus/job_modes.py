@@ -97,13 +97,13 @@ class JobModes:
     def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
         """Take a profile in; the time it says over the one that was believed, None where it says nothing.
 
-        What a start may have cost counts as training: a profile makes a job slower by what it lost, never faster than
-        it was.
+        A start is left out where it is known what it costs; else it counts as training: a profile then makes a job
+        slower by what it lost, never faster than it was.
         """
-        rate = self.throughputs.rate(job, gpu_type, gpus)
-        if not (rate > 0 and 0.0 < progress < 1.0 and ran_s > 0):
+        rate, trained_s = self.throughputs.rate(job, gpu_type, gpus), ran_s - self.restart_s(job)
+        if not (rate > 0 and 0.0 < progress < 1.0 and trained_s > 0):
             return None
-        ratio = ran_s / progress / (self.throughputs.work(job) / rate)
+        ratio = trained_s / self.time_done(job, gpu_type, gpus, progress) / (self.throughputs.work(job) / rate)
         if abs(ratio - 1.0) > BELIEVED:
             self.measured[job.id] = ratio
         return ratio

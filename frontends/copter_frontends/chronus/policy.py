@@ -98,8 +98,12 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     @property
     def follows(self) -> bool:
-        """Whether progress is wanted after the round that runs: before a lease begins, as leases are of work left."""
-        return self.grid.lease_at(self._now_s + self.round_s) > self.lease.number
+        """Whether progress is wanted after the round that runs.
+
+        Before a lease begins, as leases are of work left, and while jobs are profiled.
+        """
+        profiles = self.profiler is not None and bool(self.profiler.running)
+        return profiles or self.grid.lease_at(self._now_s + self.round_s) > self.lease.number
 
     def __init__(
         self,
@@ -264,10 +268,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self._lasting.add(job.id)
         if reward is not None:
             self.rewards[job.id] = reward
-        if self.profiler is not None:
-            nodes = min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
-            most = nodes * self.nodes.node_gpus(self.nodes.types[0])
-            self.profiler.submit(job.id, min(requested_gpus(job), most), job.submit_s)
+        profiled = None if self.profiler is None else self._profiled(job)
+        if self.profiler is not None and profiled is not None:
+            self.profiler.submit(job.id, profiled, job.submit_s)
         elif reward is not None:
             self._consider(job, reward)
 
@@ -416,12 +419,21 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
     def _time_done(self, job_id: str) -> float:
         """Fraction of a job's time that has passed: on what its leases are of, else on its first mode."""
         job, progress = self.jobs[job_id], self.service[job_id].progress
+        if progress <= 0.0:
+            return progress
         record = self.book.records.get(job_id)
         modes = self.modes_of(job) if record is None else record.modes
-        if progress <= 0.0 or not modes:
+        if not modes:
             return progress
         mode = modes[max(record.mode, 0) if record is not None else 0]
         return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
+
+    def _profiled(self, job: Job) -> int | None:
+        """GPUs of the profiler's type on which a job's speed can be measured; None where it does not run on that."""
+        kind = self.nodes.types[0]
+        nodes = PROFILED_NODES if self.profiler is None else min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
+        gpus = min(requested_gpus(job), nodes * self.nodes.node_gpus(kind))
+        return gpus if self.modes(job, kind, gpus) else None
 
     def _profile(self, now_s: float) -> None:
         """A round of the profiler; jobs whose profile is done are considered from now on."""

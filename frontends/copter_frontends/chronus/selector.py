@@ -221,7 +221,7 @@ class Selector:
         rows = alone.ranked(0, scarcity)
         placed = any(alone.place(row) for row in rows)
         if self.demand is not None and len(rows):
-            if placed and self._too_dear(self.demand, alone, now_s):
+            if self._too_dear(self.demand, alone, rows[0], now_s, gpus):
                 self._tell(record, Standing.UNGUARANTEED, now_s, "its leases are worth more to the jobs that come")
                 return Admission(job.id, record.standing)
             self._note_demand(self.demand, alone, now_s)
@@ -239,12 +239,16 @@ class Selector:
         return self._admit_with_moves(record, now_s, first, gpus, horizon, aside)
 
     @staticmethod
-    def _too_dear(demand: ExpectedDemand, alone: Draft, now_s: float) -> bool:
-        """Whether jobs to come would lose more by a job's leases than it earns."""
-        row = int(alone.row[0])
-        kind, gpus, value = (each[row] for each in (alone.options.kind, alone.options.gpus, alone.options.value))
-        free = alone.free[kind][alone.taken[0]] + gpus
-        return demand.displaced(int(kind), int(gpus), float(value), free, now_s) > CAUTION * value
+    def _too_dear(demand: ExpectedDemand, alone: Draft, row: int, now_s: float, capacity: Ints) -> bool:
+        """Whether jobs to come would lose more by a job's leases, or by those that others make free, than it earns."""
+        options, row = alone.options, int(alone.row[0]) if alone.row[0] >= 0 else row
+        kind, gpus, value = (each[row] for each in (options.kind, options.gpus, options.value))
+        if alone.row[0] >= 0:
+            free = alone.free[kind][alone.taken[0]] + gpus
+        else:
+            free = np.maximum(np.sort(alone.free[kind][: options.last[row]])[-int(options.need[row]) :], gpus)
+        lost = demand.displaced(int(kind), int(gpus), float(value), free, now_s, int(capacity[kind]))
+        return bool(lost > CAUTION * float(value))
 
     @staticmethod
     def _note_demand(demand: ExpectedDemand, alone: Draft, now_s: float) -> None:

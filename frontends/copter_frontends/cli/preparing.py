@@ -17,10 +17,10 @@ from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
 from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.hare.applications import HARE_APPLICATIONS
+from copter_frontends.hare.paper.applications import HARE_APPLICATIONS
+from copter_frontends.hare.paper.testbed import testbed_workload
 from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hare.task_training import TasksGoodput
-from copter_frontends.hare.testbed import testbed_workload
 from copter_frontends.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
 from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.registry.policies import POLICIES

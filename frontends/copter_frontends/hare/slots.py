@@ -18,7 +18,7 @@ def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
     overlap = np.minimum(schedule.end_s, end_s) - np.maximum(schedule.start_s, begin_s)
     inside = np.flatnonzero(overlap > 0.0)
     pair, at = np.unique(schedule.gpu[inside] * jobs + schedule.task_job[inside], return_inverse=True)
-    busy: Floats = np.bincount(at, overlap[inside], len(pair))
+    busy = np.bincount(at, weights=overlap[inside], minlength=len(pair)).astype(np.float64)
     order = np.lexsort((-pair, busy))  # the last of a GPU is its busiest job, the first of equals by number
     owner = np.full(int(instance.gpus.sum()), -1, dtype=np.int64)
     owner[pair[order] // jobs] = pair[order] % jobs

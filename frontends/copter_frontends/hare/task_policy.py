@@ -100,8 +100,9 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         weights: Mapping[str, float] | None = None,
     ) -> None:
         plain = goodput.plain if isinstance(goodput, TasksGoodput) else goodput
-        paper = plain is None or isinstance(plain, TaskGoodput)
-        self.times: TaskTimes = ModelTaskTimes() if paper else GoodputTaskTimes(cluster, plain)
+        self.times: TaskTimes = ModelTaskTimes()
+        if plain is not None and not isinstance(plain, TaskGoodput):
+            self.times = GoodputTaskTimes(cluster, plain)
         self._times: dict[str, JobTimes] = {}
         LpPolicy.__init__(self)
         RoundPolicy.__init__(self, cluster, round_s, RunsTasks(self.times))
@@ -235,7 +236,8 @@ class HareTaskPolicy(LpPolicy, RoundPolicy):
         found = self.solver.solve(instance, self.grid, 0.8 * deadline_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
-        self.show(self.solver.engine.solution, self.solver.engine.solution_s)
+        if found.passes:  # otherwise where it stood was near enough
+            self.show(self.solver.engine.solution, self.solver.engine.solution_s)
         mean = zip(instance.jobs, found.mean_busy_s.tolist(), strict=True)
         middle = {job.id: (at, job.rounds) for job, at in mean}
         self._order_kept = _Order(jobs, gpus, middle, found.bound)

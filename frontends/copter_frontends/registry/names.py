@@ -25,7 +25,7 @@ HARE_SCHEMES = {
     "hare-homo": "sched_homo",
     "hare-allox": "sched_allox",
 }
-"""Hare's opponents: the keys of :data:`copter_frontends.hare.opponents.RULES` by the policy's name."""
+"""Hare's opponents: the keys of :data:`copter_frontends.hare.paper.opponents.RULES` by the policy's name."""
 
 HADAR_MODES = {
     "hadar-online": {"mode": "online"},

@@ -12,7 +12,7 @@ from copter_frontends.deadlines import DeadlineOptions, DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.hadar import HadarPolicy, OnlineRule, utility_named
-from copter_frontends.hare.opponent_policy import OpponentPolicy
+from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.task_policy import HareTaskPolicy
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
@@ -30,7 +30,7 @@ from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-BEST_EFFORT_S = 300.0  # of Chronus's paper: a best-effort lease
+LEASE_S, BEST_EFFORT_S = 1200.0, 300.0  # of Chronus's paper: an SLO lease, and a best-effort one
 
 
 def _make_sia(
@@ -94,9 +94,16 @@ def _make_chronus(
 ) -> SchedulingPolicy:
     rates = TrainingThroughputs(cluster, goodput_model)
     asked = deadlines or DeadlineOptions(DrawnRewards(cluster, rates))
-    lease = {} if asked.lease_s is None else {"lease_s": asked.lease_s, "round_s": round_of_lease_s(asked.lease_s)}
-    profiler = Profiler() if asked.profiling else None
-    return ChronusPolicy(cluster, rates, asked.rewards, selective=True, profiler=profiler, **lease)
+    lease_s = LEASE_S if asked.lease_s is None else asked.lease_s
+    return ChronusPolicy(
+        cluster,
+        rates,
+        asked.rewards,
+        lease_s=lease_s,
+        round_s=round_of_lease_s(lease_s),
+        selective=True,
+        profiler=Profiler() if asked.profiling else None,
+    )
 
 
 def round_of_lease_s(lease_s: float) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.errors import SettingsError
-from copter_frontends.chronus import ChronusPolicy, Standing, StepReward
+from copter_frontends.chronus import ChronusPolicy, Profiler, Standing, StepReward
 from copter_frontends.chronus.expected_demand import ExpectedDemand
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.goodput import GoodputModel
@@ -100,13 +100,17 @@ def test_promises_survive_the_loss_of_any_node_that_is_spared_for(lost: int) -> 
 
 def test_a_job_that_would_cost_those_to_come_more_than_it_earns_is_told() -> None:
     demand = ExpectedDemand(1, LEASE_S)
-    assert demand.displaced(0, 8, 99.0, np.full(40, 8), 0.0) == 0.0  # nothing is known yet
+    few = demand.displaced(0, 1, 99.0, np.full(2, 8), 0.0, 8)
+    assert 0.0 <= few < 1.0 < demand.displaced(0, 8, 99.0, np.full(40, 8), 0.0, 8)  # before any hours tell
     for hour in range(6):
         for _ in range(6):
             demand.note(0, 2, 2, 99.0, hour * 3600.0)
-    large = demand.displaced(0, 8, 99.0, np.full(40, 8), 6 * 3600.0)
+    large = demand.displaced(0, 8, 99.0, np.full(40, 8), 6 * 3600.0, 8)
     assert large > 99.0
-    assert demand.displaced(0, 1, 99.0, np.full(2, 8), 6 * 3600.0) < 40.0
+    assert demand.displaced(0, 1, 99.0, np.full(2, 8), 6 * 3600.0, 8) < 40.0
+    quiet = ExpectedDemand(1, LEASE_S)
+    quiet.note(0, 1, 1, 1e-3, 0.0)
+    assert quiet.displaced(0, 8, 99.0, np.full(40, 8), 72 * 3600.0, 8) < 1.0  # three days in which nobody came
     policy = policy_of(selective=True)
     policy.selector.demand = demand
     assert add(policy, job_of("large", 30 * LEASE_S), 60 * LEASE_S) is Standing.UNGUARANTEED
@@ -142,3 +146,27 @@ def test_a_lease_shorter_than_a_jobs_restart_is_told() -> None:
     with pytest.raises(InvalidJobError, match="a start takes the job 250 s, a lease is 200 s"):
         policy.add_job(job)
     assert job.id not in policy.jobs
+
+
+def test_a_job_is_profiled_only_where_it_runs_and_a_start_is_no_slowness() -> None:
+    table = ThroughputTable({"any": {"a100": 1.0}, "both": {"k80": 0.5, "a100": 1.0}})
+    profiler = Profiler(most_user_gpus=None)
+    policy = ChronusPolicy(Cluster.of({"k80": (1, 8), "a100": (1, 8)}), table, profiler=profiler)
+    policy.plan(0.0)
+    assert add(policy, Job("only", "any", work_samples=1000.0, requested_gpus=2), 9000.0) is Standing.GUARANTEED
+    policy.add_job(Job("both", "both", work_samples=1000.0, requested_gpus=2))
+    assert "only" not in profiler
+    assert "both" in profiler
+    kinds = {name: held.gpu_type for name, held in policy.plan(300.0).allocations.items()}
+    assert kinds == {"only": "a100", "both": "k80"}
+    assert policy.follows
+    cluster = scaled_cluster(56)
+    rates = TrainingThroughputs(cluster, GoodputModel(configurations_of(cluster)))
+    modes = ChronusPolicy(cluster, rates).modes
+    bert = Job("b", "bert", work_samples=1e5, requested_gpus=1, batch_size=96)
+    whole_s = rates.work(bert) / rates.rate(bert, "a100", 1)
+    share = 180.0 / whole_s  # of its time, in 300 s of which 120 are its start
+    progress = next(p for p in np.linspace(0.0, 1.0, 100_001) if rates.time_done(bert, "a100", 1, float(p)) >= share)
+    ratio = modes.note_profile(bert, "a100", 1, 300.0, float(progress))
+    assert ratio == pytest.approx(1.0, abs=0.01)
+    assert "b" not in modes.measured

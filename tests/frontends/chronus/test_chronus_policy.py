@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from copter.errors import SettingsError
 from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Profiler, Standing, StepReward, weighted_miss_rate
 from copter_frontends.chronus.packing import Parcel, pack
+from copter_frontends.chronus.paper.workload import Workload, synthetic_workload, table_source
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
-from copter_frontends.chronus.workload import Workload, synthetic_workload, table_source
 from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory, ThroughputTable
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, InvalidJobError, Job

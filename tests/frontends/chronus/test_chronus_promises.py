@@ -16,8 +16,8 @@ from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, LeaseShim,
 from copter_frontends.chronus.compact import compact_form, per_deadline_form
 from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.chronus.packing import Parcel, pack
+from copter_frontends.chronus.paper.workload import table_source
 from copter_frontends.chronus.rounding import round_up
-from copter_frontends.chronus.workload import table_source
 from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan

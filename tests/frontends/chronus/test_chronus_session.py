@@ -12,11 +12,11 @@ from plan_checks import check_plan
 from copter.errors import UnknownHandleError
 from copter.interop import highs
 from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, Standing, StepReward
-from copter_frontends.chronus.audited_selector import AuditedSelector
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.chronus.workload import synthetic_workload, table_source, with_density
+from copter_frontends.chronus.paper.audited_selector import AuditedSelector
+from copter_frontends.chronus.paper.workload import synthetic_workload, table_source, with_density
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
 from copter_frontends.simulator import Simulation, random_failures

@@ -53,9 +53,10 @@ def test_jobs_that_have_not_ended_count() -> None:
 
 def test_a_traces_own_deadlines_are_taken(tmp_path: Path) -> None:
     trace = tmp_path / "jobs.csv"
-    head = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort"
-    rows = [f"{k},1,{k * 60},0,resnet50,3000,1,{5000 + k}-9000,10-5,0" for k in range(6)]
-    rows.append("6,1,400,0,resnet50,3000,1,,,1")
+    head = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval,"
+    head += "expect_time_list,expect_value_list,best_effort,job_type"
+    rows = [f"{k},1,{k},100,resnet50,50,1,{83 + k}-150,10-5,0,soft" for k in range(6)]  # in minutes
+    rows.append("6,1,7,100,resnet50,50,1,80,10,1,best")
     trace.write_text("\n".join([head, *rows]) + "\n")
     (own,) = summaries("simulate", "chronus", "--gpus", "56", "--trace", str(trace), "--hours", "4")
     assert own["deadlines"]["jobs"] == 6
@@ -65,12 +66,13 @@ def test_a_traces_own_deadlines_are_taken(tmp_path: Path) -> None:
     assert StepReward.listed(((5.0, 10.0), (9.0, 5.0))).steps == ((5.0, 100.0), (9.0, 50.0))
 
 
-def test_a_shorter_lease_promises_more() -> None:
+def test_shorter_leases_keep_their_promises() -> None:
     (twenty,) = summaries("simulate", "chronus", *SHORT)
     (five,) = summaries("simulate", "chronus", *SHORT, "--lease-s", "300")
     assert five["deadlines"]["jobs"] == twenty["deadlines"]["jobs"]
-    assert five["deadlines"]["promised"] >= twenty["deadlines"]["promised"]
-    assert five["deadlines"]["late"] == 0
+    for each in (twenty, five):
+        assert each["deadlines"]["promised"] > 20
+        assert each["deadlines"]["late"] == each["deadlines"]["demoted"] == 0
 
 
 @pytest.mark.parametrize(
