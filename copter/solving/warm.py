@@ -86,6 +86,12 @@ def warm_solve(
             solution = coupling.run(choice, callback, restart_reason)
             if solution is not None:
                 return solution
+        elif choice is choose.WHOLE_PIVOTS:
+            if unchanged:
+                continue
+            solution = WholeSolve.of(model, iterate, settings, watch).attempt(choice, callback, restart_reason)
+            if solution is not None:
+                return solution
         elif choice is choose.VERDICT:
             return WholeSolve.of(model, iterate, settings, watch).run((choice,), callback, restart_reason)
         else:
