@@ -25,7 +25,7 @@ from copter.proximal.newton import Rows
 from copter.proximal.solve import Outcome, Solve
 from copter.runtime.watch import Watch
 from copter.settings import Settings
-from copter.solving.bounds import proven_bound, with_bound
+from copter.solving.bounds import proven_bound, sharpened, with_bound
 from copter.solving.by_coupling import CouplingSolve
 from copter.solving.by_whole import WholeSolve
 from copter.solving.crossover import vertex_of
@@ -69,6 +69,19 @@ def warm_solve(
     SettingsError
         If `settings.method` names a method that takes no such model.
     """
+    solution = answered(model, iterate, settings, watch, callback, restart_reason)
+    return sharpened(model, solution, settings.tolerance)
+
+
+def answered(
+    model: Model,
+    iterate: Iterate,
+    settings: Settings,
+    watch: Watch,
+    callback: Callback | None,
+    restart_reason: str | None,
+) -> Solution:
+    """The solution by the first method of the order that comes to an end."""
     facts = facts_of(model, iterate)
     order = choose.for_model(facts, settings)
     if choose.pivots_fit(facts, settings) and iterate.basis is None:
@@ -76,8 +89,8 @@ def warm_solve(
     if facts.private_rows or order[0].method in ("simplex", "interior"):
         return WholeSolve.of(model, iterate, settings, watch).run(order, callback, restart_reason)
     basis, coupling = iterate.basis, None
-    answered = isinstance(basis, WarmBasis) and basis.answer is not None
-    unchanged = iterate.version == model.version and not answered  # one pricing pass is enough
+    has_answer = isinstance(basis, WarmBasis) and basis.answer is not None
+    unchanged = iterate.version == model.version and not has_answer  # one pricing pass is enough
     for place, choice in enumerate(order):
         if choice.method in ("basis", "blocks"):
             if unchanged and choice.why != choose.NAMED:

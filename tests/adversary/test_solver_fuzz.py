@@ -90,6 +90,22 @@ def test_a_session_proves_that_small_models_are_unbounded() -> None:
     assert session.solve().status is Status.OPTIMAL
 
 
+def test_an_optimum_of_terms_far_larger_than_it_has_a_bound_that_shows_it() -> None:
+    """Terms of 1e13 cancel to 4e3: the margin of a pass was larger than the optimum, and the gap came out as 0.8."""
+    model = Model("min")
+    model.add_resources("a", 1.18842202e-04, 5.94211008e-05)
+    model.add_request("x", [-4.74428974e-07], {"a": [1.42604527]}, upper=9.63467179e-09)
+    model.add_request("y", [1.37411259e14, -1.20632373e19], {"a": [4.60157411e01, 4.02257873e11]})
+    session = Session(model)
+    for count in (1.18842202e-04, 1.2e-04, 1.3e-04):
+        model.set_count("a", count, 5.94211008e-05)
+        found = session.solve()
+        assert found.status is Status.OPTIMAL
+        assert found.bound_is_certified
+        assert found.gap <= 1e-6
+        assert judged(model.to_linear_program(), found, False).verdict == TRUE
+
+
 def test_edits_reach_every_feature() -> None:
     rng = np.random.default_rng(3)
     tinker = Tinker(rng, "whole", 4)
