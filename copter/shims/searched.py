@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from copter.integer.clock import Clock
-from copter.integer.problem import room
-from copter.integer.search import IntegerSearch
-from copter.integer.solution import IntegerStatus
+from copter.methods.integer.clock import Clock
+from copter.methods.integer.problem import room
+from copter.methods.integer.search import IntegerSearch
+from copter.methods.integer.solution import IntegerStatus
 from copter.model.assembly import slots_in_order
 from copter.model.model import Model
 from copter.problem.linear_program import LinearProgram
