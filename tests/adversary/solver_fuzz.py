@@ -93,7 +93,7 @@ def block(first: int, count: int) -> Counter[str]:
 def run(state: Path, solves: int, until_s: float) -> None:
     """Blocks of seeds until there are so many solves in the state, or the time is over."""
     began = time.monotonic()
-    known = json.loads(state.read_text()) if state.exists() else {"next": 0, "counts": {}}
+    known = json.loads(state.read_text()) if state.exists() else {"next": 0, "counts": {}, "commit": commit()}
     while known["counts"].get("solves", 0) < solves and time.monotonic() - began < until_s:
         first = known["next"]
         command = [sys.executable, "-m", "tests.adversary.solver_fuzz", "--block", str(first)]
@@ -108,15 +108,20 @@ def run(state: Path, solves: int, until_s: float) -> None:
         except subprocess.TimeoutExpired:
             counts["endless"] += 1
             print(f"ENDLESS block {first}", file=sys.stderr, flush=True)
-        known = {"next": first + BLOCK, "counts": dict(counts)}
+        known |= {"next": first + BLOCK, "counts": dict(counts)}
         state.write_text(json.dumps(known))
+
+
+def commit() -> str:
+    """The commit and its date that runs here."""
+    git = ["git", "-C", str(PAGE.parent), "log", "-1", "--format=%h, %cs"]
+    return subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def page(state: Path) -> str:
     """The page of a state's counts."""
     known = json.loads(state.read_text())
-    counts, git = Counter(known["counts"]), ["git", "-C", str(PAGE.parent), "log", "-1", "--format=%h, %cs"]
-    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    counts, since = Counter(known["counts"]), known.get("mended", "")
     kinds = ["session", *(f"program, {name}" for name in STRUCTURES)]
     rows = [
         f"| {kind} | {figures} | " + " | ".join(f"{counts[f'{kind}|{figures}|{v}']:,}" for v in VERDICTS) + " |"
@@ -129,7 +134,7 @@ def page(state: Path) -> str:
         "# Fuzz by structure",
         "",
         "Made by `python -m tests.adversary.solver_fuzz`; not edited by hand.",
-        f"Commit and its date: {commit}. Seeds 0 to {known['next'] - 1:,}.",
+        f"Commit and its date: {known.get('commit', commit())}. Seeds 0 to {known['next'] - 1:,}.",
         "",
         f"{counts['solves']:,} solves after {counts['edits']:,} edits of {counts['sessions']:,} sessions "
         f"({counts['refused']:,} further edits were refused, as they should be). Decided by the solution's own "
@@ -148,6 +153,7 @@ def page(state: Path) -> str:
         *rows,
         f"| all | all | {' | '.join(f'{each:,}' for each in total)} |",
         "",
+        *([since, ""] if since else []),
     ])  # fmt: skip
 
 

@@ -30,6 +30,15 @@ def test_no_claim_is_false(first: int) -> None:
     assert counts["solves"] > 50
 
 
+@pytest.mark.parametrize("seed", [169, 1064])
+def test_what_the_long_run_found_is_mended(seed: int) -> None:
+    """An optimum of the proximal method whose prices prove a gap of 4e-5 and 4e-4, with figures from 1e-9 to 1e12."""
+    counts: Counter[str] = Counter()
+    solver_fuzz.trial(seed, counts)
+    assert counts[f"session|huge|{FALSE}"] == 0
+    assert counts[f"session|huge|{TRUE}"] > 10
+
+
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_no_claim_about_a_program_is_false(first: int) -> None:
     verdicts = Counter()
