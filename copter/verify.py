@@ -437,7 +437,7 @@ def plan_faults(program: Program, plan: Any) -> Iterator[str]:
         for k, place in enumerate(places.tolist()):
             used, name, own = np.flatnonzero(x[k]).tolist(), names[place], [[] for _ in range(template.n_own)]
             costs += [Fraction(cost[k, j]) * Fraction(x[k, j]) for j in used]
-            if program.requests[name].integer and [x[k, j] for j in used] not in ([], [1.0]):
+            if program.requests[name].integer and not all(float(x[k, j]).is_integer() for j in used):
                 yield f"request {name!r} must be whole"
             for j in used:
                 for e in range(*np.searchsorted(template.column, [j, j + 1])):
