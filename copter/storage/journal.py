@@ -15,13 +15,9 @@ from typing import Any, Literal, get_args
 
 from copter.errors import EditNotAllowedError, SettingsError, SnapshotError
 from copter.matrix import Template
+from copter.storage.disk import DISK, PathLike
 from copter.storage.encoding import COUNT, Buffers, Reader, encode
-from copter.storage.files import PathLike, read_file, write_atomically
-
-try:
-    import fcntl
-except ImportError:  # not on this system: two processes that write one journal are not noticed
-    fcntl = None  # type: ignore[assignment]
+from copter.storage.files import read_file, write_atomically
 
 Sync = Literal["always", "batch", "never"]
 
@@ -34,7 +30,6 @@ DIGEST = 16
 CRC = 4
 JOINED = 1 << 20  # bytes; shorter records go out in one write
 SECTOR = 512  # bytes that a disk writes whole or not at all
-sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,8 @@ class Journal:
     def __init__(self, path: PathLike, history: History, sync: Sync = "batch", reserve: int = 0) -> None:
         self.path = os.path.abspath(path)
         self.history, self.sync = history, sync
-        self.reserve = reserve if hasattr(os, "posix_fallocate") else 0
+        self._disk = DISK.get()
+        self.reserve = reserve if self._disk.makes_room else 0
         self._broken: str | None = None
         self._file = -1
         self._length = self._room = 0
@@ -129,9 +125,9 @@ class Journal:
             contents = read_journal(path)
             journal.history = contents.last
             if journal._length > contents.length:
-                os.ftruncate(journal._file, contents.length)
+                journal._disk.truncate(journal._file, contents.length)
                 journal._length = journal._room = contents.length
-                os.lseek(journal._file, contents.length, os.SEEK_SET)
+                journal._disk.seek(journal._file, contents.length)
         except OSError as error:
             journal.close()
             raise SnapshotError(f"the journal {journal.path} cannot be mended: {error.strerror}") from error
@@ -152,11 +148,10 @@ class Journal:
 
     def _open(self) -> None:
         try:
-            self._file = os.open(self.path, os.O_WRONLY | (0 if self.reserve else os.O_APPEND))
-            if fcntl is not None:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._length = self._room = os.fstat(self._file).st_size
-            os.lseek(self._file, self._length, os.SEEK_SET)
+            self._file = self._disk.open(self.path, os.O_WRONLY | (0 if self.reserve else os.O_APPEND))
+            self._disk.lock(self._file)
+            self._length = self._room = self._disk.size(self._file)
+            self._disk.seek(self._file, self._length)
         except BlockingIOError:
             self.close()
             raise SnapshotError(f"the journal {self.path} is in use by another session or process") from None
@@ -168,12 +163,12 @@ class Journal:
         """Cut off what is reserved, and close the file."""
         if self._file >= 0 and self._room > self._length:
             with suppress(OSError):  # zeros at the end do no harm
-                os.ftruncate(self._file, self._length)
+                self._disk.truncate(self._file, self._length)
         self._release()
 
     def _release(self) -> None:
         if self._file >= 0:
-            os.close(self._file)
+            self._disk.close(self._file)
             self._file = -1
 
     __del__ = close
@@ -207,7 +202,7 @@ class Journal:
         try:
             written = self._write(parts)
             if self.sync == "always" or (self.sync == "batch" and batch):
-                (sync_data if self.reserve else os.fsync)(self._file)
+                (self._disk.sync_data if self.reserve else self._disk.sync)(self._file)
         except OSError as error:
             self.take_back()
             raise SnapshotError(f"the journal {self.path} cannot be written: {error.strerror}") from error
@@ -264,14 +259,14 @@ class Journal:
         for part in [b"".join(parts)] if total <= JOINED else parts:
             left = memoryview(part)
             while len(left):
-                left = left[os.write(self._file, left) :]
+                left = left[self._disk.write(self._file, left) :]
         return total
 
     def _make_room(self, total: int) -> None:
         """Let the file grow ahead of a record of so many bytes; where it cannot, the record itself may still fit."""
         room, by = self.growth(total)
         try:
-            os.posix_fallocate(self._file, room, by)
+            self._disk.make_room(self._file, room, by)
             self.grown(by, True)
         except OSError as error:
             self.grown(0, error.errno not in (errno.EOPNOTSUPP, errno.EINVAL))
@@ -279,9 +274,9 @@ class Journal:
     def take_back(self) -> None:
         """Cut off what a failed write has left."""
         try:
-            os.ftruncate(self._file, self._length)
+            self._disk.truncate(self._file, self._length)
             self._room = self._length
-            os.lseek(self._file, self._length, os.SEEK_SET)
+            self._disk.seek(self._file, self._length)
         except OSError as error:
             self._broken = f"a failed write could not be taken back ({error.strerror}); save the session elsewhere"
 

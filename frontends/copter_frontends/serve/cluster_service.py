@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 from copter.errors import CopterError
+from copter.runtime.clock import CLOCK
 from copter.storage.journal import History
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import Change
@@ -63,7 +63,7 @@ class ClusterService:
     @property
     def now_s(self) -> float:
         """Seconds since the cluster was made."""
-        return max(time.time() - self.created_s, 0.0)
+        return max(CLOCK.get().now() - self.created_s, 0.0)
 
     def document(self) -> dict[str, Any]:
         """What the cluster is now, in short."""

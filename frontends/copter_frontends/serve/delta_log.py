@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 
 from copter.errors import CopterError, SnapshotError
-from copter.storage.disk_thread import DiskThread
+from copter.runtime.clock import CLOCK
+from copter.storage.disk import DISK
 from copter.storage.journal import History, Journal, Record, Sync
 from copter_frontends.serve.cluster_state import Undo
 
@@ -99,7 +99,7 @@ class DeltaLog:
         self._group: Group | None = None
         self._turning = False  # a new segment is being made
         self._called = False  # :meth:`_next` is about to run
-        self._disk = DiskThread()
+        self._disk = DISK.get().writer()
         self._loop.add_reader(self._disk.fileno(), self._done)
 
     @property
@@ -192,7 +192,7 @@ class DeltaLog:
             self._take_back(records, error)
             return
         room, by = self.journal.growth(len(record.data))
-        self._group = Group(records, record, by, perf_counter())
+        self._group = Group(records, record, by, CLOCK.get().monotonic())
         self._disk.put(self.journal.file, record.data, self.sync == "always", room, by)
 
     def _done(self) -> None:
@@ -212,7 +212,7 @@ class DeltaLog:
         self._next()  # the disk goes on while senders are told
         if not code:
             if self._on_write is not None:
-                self._on_write(len(group.records), perf_counter() - group.started)
+                self._on_write(len(group.records), CLOCK.get().monotonic() - group.started)
             for each in group.records:
                 each.end(None)
 
