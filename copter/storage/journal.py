@@ -104,6 +104,7 @@ class Journal:
         self._disk = DISK.get()
         self.reserve = reserve if self._disk.makes_room else 0
         self._broken: str | None = None
+        self._soiled: str | None = None  # why a failed write has not been taken back
         self._file = -1
         self._length = self._room = 0
         self._open()
@@ -128,6 +129,8 @@ class Journal:
                 journal._disk.truncate(journal._file, contents.length)
                 journal._length = journal._room = contents.length
                 journal._disk.seek(journal._file, contents.length)
+            if sync != "never":
+                journal._disk.sync(journal._file)  # what a killed process wrote may not be on the disk yet
         except OSError as error:
             journal.close()
             raise SnapshotError(f"the journal {journal.path} cannot be mended: {error.strerror}") from error
@@ -245,6 +248,8 @@ class Journal:
         """A record in pieces, and the place after it."""
         if self._broken is not None:
             raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._broken}")
+        if self._soiled is not None and not self.take_back():
+            raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._soiled}")
         payload: Buffers = [b"[" + COUNT.pack(len(operations)), *(part for each in operations for part in each)]
         front = RECORD.pack(MARK, self.history.edits, sum(len(part) for part in payload))
         front += zlib.crc32(self.history.chain + front).to_bytes(CRC, "little")
@@ -271,14 +276,24 @@ class Journal:
         except OSError as error:
             self.grown(0, error.errno not in (errno.EOPNOTSUPP, errno.EINVAL))
 
-    def take_back(self) -> None:
-        """Cut off what a failed write has left."""
+    def take_back(self) -> bool:
+        """Cut off what a failed write has left; whether the disk has that.
+
+        If it has not, a loss of power may bring back what was cut off. No edit is taken until it has: each tries again.
+        """
         try:
             self._disk.truncate(self._file, self._length)
             self._room = self._length
             self._disk.seek(self._file, self._length)
+            if self.sync != "never":
+                self._disk.sync(self._file)
         except OSError as error:
-            self._broken = f"a failed write could not be taken back ({error.strerror}); save the session elsewhere"
+            self._soiled = (
+                f"a failed write could not be taken back ({error.strerror}); it is tried again with each edit"
+            )
+            return False
+        self._soiled = None
+        return True
 
 
 OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -360,7 +375,7 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
         mark, edits, length = RECORD.unpack(data[at : at + RECORD.size])
         front = bytes(data[at : at + RECORD.size])
         if zlib.crc32(place.chain + front) != int.from_bytes(data[at + RECORD.size : body], "little"):
-            if _unfinished(data, at, at + 1, place):
+            if not any(data[body:]) or _unfinished(data, at, at + 1, place):
                 return
             raise SnapshotError(f"{where} is damaged at byte {at}, in the head of edit {place.edits}")
         if mark != MARK or edits != place.edits:
@@ -369,7 +384,11 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
         if end > len(data) or (end == len(data) and not any(data[end - DIGEST : end])):
             return
         chain = bytes(data[end - DIGEST : end])
-        if digest(place.chain, data[at:body], data[body : end - DIGEST]) != chain:
+        right = digest(place.chain, data[at:body], data[body : end - DIGEST])
+        if right != chain:
+            there = chain.rstrip(b"\0")  # a write in two parts, of which the second has not come
+            if right.startswith(there) and not any(data[end:]):
+                return
             if _unfinished(data, at, end, place):
                 return
             raise SnapshotError(f"{where} is damaged in edit {edits}, bytes {at} to {end}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from copter.errors import SnapshotError
 from copter.runtime.clock import CLOCK
 from copter.storage.disk import DISK
-from copter.storage.files import make_folders
+from copter.storage.files import make_folders, sync_folder
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_service import ClusterService
 from copter_frontends.serve.metrics import Metrics
@@ -62,16 +62,25 @@ class Clusters:
         self._stored: dict[str, Stored] = {}
         try:
             self._recover(folder)
+        except OSError as error:
+            self._release()
+            raise SnapshotError(f"{folder} cannot be read: {error.strerror}") from error
         except BaseException:
-            for stored in self._stored.values():
-                stored.journal.close()
-            self._disk.close(self._lock)
+            self._release()
             raise
+
+    def _release(self) -> None:
+        """Close what has been opened."""
+        for stored in self._stored.values():
+            stored.journal.close()
+        self._disk.close(self._lock)
 
     def _recover(self, folder: Path) -> None:
         """Read the clusters of the data folder."""
         for path in sweep(folder):
             LOG.warning("%s holds files that are not this service's: they are left there", path)
+        if self.settings.sync == "always":
+            sync_folder(folder)  # a killed service may have made or deleted a cluster, and not waited
         for name in self._disk.names(folder):
             path = folder / name
             if not NAME.fullmatch(name) or self._disk.kind(self._disk.target(path)) != "folder":

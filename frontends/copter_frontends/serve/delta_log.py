@@ -22,6 +22,10 @@ ROTATE_BYTES = 64 << 20
 RESERVE = 4 << 20  # bytes that a segment grows by at a time
 
 
+class UncertainWriteError(SnapshotError):
+    """A write failed, and so did taking it back: after a loss of power it may be there."""
+
+
 @dataclass(slots=True)
 class Waiting:
     """A record on its way to the disk."""
@@ -81,6 +85,8 @@ class DeltaLog:
     ----------
     epoch : int
         Number of writes that failed so far.
+    undone : bool
+        Whether the last of them took back something that had been done already.
     """
 
     def __init__(
@@ -92,7 +98,7 @@ class DeltaLog:
         on_write: Callable[[int, float], None] | None = None,
     ) -> None:
         self.folder, self.journal, self.number, self.sync = folder, journal, number, sync
-        self.epoch = 0
+        self.epoch, self.undone = 0, False
         self._on_write = on_write
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Waiting | Callable[[], None]] = deque()
@@ -204,8 +210,8 @@ class DeltaLog:
         if group.grows_by:
             self.journal.grown(group.grows_by if grew else 0, ever)
         if code:
-            self.journal.take_back()
-            error = SnapshotError(f"the journal {self.journal.path} cannot be written: {os.strerror(code)}")
+            words = f"the journal {self.journal.path} cannot be written: {os.strerror(code)}"
+            error = SnapshotError(words) if self.journal.take_back() else UncertainWriteError(words)
             self._take_back(group.records, error)
         else:
             self.journal.wrote(group.record)
@@ -221,6 +227,7 @@ class DeltaLog:
         self.epoch += 1
         lost = records + [each for each in self._queue if isinstance(each, Waiting)]
         self._queue = deque(each for each in self._queue if not isinstance(each, Waiting))
+        self.undone = any(each.undo for each in lost)
         for each in reversed(lost):
             for step in each.undo:
                 step()

@@ -150,6 +150,8 @@ def recover(folder: Path, sync: str) -> Stored:
         If a file is damaged, from a newer copter, or in use; the error names it.
     """
     where = os.fspath(folder / "snapshot")
+    if sync == "always":
+        sync_folder(folder)  # a killed service may have renamed a file, and not waited
     state, book, created_s, history = read_snapshot(read_file(where), where)
     numbers = segments(folder)
     if not numbers:
@@ -222,6 +224,8 @@ def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, floa
             book.attained.jobs.update((name, Had(*each)) for name, each in json.loads(chunk) if name in state.jobs)
         there = {name: each for name, each in allocations.items() if name in state.jobs}
         book.restore(front["plan"], there)
+        # The copy was made between a delta's doing and its safety: the plan had not followed it yet.
+        book.look_again(state, float(front["plan"].get("computed_s") or 0.0))
         return state, book, front["created_s"], History(lineage, edits, chain)
     except (Problem, ValueError, TypeError, LookupError, AttributeError) as error:
         raise SnapshotError(f"{where} cannot be read: {error}") from error

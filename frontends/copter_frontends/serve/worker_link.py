@@ -114,6 +114,7 @@ class WorkerLink:
         self._held: list[bytes] | None = None  # messages that wait until the start message is made
         self._batch: list[bytes] = []  # deltas that are about to be sent
         self._closing = False
+        self._muted = False  # the process has been told to end: what it has said since is not heard
         self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._task = asyncio.create_task(self._keep_running(), name=f"scheduler of {name}")
@@ -151,7 +152,7 @@ class WorkerLink:
     def restart(self) -> None:
         """End the process; another begins with the present state."""
         self._feeding = self.ready = False
-        self._batch = []
+        self._batch, self._muted = [], True
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -201,7 +202,7 @@ class WorkerLink:
     async def _run_once(self) -> None:
         self._process = process = await LAUNCH.get()(self.threads)
         try:
-            made, self._batch = self._start(), []
+            made, self._batch, self._muted = self._start(), [], False
             self._feeding = True  # what comes from here on is not in the snapshot; it comes behind it
             held: list[bytes] = []
             self._held = held
@@ -225,6 +226,8 @@ class WorkerLink:
                 await process.wait()
 
     def _take(self, kind: bytes, content: bytes) -> None:
+        if self._muted:
+            return
         if kind == READY:
             self.ready, self.error = True, None
         elif kind == PLAN:
