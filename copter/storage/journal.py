@@ -14,7 +14,6 @@ from hashlib import blake2b
 from typing import Any, Literal, get_args
 
 from copter.errors import EditNotAllowedError, SettingsError, SnapshotError
-from copter.matrix import Template
 from copter.storage.disk import DISK, PathLike
 from copter.storage.encoding import COUNT, Buffers, Reader, encode
 from copter.storage.files import read_file, write_atomically
@@ -189,9 +188,8 @@ class Journal:
 
     @staticmethod
     def encode(name: str, arguments: Sequence[Any]) -> Buffers:
-        """An operation as bytes; templates go by their serial numbers."""
-        plain = tuple(each.serial if isinstance(each, Template) else each for each in arguments)
-        return encode((name, plain))
+        """An operation as bytes."""
+        return encode((name, tuple(arguments)))
 
     def append(self, operations: list[Buffers], batch: bool = False) -> None:
         """Append operations as one record.
@@ -289,7 +287,7 @@ class Journal:
                 self._disk.sync(self._file)
         except OSError as error:
             self._soiled = (
-                f"a failed write could not be taken back ({error.strerror}); it is tried again with each edit"
+                f"a failed write could not be taken back ({error.strerror}); each edit tries it again"
             )
             return False
         self._soiled = None

@@ -6,6 +6,7 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from random import Random
 from typing import Any
@@ -166,10 +167,8 @@ class SimLoop(asyncio.AbstractEventLoop):
                 continue
             context = getattr(task, "get_context", lambda: None)()
             if context is not None and context.get(PROCESS) is process:
-                try:
+                with suppress(BaseException):  # it may wait for something while it ends: nobody waits with it
                     task.get_coro().close()  # type: ignore[union-attr]
-                except BaseException:  # it waits for something while it ends: nobody waits with it
-                    pass
             else:
                 left.append(task)
         self.tasks = left

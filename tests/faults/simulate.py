@@ -1,4 +1,4 @@
-"""Simulated faults from seeds: ``python -m tests.faults.simulate --steps 1000000``; a failure prints how to replay it."""
+"""Simulated faults: ``python -m tests.faults.simulate --steps 1000000``; a failure prints how to replay it."""
 
 from __future__ import annotations
 
