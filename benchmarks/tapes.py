@@ -34,7 +34,7 @@ HASHES = Path(__file__).with_name("tapes.json")
 PAGE = ROOT / "docs" / "measured.md"
 ROUNDS = 60  # that are counted, of every simulated tape
 JOBS_A_GPU = 6  # in a sampled day, half as many again as the simulator's default, so that jobs wait in every round
-MORE_JOBS_A_GPU = {"chronus": 12}  # where that leaves rounds whose plan by hand reaches the bound: no LP is solved there
+MORE_JOBS_A_GPU = {"chronus": 12}  # where 6 leave rounds without an LP: the plan by hand reaches the bound
 PEER_TIME_LIMIT_S = 60.0
 PEER_BUDGET_S = 20.0  # of all rounds of a tape, unless --budget says otherwise: the suite ends in an hour or two
 THREADS = 2
@@ -255,7 +255,9 @@ def main() -> int:
         return 0
     if given.what == "make":
         return make(tapes, folder)
-    return suite(tapes, folder, given.rounds, given.budget, shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]]))
+    return suite(
+        tapes, folder, given.rounds, given.budget, shlex.join(["python", "benchmarks/tapes.py", *sys.argv[1:]])
+    )
 
 
 if __name__ == "__main__":
