@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,15 +55,19 @@ def test_four_hundred_lies_are_rejected_of_each_kind(tmp_path: Path, maker: str)
 
 def test_it_runs_alone_and_imports_nothing_of_copter(tmp_path: Path) -> None:
     tapes.every_edit(tmp_path / "t")
-    alone = tmp_path / "alone.py"
-    alone.write_text(Path(verify.__file__).read_text())
-    code = "import runpy, sys\nsys.argv = sys.argv[1:]\n"
-    code += "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\nfinally:\n"
+    shutil.copytree(Path(verify.__file__).parent, tmp_path / "alone", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import runpy, sys\nsys.path.insert(0, sys.argv.pop(1))\n"
+    code += "try:\n    runpy.run_module('alone', run_name='__main__', alter_sys=True)\nfinally:\n"
     code += "    assert not any(name.startswith('copter') for name in sys.modules)\n"
-    command = [sys.executable, "-I", "-c", code, str(alone), str(tmp_path / "t")]
+    command = [sys.executable, "-I", "-c", code, str(tmp_path), str(tmp_path / "t")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "8 accepted" in done.stdout
+
+
+def test_each_of_its_files_is_read_in_one_sitting() -> None:
+    for path in Path(verify.__file__).parent.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 300, path
 
 
 def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) -> None:
