@@ -236,18 +236,24 @@ def judged(program: Program, mark: Any, plan: Any) -> tuple[list[str], list[str]
 
 
 def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
-    """(round, what was checked, what is wrong) of every round of a tape; Unusable if it cannot be read or done."""
+    """(round, what was checked, what is wrong) of every round of a tape, and "cut short ..." where it is cut.
+
+    Unusable if it cannot be read, or an edit cannot be done.
+    """
     programs, waiting = {}, None
     for kind, stream, number, value in chain(records(path), [(b"ENDS", None, None, None)]):
+        at = number  # the round that an error is of
         try:
             if waiting is not None:
-                before, number_of, program, mark = waiting
+                before, at, program, mark = waiting
                 plan = value if kind == b"PLAN" and stream == before else None
                 with np.errstate(all="ignore"):  # a number that is none proves nothing
                     checked, faults = judged(program, mark, plan)
-                yield number_of, checked, faults
-                waiting = None
-            if kind == b"BASE":
+                yield at, checked, faults
+                waiting, at = None, number
+            if kind == b"TORN":
+                yield number, [value], []
+            elif kind == b"BASE":
                 programs[stream] = Program(value["model"])
             elif kind == b"ENDS":
                 programs.pop(stream, None)
@@ -257,7 +263,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
                         programs[stream].do(*operation)
                 waiting = stream, number, programs[stream], value[-1]
         except FAULTS as error:
-            raise Unusable(f"round {number}: {type(error).__name__}: {error}") from error
+            raise Unusable(f"round {at}: {type(error).__name__}: {error}") from error
 
 
 def main(paths: Sequence[Path]) -> int:
@@ -267,6 +273,9 @@ def main(paths: Sequence[Path]) -> int:
         counts = dict.fromkeys(("rounds", "accepted", "rejected", "bound", "point", "plan", "ray"), 0)
         try:
             for number, checked, faults in verify(path):
+                if any(what.startswith("cut short") for what in checked):
+                    print(f"{path}: {checked[0]}: the rounds before it are judged", file=sys.stderr)
+                    continue
                 for what in ("rounds", "rejected" if faults else "accepted" if checked else "unanswered", *checked):
                     counts[what] = counts.get(what, 0) + 1
                 for fault in faults:

@@ -76,7 +76,9 @@ def records(path: Path) -> Iterator[Record]:
             if zlib.crc32(front[:24]) != checksum or length > 1 << 33:
                 raise Unusable(f"{where}: the head of a record is damaged")
             if at > size:
-                return
+                break
+            if stored > length + 4 * (length >> 20) + 4:
+                raise Unusable(f"{where}: a record of {length} bytes, {stored} stored, is not one of a tape")
             content = file.read(stored)
             digest = blake2b(digest + front + content, digest_size=16).digest()
             if digest != file.read(16):
@@ -88,6 +90,8 @@ def records(path: Path) -> Iterator[Record]:
                 raise Unusable(f"{where}: a record cannot be read: {error}") from None
             yield kind, stream, number, value
             number += kind == b"ROUN"
+        if front:
+            yield b"TORN", -1, number, f"cut short in the record after round {number - 1}"
 
 
 class Template:

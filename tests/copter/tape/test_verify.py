@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +15,10 @@ import numpy as np
 import pytest
 
 from copter import verify
+from copter.errors import SnapshotError
+from copter.session.playback import Playback
+from copter.tape import TapeReader
+from copter.tape.layout import FRONT, WORD
 from tests.copter.tape import lies, tapes
 
 MAKERS: dict[str, Callable[[Path], object]] = {
@@ -107,3 +113,63 @@ def test_a_damaged_tape_is_one_line_with_its_round(tmp_path: Path, capsys: pytes
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert "round" in said or "head" in said or at < 16
+
+
+def test_a_sparse_file_of_forty_gigabytes_is_one_line_and_no_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tapes.infeasible(tmp_path / "t")
+    front = FRONT.pack(b"ROUN", 0, 39 << 30, 50)
+    with open(tmp_path / "t", "ab") as file:
+        file.write(front + WORD.pack(zlib.crc32(front)))
+        file.truncate(40 << 30)
+    assert verify.main([str(tmp_path / "t")]) == 2
+    assert re.search(r"round 2, byte \d+: a record of 50 bytes, 41875931136 stored", capsys.readouterr().err)
+    with pytest.raises(SnapshotError, match=r"round 2, byte .*is not one of a tape"):
+        list(TapeReader(tmp_path / "t"))
+
+
+def test_a_tape_that_is_cut_is_judged_up_to_there_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tapes.infeasible(tmp_path / "t")
+    whole = (tmp_path / "t").read_bytes()
+    last = [record for record in TapeReader(tmp_path / "t") if record.kind == b"ROUN"][-1]
+    for length in (last.begin + 9, last.end - 1):  # in its head, in its content
+        (tmp_path / "cut").write_bytes(whole[:length])
+        assert verify.main([str(tmp_path / "cut")]) == 0
+        said = capsys.readouterr()
+        assert "cut short in the record after round 0" in said.err
+        assert "1 rounds, 1 accepted, 0 rejected" in said.out
+
+
+@pytest.mark.parametrize(
+    "operation", [("remove", (["none"],)), ("unheard", (1,)), ("fix", (0, 99)), ("count", ("a",)), ("drop_row", ("z",))]
+)
+def test_an_edit_that_no_model_takes_is_one_line_with_its_round(
+    tmp_path: Path, operation: tuple[str, tuple[object, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tapes.infeasible(tmp_path / "t")
+    records = [(record, record.value()) for record in TapeReader(tmp_path / "t")]
+    at = [k for k, (record, _) in enumerate(records) if record.kind == b"ROUN"][1]
+    records[at][1].insert(0, ("edit", [operation]))
+    lies.written(tmp_path / "x", records)
+    assert verify.main([str(tmp_path / "x")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "round 1" in said
+    with pytest.raises(SnapshotError, match="round 1, byte"):
+        list(Playback(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_another_process_repeats_a_tape_to_the_last_bit_on_one_thread(tmp_path: Path, maker: str) -> None:
+    MAKERS[maker](tmp_path / "t")
+    code = "import sys\nfrom copter.session.playback import Playback, solved\n"
+    code += "for played in Playback(sys.argv[1], {'threads': 1}):\n"
+    code += "    now, told = solved(played)[0].objective, played.mark['answer']['objective']\n"
+    code += "    assert now == told or (now != now and told != told), (played.number, now, told)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "t")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
