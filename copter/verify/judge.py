@@ -103,6 +103,12 @@ def proven_exactly(program: Program, prices: Any, own: Any, with_costs: bool = T
             gain = [each - Fraction(with_costs * value) for each, value in zip(used, cost[k], strict=True)]
             for column, row, value in zip(template.own_column, template.own_row, template.own_value, strict=True):
                 gain[column] += Fraction(value) * u[row]
+            if (low[k] == -inf).any():  # a sum over such columns is not gone into: it proves nothing here
+                worst = [(g, float(high[k, j] if g > 0 else low[k, j])) for j, g in enumerate(gain) if g]
+                if min(limit[k], -least[k]) < inf or any(abs(at) == inf for _, at in worst):
+                    return -inf
+                total -= sum(g * Fraction(at) for g, at in worst)
+                continue
             start = sum(map(Fraction, low[k]))
             room, need = (each if abs(each) == inf else Fraction(each) - start for each in (limit[k], least[k]))
             total -= sum(g * Fraction(at) for g, at in zip(gain, low[k], strict=True))

@@ -129,7 +129,8 @@ class Request:
             value, high = min(high[self.fixed], self.limit), low.copy()
             low[self.fixed] = high[self.fixed] = value
         room = self.limit - low.sum()
-        high = np.where(high == inf, (low + room) * (1 + 4 * self.template.n * U) if room >= 0 else high, high)
+        if 0 <= room < inf:  # it is infinite where a column has no lower bound, too
+            high = np.where(high == inf, (low + room) * (1 + 4 * self.template.n * U), high)
         return cost, low, high
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter import verify
+from copter import Model, verify
 from copter.errors import SnapshotError
 from copter.session.playback import Playback
+from copter.session.state import model_state
 from copter.tape import TapeReader
 from copter.tape.layout import FRONT, WORD
 from tests.copter.tape import lies, tapes
@@ -25,6 +26,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
     "private rows, maximised": tapes.every_edit,
     "private rows, minimised": lambda path: tapes.every_edit(path, 1, sense="min"),
     "plans": lambda path: tapes.every_edit(path, 2, private=False),
+    "columns without bounds": tapes.free_columns,
     "infeasible": tapes.infeasible,
     "infeasible, private rows": lambda path: tapes.infeasible(path, True),
 }
@@ -173,3 +175,14 @@ def test_another_process_repeats_a_tape_to_the_last_bit_on_one_thread(tmp_path: 
         [sys.executable, "-c", code, str(tmp_path / "t")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("costs", "proves"), [([1.0, 1.0], 3.0), ([1.0, 1.5], -np.inf), ([0.5, 1.0], -np.inf)])
+def test_columns_without_bounds_prove_only_what_their_prices_pay_exactly(costs: list[float], proves: float) -> None:
+    model = Model("min")
+    model.add_resources("even", 3.0, lower=3.0)
+    model.add_request("free", costs, usage={"even": [1.0, 1.0]}, limit=np.inf, lower=-np.inf, upper=np.inf)
+    program = verify.Program(model_state(model))
+    none = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+    assert float(verify.proven_exactly(program, np.array([1.0]), none)) == proves
+    assert verify.proven(program, np.array([1.0]), none) <= proves
