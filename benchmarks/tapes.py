@@ -48,11 +48,25 @@ class Tape:
     ----------
     name : str
     command : tuple of str
-        Of ``copter``, without ``--tape``.
+        Of `program`, without ``--tape``.
+    program : str
+        ``copter``, or a script of the project's.
     """
 
     name: str
     command: tuple[str, ...]
+    program: str = "copter"
+
+    @property
+    def shown(self) -> str:
+        """The command as one types it."""
+        return f"{'copter' if self.program == 'copter' else f'python {self.program}'} {shlex.join(self.command)}"
+
+    def run(self, path: Path) -> subprocess.CompletedProcess[str]:
+        """Make it."""
+        program = ["-m", "copter_frontends.cli"] if self.program == "copter" else [str(ROOT / self.program)]
+        command = [sys.executable, *program, *self.command, "--tape", str(path), "--json"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def simulated(policy: str, gpus: int, *more: str) -> Tape:
@@ -75,6 +89,12 @@ def shards(count: int) -> Tape:
     return Tape(f"shards-{count}", ("simulate", "shards", *options, "--threads", "1"))
 
 
+def outside(stream: str) -> Tape:
+    """A tape that is no scheduler's."""
+    options = ("--rounds", str(ROUNDS), "--seed", "1", "--threads", "1")
+    return Tape(stream, (stream, *options), "benchmarks/streams.py")
+
+
 TAPES = (
     *(
         simulated(policy, gpus)
@@ -89,6 +109,7 @@ TAPES = (
     ),
     shards(1_024),
     shards(2_048),
+    *(outside(stream) for stream in ("energy", "reopt", "bounds")),
 )
 
 
@@ -102,18 +123,18 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
         if not path.exists():
             part = path.with_suffix(".part")
             part.unlink(missing_ok=True)
-            command = [sys.executable, "-m", "copter_frontends.cli", *tape.command, "--tape", str(part), "--json"]
-            print(f"{tape.name}: copter {shlex.join(tape.command)}", flush=True)
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+            print(f"{tape.name}: {tape.shown}", flush=True)
+            done = tape.run(part)
             if done.returncode:
                 print(f"{tape.name}: {(done.stderr.splitlines() or ['it said nothing'])[-1]}")
                 wrong += 1
                 continue
+            path.with_suffix(".json").write_text((done.stdout.splitlines() or ["{}"])[-1] + "\n")
             part.rename(path)
         found = described(path)
         expected = known.setdefault(tape.name, found["sha256"])
         same = "as listed" if expected == found["sha256"] else f"NOT {expected[:12]}, which is listed"
-        few = tape.command[1] != "shards" and found["rounds"] < ROUNDS  # loads that still fit need no plan
+        few = "shards" not in tape.command and found["rounds"] < ROUNDS  # loads that still fit need no plan
         if few:
             same += f", and FEWER solves than its {ROUNDS} rounds"
         print(
@@ -134,7 +155,7 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, com
             continue
         found = described(path)
         asked = runs.Asked(str(path), 0, rounds, {"threads": THREADS}, None, THREADS, PEER_TIME_LIMIT_S, budget_s)
-        lines += ["", f"## {tape.name}", "", f"`copter {shlex.join(tape.command)}`", ""]
+        lines += ["", f"## {tape.name}", "", f"`{tape.shown}`", ""]
         if not found["rounds"]:
             lines.append("No round of it solved a linear program: there is nothing to compare.")
             continue
@@ -148,6 +169,7 @@ def suite(tapes: Sequence[Tape], folder: Path, rounds: int, budget_s: float, com
         done += [runs.run_peer(way, asked) for way in ways]
         failed += done[0].ended is not None or any(row["verified"] is False for row in done[0].rows)
         lines += table([runs.summary(run) for run in done], done, found)
+        lines += whole_rounds(path.with_suffix(".json"), done[0])
         glance.append(at_a_glance(tape, done))
         print(f"{tape.name}: {len(done[0].rows)} solves", flush=True)
         PAGE.write_text("\n".join([*header(command, budget_s), *GLANCE, *glance, *lines]) + "\n")
@@ -183,6 +205,23 @@ def at_a_glance(tape: Tape, done: Sequence[runs.Run]) -> str:
         f"| {tape.name} | {columns:,} | {1e3 * own:.3g} | {best.solver} | {1e3 * theirs:.3g} | "
         f"{slower[best.solver]:.3g} | {both} |"
     )
+
+
+def whole_rounds(path: Path, copters: runs.Run) -> list[str]:
+    """What the simulator says that its whole rounds took when it made the tape, beside the same rounds here."""
+    figures: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    whole, rounds = figures.get("round_s"), figures.get("rounds")
+    if not isinstance(whole, dict) or not rounds or not copters.rows:
+        return []
+    solves = len(copters.rows) / rounds
+    own, replayed = whole["p50"], solves * runs.quantile([row["total_s"] for row in copters.rows], 0.5)
+    return [
+        "",
+        f"A whole round of the simulator took {1e3 * own:.3g} ms in the median when the tape was made; its "
+        f"{solves:.3g} linear programs, edits included, take {1e3 * replayed:.3g} ms here. The rest, "
+        f"{1e3 * (own - replayed):.3g} ms, "
+        "is the policy itself, its shim and its placement.",
+    ]
 
 
 def header(command: str, budget_s: float) -> list[str]:
@@ -252,7 +291,7 @@ def main() -> int:
     folder = Path(os.environ.get("COPTER_TAPES", ROOT / "build" / "tapes"))
     if given.what == "list":
         for tape in tapes:
-            print(f"{tape.name}: copter {shlex.join(tape.command)}")
+            print(f"{tape.name}: {tape.shown}")
         return 0
     if given.what == "make":
         return make(tapes, folder)
