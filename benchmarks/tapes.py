@@ -116,7 +116,6 @@ TAPES = (
 def make(tapes: Sequence[Tape], folder: Path) -> int:
     """Make the tapes that are not there; 1 if one of them is not what the list says."""
     folder.mkdir(parents=True, exist_ok=True)
-    known: dict[str, str] = json.loads(HASHES.read_text()) if HASHES.exists() else {}
     wrong = 0
     for tape in tapes:
         path = folder / f"{tape.name}.tape"
@@ -132,7 +131,10 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
             path.with_suffix(".json").write_text((done.stdout.splitlines() or ["{}"])[-1] + "\n")
             part.rename(path)
         found = described(path)
-        expected = known.setdefault(tape.name, found["sha256"])
+        known: dict[str, str] = json.loads(HASHES.read_text()) if HASHES.exists() else {}  # others may make tapes too
+        if tape.name not in known:
+            HASHES.write_text(json.dumps(dict(sorted({**known, tape.name: found["sha256"]}.items())), indent=1) + "\n")
+        expected = known.get(tape.name, found["sha256"])
         same = "as listed" if expected == found["sha256"] else f"NOT {expected[:12]}, which is listed"
         few = "shards" not in tape.command and found["rounds"] < ROUNDS  # loads that still fit need no plan
         if few:
@@ -141,7 +143,6 @@ def make(tapes: Sequence[Tape], folder: Path) -> int:
             f"{tape.name}: {found['rounds']} solves, {found['bytes']:,} bytes, SHA-256 {found['sha256'][:12]}, {same}"
         )
         wrong += expected != found["sha256"] or few
-    HASHES.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
     return int(wrong > 0)
 
 
