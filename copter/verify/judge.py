@@ -258,7 +258,7 @@ def verify(path: Path) -> Iterator[tuple[int, list[str], list[str]]]:
                 yield at, checked, faults
                 waiting, at = None, number
             if kind == b"TORN":
-                yield number, [value], []
+                yield number, [str(value)], []
             elif kind == b"BASE":
                 programs[stream] = Program(value["model"])
             elif kind == b"ENDS":
