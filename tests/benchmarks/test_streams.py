@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import streams
-import tapes as suite
 
+from benchmarks import tapes as suite
 from copter import Settings, verify
 from copter.interop.live_program import difference, same_structure
 from copter.session.tape_tools import described
