@@ -3,10 +3,12 @@
 A **model**, solved by a session (:func:`for_model`), has few or many *coupling rows* (resources) and requests.
 
 1. Private rows: only the block methods know them, so the blocks go first and the interior-point method of the whole
-   program is left for programs that they do not finish, and for verdicts (infeasible, unbounded).
+   program is left for programs that they do not finish, and for verdicts (infeasible, unbounded); up to
+   `COLD_COLUMNS` columns the simplex method of the whole program comes before it.
 2. Few coupling rows (`Settings.interior_rows`, 64) and few columns (`Settings.basis_columns`, 40,000): pivots from the
    basis of the last round. The first round has no basis; up to `COLD_COLUMNS` columns pivots start from nothing, above
-   that the proximal method solves the first round and its prices start the basis of the second.
+   that the proximal method solves the first round and its prices start the basis of the second. Up to `COLD_COLUMNS`
+   the simplex method of the whole program decides where those pivots do not end at an optimum.
 3. Few coupling rows and more columns than that: the proximal method, which looks at most columns only to price them.
 4. Many coupling rows: pivots from the last basis if there is one, then the block interior-point method. If neither
    ends at an optimum, the proximal method goes on from where they stopped, up to `PRICED_ROWS` rows; with more rows
@@ -127,6 +129,7 @@ PRESOLVED: Final = Choice("presolve", "presolve decides the whole program")
 
 _PRIVATE: Final = Choice("blocks", "requests have private rows")
 _WHOLE: Final = Choice("interior", "the block methods did not end at an optimum")
+WHOLE_PIVOTS: Final = Choice("simplex", "few columns, and the first method did not end at an optimum")
 _STALLED: Final = Choice("interior", "the proximal method stalled")
 _PIVOTS: Final = Choice("basis", "few columns: pivots from the last basis")
 _COLD_PIVOTS: Final = Choice("basis", "very few columns: pivots from an empty basis")
@@ -159,12 +162,14 @@ def for_model(facts: ModelFacts, settings: Settings) -> tuple[Choice, ...]:
     if settings.method != "auto":
         return _named_for_model(facts, settings)
     if facts.private_rows:
-        return _PRIVATE, _WHOLE
+        return (_PRIVATE, WHOLE_PIVOTS, _WHOLE) if facts.columns <= COLD_COLUMNS else (_PRIVATE, _WHOLE)
     few, many = pivots_fit(facts, settings), many_rows(facts, settings)
     order: list[Choice] = []
     if facts.has_basis or (few and facts.columns <= COLD_COLUMNS):
         if few:
             order.append(_PIVOTS if facts.has_basis else _COLD_PIVOTS)
+            if facts.columns <= COLD_COLUMNS:
+                order.append(WHOLE_PIVOTS)
         elif many:
             order.append(_ROW_PIVOTS)
     if many:

@@ -12,7 +12,7 @@ from copter_frontends.clusters import scaled_cluster
 from copter_frontends.hare import HareInstance, Relaxation, RelaxationSolution, RelaxationSolver, TimeGrid
 from copter_frontends.hare.formulation import sufficient_horizon_s
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.workload import random_jobs
+from copter_frontends.hare.paper.workload import random_jobs
 from copter_frontends.shards import CopterShards, ShardCluster, load_rounds, repair
 from copter_frontends.shards.formulation import Relaxed
 from copter_frontends.traffic import Paths, demand_matrix, make_paths

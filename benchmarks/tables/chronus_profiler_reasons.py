@@ -18,9 +18,9 @@ from chronus_profiler import BURST, with_short_jobs
 from chronus_runs import ROUND_S, cluster_of, make_policy, nodes_of, options, say, spread
 
 from copter_frontends.chronus import Profiler
+from copter_frontends.chronus.paper.workload import helios_workload, table_source
 from copter_frontends.chronus.profiler import Probe
-from copter_frontends.chronus.reporting import ReportingSimulation
-from copter_frontends.chronus.workload import helios_workload, table_source
+from copter_frontends.simulator import Simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def waits(case: Case, asked: argparse.Namespace, seed: int) -> dict[str, float]:
     knobs: dict[str, Any] = {"users": users, "headroom": case.headroom}
     profiler = Accepting(24, **knobs) if case.accepting else Profiler(most_user_gpus=case.most, **knobs)
     policy = make_policy("chronus", cluster, source, work, profiler=profiler, round_s=case.round_s)
-    simulation = ReportingSimulation(cluster, work.jobs, policy, source, case.round_s)
+    simulation = Simulation(cluster, work.jobs, policy, source, case.round_s)
     sizes: list[int] = []
     while len(profiler.waits_s) < len(work.jobs) and not simulation.finished:
         simulation.step()

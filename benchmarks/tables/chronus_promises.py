@@ -13,11 +13,10 @@ import numpy as np
 from chronus_runs import RESTART_S, ROUND_S, finish, options, say
 
 from copter_frontends.chronus import ChronusPolicy, LeaseGrid, Standing
-from copter_frontends.chronus.audited_selector import AuditedSelector
-from copter_frontends.chronus.reporting import ReportingSimulation
-from copter_frontends.chronus.workload import synthetic_workload, table_source, with_density
+from copter_frontends.chronus.paper.audited_selector import AuditedSelector
+from copter_frontends.chronus.paper.workload import synthetic_workload, table_source, with_density
 from copter_frontends.policy_kit import GoodputThroughputs
-from copter_frontends.simulator import random_failures
+from copter_frontends.simulator import Simulation, random_failures
 from copter_frontends.vocabulary import Cluster
 
 NODES, LEASE_S = 3, 1200.0  # nodes of 8 GPUs, unless others are asked for
@@ -32,7 +31,7 @@ def promises(days: float, density: float, seed: int, failures: bool, nodes: int 
     selector = AuditedSelector(LeaseGrid(LEASE_S, RESTART_S))
     policy = ChronusPolicy(cluster, GoodputThroughputs(cluster, source), work.rewards, selector=selector)
     events = random_failures(cluster, 24.0 * days, 96.0, 3.0, seed) if failures else []
-    result = ReportingSimulation(cluster, work.jobs, policy, source, ROUND_S, events=events).run()
+    result = Simulation(cluster, work.jobs, policy, source, ROUND_S, events=events).run()
     jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
     told = [notice for notice in policy.notices if notice.standing is Standing.GUARANTEED]
     demoted = {notice.job_id for notice in policy.notices if notice.standing is Standing.DEMOTED}

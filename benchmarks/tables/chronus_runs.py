@@ -21,11 +21,17 @@ from copter_frontends.baselines.tiresias import THREE_QUEUES_GPU_S, TiresiasPoli
 from copter_frontends.baselines.yarn_quota import YarnQuotaPolicy
 from copter_frontends.chronus import ChronusPolicy, weighted_miss_rate
 from copter_frontends.chronus.local_search import LocalSearch, NodeSpeeds
-from copter_frontends.chronus.reporting import ReportingSimulation
+from copter_frontends.chronus.paper.workload import (
+    HELIOS,
+    Workload,
+    helios_workload,
+    synthetic_workload,
+    trace_workload,
+)
 from copter_frontends.chronus.spread_costs import SPREAD_COST
-from copter_frontends.chronus.workload import HELIOS, Workload, helios_workload, synthetic_workload, trace_workload
 from copter_frontends.deadlines import StepReward
 from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
+from copter_frontends.simulator import Simulation
 from copter_frontends.simulator.table_source import TableSource
 from copter_frontends.traces import read_trace
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
@@ -83,7 +89,9 @@ def make_policy(
     if name == "tiresias":
         return TiresiasPolicy(cluster, THREE_QUEUES_GPU_S, round_s=ROUND_S, can_run=RunsWith(rates))
     if name == "themis":
-        return ThemisPolicy(cluster, rates, round_s=ROUND_S)
+        policy = ThemisPolicy(cluster, rates, round_s=ROUND_S)
+        policy.follows = True  # a table's rates have one phase: without it no progress would be told
+        return policy
     raise SystemExit(f"unknown scheduler {name!r}; there are {SCHEDULERS}")
 
 
@@ -98,7 +106,7 @@ def run(
     """Simulate until the last job ends; `believed` are the rewards that the policy was given, where not the work's."""
     told = work.rewards if believed is None else believed
     begun = time.perf_counter()
-    result = ReportingSimulation(cluster, work.jobs, policy, source, ROUND_S).run()
+    result = Simulation(cluster, work.jobs, policy, source, ROUND_S).run()
     jct = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
     ended = {job: value for job, value in jct.items() if np.isfinite(value)}
     free = [value for job, value in ended.items() if job not in work.rewards]

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from chronus_runs import Outcome, cluster_of, finish, make_policy, options, run, show, sweep, workload_of
 
-from copter_frontends.chronus.workload import Workload, table_source
+from copter_frontends.chronus.paper.workload import Workload, table_source
 from copter_frontends.deadlines import StepReward
 
 PAPER = {

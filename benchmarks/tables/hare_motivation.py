@@ -14,8 +14,8 @@ import json
 import numpy as np
 
 from copter_frontends.hare import HareInstance, HareJob, HareScheduler
-from copter_frontends.hare.executor import execute
 from copter_frontends.hare.models import MODELS
+from copter_frontends.hare.paper.executor import execute
 from copter_frontends.hare.switching import SCHEMES, Scheme
 from copter_frontends.hare.task_rates import round_s
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from copter_frontends.hare import HareInstance, HareScheduler
 from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.opponents import OPPONENTS
-from copter_frontends.hare.workload import PaperWorkload
+from copter_frontends.hare.paper.opponents import OPPONENTS
+from copter_frontends.hare.paper.workload import PaperWorkload
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,9 @@ from copter.errors import SnapshotError
 from copter.methods.integer.solution import IntegerStatus
 from copter.settings import Settings
 from copter.shims.plan import IntegerPlan
+from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
-from copter.storage.files import read_file, write_atomically
+from copter.storage.files import make_folders, read_file, write_atomically
 from copter.storage.sealing import Seal
 
 MEMBERS = Seal(b"\x89COPTERM", 1, "the list of shards of a distributed session")
@@ -51,9 +52,9 @@ def write_members(members: Members, new: bool) -> None:
     if directory is None:
         return
     path = os.path.join(directory, "members")
-    if new and os.path.exists(path):
+    if new and DISK.get().kind(path) is not None:
         raise SnapshotError(f"{directory} holds a session already: go on with it by Session.load, or remove it")
-    os.makedirs(directory, exist_ok=True)
+    make_folders(directory)
     options = asdict(members.options)
     del options["directory"]
     values = {"shards": list(members.shards), "following": members.following, "offset": members.offset}
@@ -95,7 +96,7 @@ class Remembered:
     def read(cls, directory: str) -> Remembered | None:
         """What the last snapshot of a directory holds; None where there is none."""
         path = os.path.join(directory, "coordinator")
-        if not os.path.exists(path):
+        if DISK.get().kind(path) is None:
             return None
         values = Reader(COORDINATOR.open(read_file(path), path), path).whole()
         try:

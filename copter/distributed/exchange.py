@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,8 @@ from copter.distributed.messages import Call, Changes, Hello
 from copter.distributed.transport import LATE, LOST, ShardOptions, Transport
 from copter.distributed.wire import call_from, plain_call
 from copter.errors import CopterError
+from copter.runtime.clock import CLOCK
+from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
 from copter.storage.files import read_file, write_atomically
 from copter.storage.sealing import Seal
@@ -92,7 +93,7 @@ class Exchange:
                     del todo[shard]
             if not todo:
                 return {shard: result_of(found[shard]) for shard in arguments}
-            time.sleep(pause)
+            CLOCK.get().sleep(pause)
             pause = min(2.0 * pause, LONGEST_PAUSE_S)
         raise ShardLostError(f"shard {min(todo)} does not come back after {TRIES} calls")
 
@@ -108,10 +109,10 @@ class Exchange:
         Shards that run late are in :attr:`late` until they answer; calls of those that died are made anew,
         `again`, until the time is up.
         """
-        started, pause = time.perf_counter(), PAUSE_S
+        started, pause = CLOCK.get().monotonic(), PAUSE_S
         todo, found = set(shards), {}
         while todo:
-            left = seconds - (time.perf_counter() - started)
+            left = seconds - (CLOCK.get().monotonic() - started)
             answers = self._call(method, dict.fromkeys(sorted(todo), arguments), max(left, 0.0))
             for shard, answer in answers.items():
                 if answer is LOST:
@@ -127,7 +128,7 @@ class Exchange:
             if not again or left <= 0.0:
                 break
             if todo:
-                time.sleep(min(pause, max(left, 0.0)))
+                CLOCK.get().sleep(min(pause, max(left, 0.0)))
                 pause = min(2.0 * pause, LONGEST_PAUSE_S)
         return found
 
@@ -235,12 +236,12 @@ class Exchange:
     def _strike_out(self) -> None:
         path = self._pending()
         if path is not None:
-            os.unlink(path)
+            DISK.get().remove(path)
 
     def finish_pending(self) -> None:
         """Carry through the batch that an earlier coordinator had decided for, or take back what it had not."""
         path = self._pending()
-        if path is None or not os.path.exists(path):
+        if path is None or DISK.get().kind(path) is None:
             self.every("abort")
             return
         number, parts = Reader(PENDING.open(read_file(path), "the pending batch"), "the pending batch").whole()

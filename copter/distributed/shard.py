@@ -37,6 +37,7 @@ from copter.problem.explanation import Facts
 from copter.problem.values import OwnDuals
 from copter.session.session import Session
 from copter.settings import available_threads
+from copter.storage.disk import DISK
 
 COST_EDITS = frozenset({"update_cost", "update_costs", "update_column_cost", "rescale_cost", "rescale_costs"})
 EDITS_OF_ONE = frozenset(
@@ -95,9 +96,9 @@ class Shard:
             self._snapshot, journal = (
                 os.path.join(directory, f"shard-{number}.{end}") for end in ("copter", "journal")
             )
-            if os.path.exists(self._snapshot):
+            if DISK.get().kind(self._snapshot) is not None:
                 self.session = Session.load(self._snapshot, sync=sync)
-            elif os.path.exists(journal):
+            elif DISK.get().kind(journal) is not None:
                 self.session = Session.load(journal, sync=sync)
             else:
                 self.session = Session(Model(sense, cost_dtype=np.dtype(cost_dtype)), journal=journal, sync=sync)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from copter.choose import Choice
 from copter.model.assembly import named_by
 from copter.model.model import Model
+from copter.problem.checker import check
 from copter.problem.residuals import Residuals, relative_gap
 from copter.problem.solution import Solution, Status
 from copter.problem.values import SparseValues
@@ -123,3 +124,22 @@ def proven_bound(model: Model, lowest: float, margin: float, certified: bool) ->
 def with_bound(raw: Residuals, objective: float, bound: float) -> Residuals:
     """The residuals with the gap between these two."""
     return replace(raw, gap=relative_gap(objective, bound), gap_absolute=abs(objective - bound))
+
+
+def sharpened(model: Model, solution: Solution, tolerance: float) -> Solution:
+    """The solution with the bound that its prices prove exactly, where what rounding may hide leaves too wide a gap.
+
+    The running margin of a pass grows with the largest terms; where these are many times the objective, an optimum
+    would be returned with a bound that does not show it. Where the exact bound does not show it either, the prices are
+    not good enough: NUMERICAL_ERROR.
+    """
+    if solution.status is not Status.OPTIMAL or not solution.bound_is_certified or solution.gap <= tolerance:
+        return solution
+    judged, rounding = check(model.to_linear_program(), solution.x, solution.y), model.ledger.matrix.rounding_bound()
+    bound, sign = judged.bound - model.ledger.sign * rounding * (1.0 + 1e-12), model.ledger.sign
+    if judged.bound_is_certified and sign * bound > sign * solution.bound:
+        residuals = with_bound(solution.residuals, solution.objective, bound)
+        solution = replace(solution, bound=bound, residuals=residuals)
+    if solution.gap > tolerance and rounding == 0.0:
+        return replace(solution, status=Status.NUMERICAL_ERROR)
+    return solution

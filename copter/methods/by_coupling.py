@@ -87,7 +87,7 @@ class CouplingSolve:
             return None
         else:
             found = self.by_pivots() if choice.method == "basis" else self.by_interior_points()
-            if found is None or not self.judge(found):
+            if found is None or not self.judge(found) or not self.judge.shows(found):
                 return None
             answer = found
         proof, residuals = self.judge.proof_of(answer), self.judge.proof_of(answer).residuals
@@ -159,6 +159,12 @@ class Judge:
         if self.last is None or self.last[0] is not answer:
             self.last = (answer, proven(self.program, answer, self.offset))
         return self.last[1]
+
+    def shows(self, answer: BlockAnswer) -> bool:
+        """Whether the gap is within tolerance still when what rounding may have added is taken off the bound."""
+        proof = self.proof_of(answer)
+        lowest = proof.bound - proof.margin
+        return relative_gap(proof.objective + self.offset, lowest + self.offset) <= self.settings.tolerance
 
     def __call__(self, answer: BlockAnswer) -> bool:
         residuals = self.proof_of(answer).residuals

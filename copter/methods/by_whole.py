@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.choose import KEPT, SUM_PIVOTS, Choice
+from copter.choose import DIRECT_WORK, KEPT, SUM_PIVOTS, WHOLE_PIVOTS, Choice
 from copter.methods.answers import Proven, Work, solution_of
 from copter.methods.block_rounds import answer_by_blocks
 from copter.methods.blocks.answer import BlockAnswer
-from copter.methods.contradictions import impossible_row, of_one_request
+from copter.methods.contradictions import by_sums, impossible_row, of_one_request
 from copter.methods.first_tries import by_simplex
 from copter.methods.interior.solve import solve_interior
 from copter.methods.warm_state import WarmState
@@ -83,7 +83,19 @@ class WholeSolve:
 
     def run(self, order: tuple[Choice, ...], callback: Callback | None, restart_reason: str | None) -> Solution:
         """Solve by the methods of the order; the answer's status is what the checker makes of it."""
-        point, status, ray = self.solve(order)
+        return self.told(self.solve(order), callback, restart_reason)
+
+    def attempt(self, choice: Choice, callback: Callback | None, restart_reason: str | None) -> Solution | None:
+        """Solve by the simplex method with the work that a small program needs; None where it comes to no verdict."""
+        self.choice = choice
+        ended = self.by_whole_program(choice)
+        if ended is None or ended[1] not in (Status.OPTIMAL, Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):
+            return None
+        return self.told(ended, callback, restart_reason)
+
+    def told(self, ended: Ended, callback: Callback | None, restart_reason: str | None) -> Solution:
+        """The solution, after the callback has been told of it."""
+        point, status, ray = ended
         if callback is not None and callback(1, point.judged.gap, point.judged.primal_absolute):
             self.watch.interrupted = True
         return self.solution(point, status, ray, restart_reason)
@@ -133,7 +145,8 @@ class WholeSolve:
         if self.watch():
             return self.stopped()
         if choice.method == "simplex":
-            found = by_simplex(self.program, self.settings, self.watch)
+            work = DIRECT_WORK if choice is WHOLE_PIVOTS else np.inf
+            found = by_simplex(self.program, self.settings, self.watch, work, work)
             if found is None:
                 return None
         else:
@@ -141,7 +154,9 @@ class WholeSolve:
         self.iterations += found.iterations
         point, ray = self.point(found.x, self.sign * found.y), found.ray
         if found.status is Status.PRIMAL_INFEASIBLE and ray is not None:
-            ray = of_one_request(self.program, ray, self.own_first)
+            ray = by_sums(
+                self.program, of_one_request(self.program, ray, self.own_first), self.columns.first, self.sum_rows()
+            )
         return self.keep(point) if found.status is Status.OPTIMAL else point, found.status, ray
 
     def stopped(self) -> Ended:
@@ -190,6 +205,12 @@ class WholeSolve:
         summed = counts - self.model.ledger.matrix.private_sizes(self.columns.slots)
         row = ranges(1 - summed, 1 - summed + counts)
         return (np.repeat(self.columns.slots.astype(np.int64), counts) << 32) | row
+
+    def sum_rows(self) -> Keys:
+        """Row of the program that is the sum of each request's columns, -1 for none."""
+        counts = np.diff(self.own_first).astype(np.int64)
+        summed = counts > self.model.ledger.matrix.private_sizes(self.columns.slots)
+        return np.where(summed, len(self.rows()) + self.own_first[:-1], -1)
 
     def keep(self, point: Point) -> Point:
         """Write a point into the iterate; the point as the iterate then has it."""

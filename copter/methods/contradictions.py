@@ -10,6 +10,7 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Keys = NDArray[np.int64]
 
 MOST_TRIED = 200  # requests whose part of a proof is tried by itself
 
@@ -28,6 +29,30 @@ def impossible_row(lp: LinearProgram) -> Floats | None:
         if is_infeasibility_ray(lp, ray):
             return ray
     return None
+
+
+def by_sums(lp: LinearProgram, ray: Floats, column_first: Keys, sum_row: Keys) -> Floats:
+    """The proof with prices of requests' sums in place of their columns' upper bounds, so that it names the requests.
+
+    A column's upper bound that is no more than its request's limit follows from the limit. The proof as it was, where
+    the other does not hold.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+    ray : ndarray (m,)
+        Multipliers, verified.
+    column_first : ndarray (requests + 1,)
+    sum_row : ndarray (requests,)
+        Row of every request's sum, -1 for none.
+    """
+    worth = lp.A.T @ ray
+    best = np.maximum(np.maximum.reduceat(np.append(worth, 0.0), column_first[:-1]), 0.0)
+    best[(np.diff(column_first) == 0) | (sum_row < 0)] = 0.0
+    chosen = np.flatnonzero(best > 0.0)
+    priced = ray.copy()
+    priced[sum_row[chosen]] -= best[chosen]
+    return priced if len(chosen) and is_infeasibility_ray(lp, priced) else ray
 
 
 def of_one_request(lp: LinearProgram, ray: Floats, own_first: Ints) -> Floats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from copter import choose
 from copter.choose import Choice, ModelFacts
 from copter.errors import InternalError
-from copter.methods.answers import Proven, Work, solution_of
+from copter.methods.answers import Proven, Work, sharpened, solution_of
 from copter.methods.by_coupling import CouplingSolve
 from copter.methods.by_whole import WholeSolve
 from copter.methods.crossover import vertex_of
@@ -67,6 +67,19 @@ def warm_solve(
     SettingsError
         If `settings.method` names a method that takes no such model.
     """
+    solution = answered(model, iterate, settings, watch, callback, restart_reason)
+    return sharpened(model, solution, settings.tolerance)
+
+
+def answered(
+    model: Model,
+    iterate: WarmState,
+    settings: Settings,
+    watch: Watch,
+    callback: Callback | None,
+    restart_reason: str | None,
+) -> Solution:
+    """The solution by the first method of the order that comes to an end."""
     facts = facts_of(model, iterate)
     order = choose.for_model(facts, settings)
     if choose.pivots_fit(facts, settings):
@@ -74,14 +87,20 @@ def warm_solve(
     if facts.private_rows or order[0].method in ("simplex", "interior"):
         return WholeSolve.of(model, iterate, settings, watch).run(order, callback, restart_reason)
     basis, coupling = iterate.basis, None
-    answered = basis is not None and basis.answer is not None
-    unchanged = iterate.version == model.version and not answered  # one pricing pass is enough
+    has_answer = basis is not None and basis.answer is not None
+    unchanged = iterate.version == model.version and not has_answer  # one pricing pass is enough
     for place, choice in enumerate(order):
         if choice.method in ("basis", "blocks"):
             if unchanged and choice.why != choose.NAMED:
                 continue
             coupling = coupling or CouplingSolve.of(model, iterate, settings, watch)
             solution = coupling.run(choice, callback, restart_reason)
+            if solution is not None:
+                return solution
+        elif choice is choose.WHOLE_PIVOTS:
+            if unchanged:
+                continue
+            solution = WholeSolve.of(model, iterate, settings, watch).attempt(choice, callback, restart_reason)
             if solution is not None:
                 return solution
         elif choice is choose.VERDICT:

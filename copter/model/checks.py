@@ -42,7 +42,7 @@ def hashable(what: str, handle: Hashable) -> None:
 
 
 def listed(what: str, values: Any) -> list[Any]:
-    """A sequence as a list; InvalidDataError for what is none, or is a string, whose letters are not meant."""
+    """A sequence as a list; raises InvalidDataError if the argument is not iterable, or is a string."""
     if isinstance(values, (str, bytes)):
         raise InvalidDataError(f"{what} is {values!r}: give a list, even of one")
     try:

@@ -14,7 +14,7 @@ from copter.shims.plan import IDLE, IntegerPlan
 def require_feasible(model: Model, plan: IntegerPlan) -> None:
     """InvalidDataError unless a plan keeps to the model's bounds, limits and resources, in exact arithmetic.
 
-    Columns of integer requests are whole by what a plan is.
+    One column of an integer request is whole by what a plan is; several, or several units of one, are looked at.
     """
     matrix = model.ledger.matrix
     n = matrix.n_slots
@@ -31,6 +31,9 @@ def require_feasible(model: Model, plan: IntegerPlan) -> None:
     inside[inside] = column[inside] < matrix.sizes_of(slot[inside])
     if not inside.all() or bool((np.diff(key) == 0).any()):
         raise InvalidDataError("the shim's plan has a column that the model does not have, or one twice")
+    parts = np.unique(slot[value != np.rint(value)])
+    if any(matrix.slabs[each].integer for each in parts.tolist()):
+        raise InvalidDataError("the shim's plan gives an integer request a part of a column")
     first = np.flatnonzero(np.diff(slot, prepend=-1))
     slots, start = slot[first], np.append(first, len(slot)).astype(np.int32)
     entries = matrix.gather_sizes(slots, start, column)

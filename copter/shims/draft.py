@@ -10,7 +10,6 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditNotAllowedError
 from copter.methods.blocks.program import sums_before
 from copter.methods.solve import solve
 from copter.model.matrix import BlockMatrix
@@ -68,17 +67,10 @@ class Draft:
         self.left: Floats = matrix.row_upper[:rows].copy()
         finite = np.where(np.isfinite(self.left), np.abs(self.left), 0.0)
         self.room: Floats = np.minimum(SLACK * (1.0 + finite), MOST_SLACK)
-        limit, self.fixed = matrix.limits()
+        _, self.fixed = matrix.limits()
         self.sizes = matrix.sizes_of(np.arange(matrix.n_slots, dtype=np.int32))
         self.alive = self.sizes > 0
         self.whole = integer_slots(matrix)
-        if matrix.n_with_rows:
-            raise EditNotAllowedError(
-                "this shim knows limits, not private rows nor least sums: "
-                "copter.solve_integer(model.to_linear_program()) makes a whole point of any model"
-            )
-        if bool(np.any(limit[self.whole] != 1.0)) or bool(np.isfinite(matrix.row_lower[:rows]).any()):
-            raise EditNotAllowedError("this shim needs integer requests with limit 1, resources without lower bounds")
         self.column: Ints = np.full(matrix.n_slots, IDLE, dtype=np.int32)
         self.conflict: list[int] = []
         self.shares: Shares | None = None

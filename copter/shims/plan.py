@@ -34,7 +34,7 @@ def no_shares() -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class IntegerPlan:
-    """A point of a model whose integer requests each take one column or none; or the finding that there is none.
+    """A point of a model whose integer requests take whole columns, one or none at a limit of 1; or that there is none.
 
     Attributes
     ----------
@@ -51,11 +51,12 @@ class IntegerPlan:
     status : IntegerStatus
         OPTIMAL (within 1e-6 of a certified bound) or FEASIBLE: the plan has passed a check of every row in exact
         arithmetic. PRIMAL_INFEASIBLE: what requests must have (fixed columns, lower bounds) is more than there is.
-        NONE_FOUND: the same, but requests that give a resource might yet make up for it.
+        NONE_FOUND: there may be one, a search found none.
     bound_is_certified : bool
     conflict : tuple of ids
         Of the requests that together must have more than there is of a resource, or each contradict themselves (two
-        columns that must be taken, or one that cannot be whole). Empty where there is a plan.
+        columns that must be taken, or one that cannot be whole). Empty where there is a plan, and where a search found
+        none though the LP has a point.
     short : tuple of ids
         Ids of the resources that the requests in conflict over-commit.
     """
@@ -89,9 +90,13 @@ class IntegerPlan:
         UnknownHandleError
             For a request that was not in the model.
         EditNotAllowedError
-            For a continuous request, which has shares of columns: :meth:`shares` gives them.
+            For a continuous request, which has shares of columns, and for an integer one that takes several columns or
+            units (its limit is not 1): :meth:`shares` gives them.
         """
-        column = int(self.column_of_slot[self._slot(request)])
+        slot = self._slot(request)
+        column = int(self.column_of_slot[slot])
+        if column == IDLE and request not in self.continuous and self.shares(request):
+            raise EditNotAllowedError(f"request {request!r} takes more than one unit of a column: shares() gives them")
         if request in self.continuous:
             raise EditNotAllowedError(
                 f"request {request!r} is continuous, it may have parts of several columns: shares() gives them; with "

@@ -17,10 +17,11 @@ from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution
 from copter.settings import Settings
 from copter.shims.draft import Draft
-from copter.shims.finished import no_plan, planned
+from copter.shims.finished import planned
 from copter.shims.greedy import takeable
 from copter.shims.plan import IDLE, IntegerPlan, Shim
-from copter.shims.rounding import RoundingShim, rounded
+from copter.shims.rounding import RoundingShim, no_draft, require_fresh, rounded
+from copter.shims.searched import drafts_know, searched
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -50,16 +51,20 @@ class RestrictedShim:
 
         Raises
         ------
-        EditNotAllowedError
-            As for :class:`copter.shims.RoundingShim`.
+        StaleSolutionError
+            If the model has been edited since the solution was found.
         CopterError
             If the search is "exact" and highspy is not installed.
         """
         started = time.perf_counter()
+        require_fresh(model, solution)
+        if not drafts_know(model):
+            return searched(model, solution, previous, self.search, self.time_limit_s, self.seed)
         first = RoundingShim(time_limit_s=self.time_limit_s)
         best, fractional, kept = rounded(first, model, solution, previous)
         if not best.holds():
-            return no_plan(model, best)
+            left = self.time_limit_s - (time.perf_counter() - started)
+            return no_draft(model, best, solution, previous, self.search, left)
         slots, columns = candidates(best, solution)
         left = self.time_limit_s - (time.perf_counter() - started)
         if len(slots) == 0 or left <= 0.0:

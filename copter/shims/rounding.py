@@ -12,11 +12,15 @@ from copter.shims.closing import closed
 from copter.shims.draft import Draft
 from copter.shims.finished import no_plan, planned
 from copter.shims.plan import IntegerPlan
+from copter.shims.searched import drafts_know, searched
 
 
 @dataclass(frozen=True, slots=True)
 class RoundingShim:
-    """For integer requests that take one column or none (limit 1), besides continuous ones, of resources used up.
+    """Columns of integer requests that take one or none (limit 1), shares of continuous ones, of resources used up.
+
+    Models with other rows (least sums, private rows, resources with lower bounds, other limits of integer requests) are
+    rounded with propagation, and searched where that finds no plan (:mod:`copter.shims.searched`).
 
     Parameters
     ----------
@@ -41,24 +45,42 @@ class RoundingShim:
 
         Raises
         ------
-        EditNotAllowedError
-            If an integer request's limit is not 1, or resources have lower bounds: another shim is needed there.
         StaleSolutionError
             If the model has been edited since the solution was found.
         """
+        require_fresh(model, solution)
+        started = time.perf_counter()
+        if not drafts_know(model):
+            return searched(model, solution, previous, "rounding", self.time_limit_s)
         best, fractional, kept = rounded(self, model, solution, previous)
         if not best.holds():
-            return no_plan(model, best)
+            left = self.time_limit_s - (time.perf_counter() - started)
+            return no_draft(model, best, solution, previous, "rounding", left)
         least = closed(best, solution, self.most_work) if self.most_work > 0 else None
         return planned(model, best, solution, fractional, kept, least)
+
+
+def require_fresh(model: Model, solution: Solution) -> None:
+    """StaleSolutionError if the model has been edited since the solution was found."""
+    if solution.model_version != model.version:
+        raise StaleSolutionError("the model has been edited since this solution was found: solve it again")
+
+
+def no_draft(
+    model: Model, best: Draft, solution: Solution, previous: IntegerPlan | None, search: str, left_s: float
+) -> IntegerPlan:
+    """What is said where no draft holds: who is in conflict, or, where others may give back, what a search finds."""
+    if best.can_be_relieved() and left_s > 0.0:
+        found = searched(model, solution, previous, search, left_s)
+        if found.is_feasible:
+            return found
+    return no_plan(model, best)
 
 
 def rounded(
     shim: RoundingShim, model: Model, solution: Solution, previous: IntegerPlan | None
 ) -> tuple[Draft, int, bool]:
     """(best draft, how many requests the LP had split, whether it is built on the previous plan)."""
-    if solution.model_version != model.version:
-        raise StaleSolutionError("the model has been edited since this solution was found: solve it again")
     started = time.perf_counter()
 
     def stop() -> bool:

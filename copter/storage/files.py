@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from copter.errors import SnapshotError
+from copter.storage.disk import DISK, Disk
+from copter.storage.disk import PathLike as PathLike
 
 OURS = b"\x89COPTER"  # first bytes of all files that this project writes
 FRONT = 4096  # bytes
-
-PathLike = str | os.PathLike[str]
+TOGETHER = 1 << 16  # bytes; smaller pieces of a file go out in one write
 
 
 def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> None:
@@ -28,23 +28,43 @@ def write_atomically(path: PathLike, buffers: Iterable[bytes | memoryview]) -> N
         If the file system refuses, or the path is no ordinary file (a pipe, a device, a folder); what was there before
         is still there.
     """
-    target = writable_target(path)
+    target, disk = writable_target(path), DISK.get()
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            for buffer in buffers:
-                file.write(buffer)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        file, temporary = disk.temporary(target.parent, f".{target.name}.", ".part")
+        try:
+            write_all(disk, file, buffers)
+            disk.sync(file)
+        finally:
+            disk.close(file)
+        disk.replace(temporary, target)
         temporary = None
-        sync_folder(target.parent)
+        disk.sync_folder(target.parent)
     except OSError as error:
         raise SnapshotError(f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
     finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary is not None:
+            with suppress(OSError):
+                disk.remove(temporary)
+
+
+def write_all(disk: Disk, file: int, buffers: Iterable[bytes | memoryview]) -> None:
+    """Write at the file's place, small pieces together."""
+    pieces: list[bytes | memoryview] = []
+    waiting = 0
+    for buffer in buffers:
+        pieces.append(buffer)
+        waiting += len(buffer)
+        if waiting >= TOGETHER:
+            _write(disk, file, pieces)
+            pieces, waiting = [], 0
+    _write(disk, file, pieces)
+
+
+def _write(disk: Disk, file: int, pieces: list[bytes | memoryview]) -> None:
+    left = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces)).cast("B")
+    while len(left):
+        left = left[disk.write(file, left) :]
 
 
 def writable_target(path: PathLike) -> Path:
@@ -56,8 +76,8 @@ def writable_target(path: PathLike) -> Path:
         If something else is there, which a file must not be renamed over.
     """
     try:
-        target = Path(os.path.realpath(path))
-        if os.path.lexists(target) and not stat.S_ISREG(os.lstat(target).st_mode):
+        target = DISK.get().target(path)
+        if DISK.get().kind(target) not in ("file", None):
             raise SnapshotError(f"{os.fspath(path)} cannot be written: it is no ordinary file")
     except (OSError, ValueError) as error:
         raise SnapshotError(
@@ -68,33 +88,37 @@ def writable_target(path: PathLike) -> Path:
 
 def require_writable(path: PathLike) -> None:
     """SnapshotError unless :func:`write_atomically` can write here: it makes the temporary file, and removes it."""
-    target = writable_target(path)
+    target, disk = writable_target(path), DISK.get()
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-        os.close(handle)
-        os.unlink(temporary)
+        handle, temporary = disk.temporary(target.parent, f".{target.name}.", ".part")
+        disk.close(handle)
+        disk.remove(temporary)
     except OSError as error:
         raise SnapshotError(f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
 
 
+def make_folders(path: PathLike) -> None:
+    """Make a folder, and those above it, where they are not there; OSError."""
+    disk = DISK.get()
+    if disk.kind(disk.target(path)) == "folder":
+        return
+    if Path(path).parent != Path(path):
+        make_folders(Path(path).parent)
+    disk.make_folder(path)
+
+
 def sync_folder(folder: Path) -> None:
     """Make a rename in a folder durable, where the system can."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    DISK.get().sync_folder(folder)
 
 
 def read_file(path: PathLike) -> bytes:
     """All of a file of copter's, or the first bytes of another, which tell what it is; SnapshotError."""
+    disk = DISK.get()
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if disk.kind(disk.target(path)) not in ("file", None):
             raise SnapshotError(f"{os.fspath(path)} cannot be read: it is no regular file, and may have no end")
-        with Path(path).open("rb") as file:
-            front = file.read(FRONT)
-            return front + file.read() if front.startswith(OURS) else front
+        front = disk.read(path, FRONT)
+        return disk.read(path) if front.startswith(OURS) and len(front) == FRONT else front
     except OSError as error:
         raise SnapshotError(f"{os.fspath(path)} cannot be read: {error.strerror or error}") from error

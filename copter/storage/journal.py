@@ -14,13 +14,9 @@ from hashlib import blake2b
 from typing import Any, Literal, get_args
 
 from copter.errors import EditNotAllowedError, SettingsError, SnapshotError
+from copter.storage.disk import DISK, PathLike
 from copter.storage.encoding import COUNT, Buffers, Reader, encode
-from copter.storage.files import PathLike, read_file, write_atomically
-
-try:
-    import fcntl
-except ImportError:  # not on this system: two processes that write one journal are not noticed
-    fcntl = None  # type: ignore[assignment]
+from copter.storage.files import read_file, write_atomically
 
 Sync = Literal["always", "batch", "never"]
 
@@ -33,7 +29,6 @@ DIGEST = 16
 CRC = 4
 JOINED = 1 << 20  # bytes; shorter records go out in one write
 SECTOR = 512  # bytes that a disk writes whole or not at all
-sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 @dataclass(frozen=True)
@@ -105,8 +100,10 @@ class Journal:
     def __init__(self, path: PathLike, history: History, sync: Sync = "batch", reserve: int = 0) -> None:
         self.path = os.path.abspath(path)
         self.history, self.sync = history, sync
-        self.reserve = reserve if hasattr(os, "posix_fallocate") else 0
+        self._disk = DISK.get()
+        self.reserve = reserve if self._disk.makes_room else 0
         self._broken: str | None = None
+        self._soiled: str | None = None  # why a failed write has not been taken back
         self._file = -1
         self._length = self._room = 0
         self._open()
@@ -128,9 +125,11 @@ class Journal:
             contents = read_journal(path)
             journal.history = contents.last
             if journal._length > contents.length:
-                os.ftruncate(journal._file, contents.length)
+                journal._disk.truncate(journal._file, contents.length)
                 journal._length = journal._room = contents.length
-                os.lseek(journal._file, contents.length, os.SEEK_SET)
+                journal._disk.seek(journal._file, contents.length)
+            if sync != "never":
+                journal._disk.sync(journal._file)  # what a killed process wrote may not be on the disk yet
         except OSError as error:
             journal.close()
             raise SnapshotError(f"the journal {journal.path} cannot be mended: {error.strerror}") from error
@@ -151,11 +150,10 @@ class Journal:
 
     def _open(self) -> None:
         try:
-            self._file = os.open(self.path, os.O_WRONLY | (0 if self.reserve else os.O_APPEND))
-            if fcntl is not None:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._length = self._room = os.fstat(self._file).st_size
-            os.lseek(self._file, self._length, os.SEEK_SET)
+            self._file = self._disk.open(self.path, os.O_WRONLY | (0 if self.reserve else os.O_APPEND))
+            self._disk.lock(self._file)
+            self._length = self._room = self._disk.size(self._file)
+            self._disk.seek(self._file, self._length)
         except BlockingIOError:
             self.close()
             raise SnapshotError(f"the journal {self.path} is in use by another session or process") from None
@@ -167,12 +165,12 @@ class Journal:
         """Cut off what is reserved, and close the file."""
         if self._file >= 0 and self._room > self._length:
             with suppress(OSError):  # zeros at the end do no harm
-                os.ftruncate(self._file, self._length)
+                self._disk.truncate(self._file, self._length)
         self._release()
 
     def _release(self) -> None:
         if self._file >= 0:
-            os.close(self._file)
+            self._disk.close(self._file)
             self._file = -1
 
     __del__ = close
@@ -205,7 +203,7 @@ class Journal:
         try:
             written = self._write(parts)
             if self.sync == "always" or (self.sync == "batch" and batch):
-                (sync_data if self.reserve else os.fsync)(self._file)
+                (self._disk.sync_data if self.reserve else self._disk.sync)(self._file)
         except OSError as error:
             self.take_back()
             raise SnapshotError(f"the journal {self.path} cannot be written: {error.strerror}") from error
@@ -248,6 +246,8 @@ class Journal:
         """A record in pieces, and the place after it."""
         if self._broken is not None:
             raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._broken}")
+        if self._soiled is not None and not self.take_back():
+            raise EditNotAllowedError(f"the journal {self.path} takes no edits: {self._soiled}")
         payload: Buffers = [b"[" + COUNT.pack(len(operations)), *(part for each in operations for part in each)]
         front = RECORD.pack(MARK, self.history.edits, sum(len(part) for part in payload))
         front += zlib.crc32(self.history.chain + front).to_bytes(CRC, "little")
@@ -262,26 +262,34 @@ class Journal:
         for part in [b"".join(parts)] if total <= JOINED else parts:
             left = memoryview(part)
             while len(left):
-                left = left[os.write(self._file, left) :]
+                left = left[self._disk.write(self._file, left) :]
         return total
 
     def _make_room(self, total: int) -> None:
         """Let the file grow ahead of a record of so many bytes; where it cannot, the record itself may still fit."""
         room, by = self.growth(total)
         try:
-            os.posix_fallocate(self._file, room, by)
+            self._disk.make_room(self._file, room, by)
             self.grown(by, True)
         except OSError as error:
             self.grown(0, error.errno not in (errno.EOPNOTSUPP, errno.EINVAL))
 
-    def take_back(self) -> None:
-        """Cut off what a failed write has left."""
+    def take_back(self) -> bool:
+        """Cut off what a failed write has left; whether the disk has that.
+
+        If it has not, a loss of power may bring back what was cut off. No edit is taken until it has: each tries again.
+        """
         try:
-            os.ftruncate(self._file, self._length)
+            self._disk.truncate(self._file, self._length)
             self._room = self._length
-            os.lseek(self._file, self._length, os.SEEK_SET)
+            self._disk.seek(self._file, self._length)
+            if self.sync != "never":
+                self._disk.sync(self._file)
         except OSError as error:
-            self._broken = f"a failed write could not be taken back ({error.strerror}); save the session elsewhere"
+            self._soiled = f"a failed write could not be taken back ({error.strerror}); each edit tries it again"
+            return False
+        self._soiled = None
+        return True
 
 
 OPEN: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -363,7 +371,7 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
         mark, edits, length = RECORD.unpack(data[at : at + RECORD.size])
         front = bytes(data[at : at + RECORD.size])
         if zlib.crc32(place.chain + front) != int.from_bytes(data[at + RECORD.size : body], "little"):
-            if _unfinished(data, at, at + 1, place):
+            if not any(data[body:]) or _unfinished(data, at, at + 1, place):
                 return
             raise SnapshotError(f"{where} is damaged at byte {at}, in the head of edit {place.edits}")
         if mark != MARK or edits != place.edits:
@@ -372,7 +380,11 @@ def _records(data: memoryview, at: int, place: History, where: str) -> Iterator[
         if end > len(data) or (end == len(data) and not any(data[end - DIGEST : end])):
             return
         chain = bytes(data[end - DIGEST : end])
-        if digest(place.chain, data[at:body], data[body : end - DIGEST]) != chain:
+        right = digest(place.chain, data[at:body], data[body : end - DIGEST])
+        if right != chain:
+            there = chain.rstrip(b"\0")  # a write in two parts, of which the second has not come
+            if right.startswith(there) and not any(data[end:]):
+                return
             if _unfinished(data, at, end, place):
                 return
             raise SnapshotError(f"{where} is damaged in edit {edits}, bytes {at} to {end}")

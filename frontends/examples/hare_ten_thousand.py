@@ -11,7 +11,7 @@ import numpy as np
 
 from copter_frontends.clusters import scaled_cluster
 from copter_frontends.hare import HareInstance, HareScheduler, faults
-from copter_frontends.hare.workload import random_jobs
+from copter_frontends.hare.paper.workload import random_jobs
 
 JOBS_PER_GPU = 0.2
 

@@ -36,8 +36,8 @@ PAGES = {
 # The same of a frontend: the page, how many there are, and the files or folders whose code cites all of them.
 FRONTEND_PAGES = {
     "C": ("papers/chronus.md", 22, ("chronus", "baselines/three_sigma.py", "baselines/genie.py", "deadlines")),
-    "TE": ("method/traffic.md", 18, ("traffic",)),
-    "SH": ("method/shards.md", 13, ("shards",)),
+    "TE": ("method/traffic.md", 20, ("traffic",)),
+    "SH": ("method/shards.md", 14, ("shards",)),
 }
 
 

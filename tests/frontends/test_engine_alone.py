@@ -23,7 +23,7 @@ FACTORISATIONS = ("scipy.linalg", "scipy.sparse.linalg", "numpy.linalg")
 ALLOWED = {
     # Not linear programs: the first prices are those of a smooth function; AlloX, an opponent, is a matching.
     ("chronus/smoothing.py", "scipy.optimize.minimize"),
-    ("hare/opponents.py", "scipy.optimize.linear_sum_assignment"),
+    ("hare/paper/opponents.py", "scipy.optimize.linear_sum_assignment"),
 }
 
 

@@ -29,7 +29,9 @@ MOST_TIED = (4, 0.01)  # such blocks in the first part: so many for each row wit
 ROOM = 1e-3  # of a row's bound: what blocks that stay leave of it at least
 MOST_COLUMNS = 0.5  # share of the columns from which on the whole program is solved instead
 PARTS = 8  # that are solved before the whole program is
-MORE = 0.02  # share of the blocks that come into the second part, of those that gain; twice as many into every other
+MORE = 0.02
+"""Second part: this share of the blocks with a positive reduced gain; each later part takes twice as many."""
+
 LEAST_MORE = 1000  # ... of which so many may
 
 

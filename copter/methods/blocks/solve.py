@@ -22,17 +22,38 @@ from copter.settings import Settings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-GOAL = 1e-3  # of the tolerance, on the scaled program
+GOAL = 1e-3
+"""Accuracy of the interior point, as a share of the tolerance, on the scaled program: scaling back may lose digits."""
+
 LEAST_GOAL = 1e-10
-ENOUGH = 1e-1  # of the tolerance, that the point on the face keeps to
-PART_TOLERANCE = 3.0  # times the tolerance: a part's objective is a share of the whole one, which is judged
-ALONE = (500_000, 1000)  # entries and rows of a part up to which threads wait for each other for longer than they work
-MOST_ROWS = 3000  # coupling rows of a reduced matrix that is held dense
-TRIAL = 10  # iterations of a warm run after which ...
-SLOW = 0.1  # ... no more than this share of the rows' first residual may be left
-MOST_SHARE = 0.6  # of the rows: where more may bind, all are taken
-GUESSES = 3  # of the rows that bind, before all are taken
-SNAP = 1e-11  # a value this close to a bound, relative to the largest value, is put on it
+"""Accuracy of the interior point, relative, below which rounding stops its progress."""
+
+ENOUGH = 1e-1
+"""Residual that a point on the optimal face may have, as a share of the tolerance."""
+
+PART_TOLERANCE = 3.0
+"""Tolerance of a part of the program, in times the whole one: only the whole program's gap is judged."""
+
+ALONE = (500_000, 1000)
+"""Entries and rows of a part up to which one thread is used: two would wait for each other longer than they work."""
+
+MOST_ROWS = 3000
+"""Coupling rows up to which the reduced matrix is stored dense: 72 MB."""
+
+TRIAL = 10
+"""Iterations after which a warm run is judged by SLOW."""
+
+SLOW = 0.1
+"""Share of its first row residual that a warm run may still have after TRIAL iterations; with more it is given up."""
+
+MOST_SHARE = 0.6
+"""Share of the coupling rows that may bind; where more may, leaving rows out does not pay and all are kept."""
+
+GUESSES = 3
+"""Guesses at the binding rows before all rows are kept."""
+
+SNAP = 1e-11
+"""Distance from a bound, relative to the largest value, below which a value is set to the bound."""
 
 
 Stop = Callable[[int, Figures], bool]
@@ -99,7 +120,7 @@ def restored(program: OpenProgram, answer: BlockAnswer) -> BlockAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A program, rows of another that it has, and how its answer shall be."""
+    """What one solve works on: the program, the coupling rows that it keeps, and whether x shall be a vertex."""
 
     program: BlockProgram
     kept: Ints

@@ -57,6 +57,8 @@ class Task:
         Relative gap at which the search ends.
     max_nodes : int or None
         Nodes after which it ends.
+    by_scipy : bool
+        Whether SciPy's HiGHS is wanted also where highspy is installed.
     """
 
     cost: Floats
@@ -71,6 +73,7 @@ class Task:
     time_limit_s: float
     gap: float = RELATIVE_GAP
     max_nodes: int | None = None
+    by_scipy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that what a solver prints does not get between the reports
     threading.Thread(target=end_with_parent, args=(int(sys.argv[1]),), daemon=True).start()
     limit_memory()
-    branch = by_highspy if find_spec("highspy") is not None else by_scipy
+    has_highspy = find_spec("highspy") is not None
 
     def tell(report: Report) -> None:
         pickle.dump(report, sink, protocol=pickle.HIGHEST_PROTOCOL)
@@ -101,7 +104,7 @@ def main() -> None:
         while is_asked(source):
             task: Task = pickle.load(source)
             try:
-                branch(task, tell)
+                (by_highspy if has_highspy and not task.by_scipy else by_scipy)(task, tell)
             except (MemoryError, RuntimeError, ValueError):
                 tell(Report(finished=True))
     os._exit(0)  # without waiting for solver threads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -13,9 +15,11 @@ from copter.problem.linear_program import LinearProgram
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Exactly = Callable[[Floats], "Floats | None"]
 
 FEASIBLE = 1e-6  # of 1 + |side|: how far a row may be violated
 ENTRIES = 20_000_000  # entries that one propagation may look at
+ENTRIES_A_S = 10_000_000  # and at most for each second that is left
 WHOLE = 1e-3  # and at most, where columns and coefficients are whole, so that a violation is one of a unit or nothing
 IMPROVEMENT = 1e-4  # of the objective: what a better point must gain, where the objective is not integer
 
@@ -29,10 +33,14 @@ class IntegerProblem:
     clock : Clock
     switches : Switches, optional
         Of its semi-continuous columns, which every point that is offered is made to obey.
+    exactly : callable, optional
+        Given a point that holds to FEASIBLE: one that is kept in its place, or None where it must not be kept.
     """
 
-    def __init__(self, lp: LinearProgram, clock: Clock, switches: Switches = NO_SWITCHES) -> None:
-        self.lp, self.clock, self.switches = lp, clock, switches
+    def __init__(
+        self, lp: LinearProgram, clock: Clock, switches: Switches = NO_SWITCHES, exactly: Exactly | None = None
+    ) -> None:
+        self.lp, self.clock, self.switches, self.exactly = lp, clock, switches, exactly
         self.sign = 1.0 if lp.sense == "min" else -1.0
         self.cost: Floats = self.sign * lp.c
         self.m, self.n = lp.shape
@@ -75,6 +83,11 @@ class IntegerProblem:
         broken |= np.repeat(~self.is_integer, np.diff(self.lp.A.indptr))
         return np.asarray(np.bincount(self.lp.A.indices[broken], minlength=self.m) == 0)
 
+    @property
+    def entries(self) -> int:
+        """Entries that the next propagation may look at: fewer where little time is left."""
+        return int(min(ENTRIES, ENTRIES_A_S * self.clock.left_s))
+
     # Points -------------------------------------------------------------------------------------------------------
 
     def holds(self, x: Floats) -> bool:
@@ -95,6 +108,11 @@ class IntegerProblem:
         value = float(self.cost @ x)
         if not value < self.value or not self.holds(x):
             return False
+        if self.exactly is not None:
+            exact = self.exactly(x)
+            if exact is None or not float(self.cost @ exact) < self.value:
+                return False
+            x, value = exact, float(self.cost @ exact)
         self.x, self.value, self.found_by = x, value, found_by
         gain = 1.0 - 1e-6 if self.objective_is_integer else max(IMPROVEMENT * abs(value), 1e-9)
         self.row_upper[-1] = value - gain
@@ -115,15 +133,15 @@ class Domain:
 
     def propagate_all(self) -> bool:
         """Let every row tighten the bounds; False if one contradicts them."""
-        return self.problem.propagator.propagate(self.lower, self.upper, ENTRIES)
+        return self.problem.propagator.propagate(self.lower, self.upper, self.problem.entries)
 
     def restrict(self, column: int, lower: float, upper: float) -> bool:
         """Tighten a column's bounds and propagate; False, with nothing changed, if a row contradicts them."""
-        return self.problem.propagator.restrict(self.lower, self.upper, column, lower, upper, ENTRIES)
+        return self.problem.propagator.restrict(self.lower, self.upper, column, lower, upper, self.problem.entries)
 
     def fix_all(self, order: NDArray[np.int64], target: Floats) -> int:
         """Fix columns near their targets, in order; the place of the first that cannot be, or the order's length."""
-        return self.problem.propagator.fix_all(self.lower, self.upper, order, target, ENTRIES)
+        return self.problem.propagator.fix_all(self.lower, self.upper, order, target, self.problem.entries)
 
     def open(self) -> NDArray[np.intp]:
         """Integer columns that are not fixed."""

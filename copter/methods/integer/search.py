@@ -16,7 +16,7 @@ from copter.methods.integer.first_fail import FirstFail
 from copter.methods.integer.fixing import by_certainty, by_value, fix_in_order, randomly_rounded
 from copter.methods.integer.hand_over import HIGHS, NO_LIMITS, HandOver, Limits, hand_over, solved_soon
 from copter.methods.integer.local_search import one_opt
-from copter.methods.integer.problem import Domain, IntegerProblem
+from copter.methods.integer.problem import Domain, Exactly, IntegerProblem
 from copter.methods.integer.pump import pump
 from copter.methods.integer.relaxation import Relaxation
 from copter.methods.integer.repair import Repair
@@ -56,7 +56,11 @@ def is_small(integers: int, entries: int) -> bool:
 
 
 class IntegerSearch:
-    """One search; it is reproducible for a seed, unless a deadline cuts it short."""
+    """One search; it is reproducible for a seed, unless a deadline cuts it short.
+
+    Where `exactly` is given it decides which points are kept (:class:`IntegerProblem`); `root` is the relaxation's
+    solution where that is known already.
+    """
 
     def __init__(
         self,
@@ -67,13 +71,15 @@ class IntegerSearch:
         limits: Limits = NO_LIMITS,
         callback: Callback | None = None,
         switches: Switches = NO_SWITCHES,
+        exactly: Exactly | None = None,
+        root: Solution | None = None,
     ) -> None:
         self.lp, self.settings, self.clock = lp, settings, clock
         self.limits, self.callback = limits, callback
         self.told_s = -np.inf  # when the callback was told last
         self.unbounded = False
         self.rng = np.random.default_rng(seed)
-        self.problem = IntegerProblem(lp, clock, switches)
+        self.problem, self.known = IntegerProblem(lp, clock, switches, exactly), root
         self.relaxation = Relaxation(self.problem, settings)
         self.repair = Repair(self.problem, self.relaxation)
         self.root: Solution | None = None
@@ -112,7 +118,9 @@ class IntegerSearch:
                 self.child_search.close()
 
     def exact(self) -> IntegerSolution:
-        """Branch and bound alone."""
+        """Branch and bound alone; the relaxation is all that there is to a program without integer columns."""
+        if not len(self.problem.integers):
+            return self.round_only()
         try:
             if self._directly() or self._runs_away():
                 return self.solution()
@@ -170,7 +178,9 @@ class IntegerSearch:
             np.zeros(lp.shape[1]), lp.A, lp.row_lower, lp.row_upper, lp.col_lower, lp.col_upper,
             integrality=lp.integrality,
         )  # fmt: skip
-        found = IntegerSearch(anywhere, self.settings, self.clock, switches=self.problem.switches).run()
+        found = IntegerSearch(
+            anywhere, self.settings, self.clock, switches=self.problem.switches, exactly=self.problem.exactly
+        ).run()
         if found.x is not None:
             self.problem.offer(found.x, found.found_by)
         elif found.status is IntegerStatus.PRIMAL_INFEASIBLE:
@@ -294,8 +304,10 @@ class IntegerSearch:
         if left <= 0.0:
             return
         limit = min(self.settings.time_limit_s, max(ROOT_SHARE * left, 1e-3))
-        self.root = solve_relaxation(self.lp, replace(self.settings, time_limit_s=limit), self._during_the_root)
-        if self.root.status is Status.INTERRUPTED and not self.relaxation.over():
+        self.root = self.known or solve_relaxation(
+            self.lp, replace(self.settings, time_limit_s=limit), self._during_the_root
+        )
+        if self.known is None and self.root.status is Status.INTERRUPTED and not self.relaxation.over():
             self.clock.stop()
         sign = self.problem.sign
         if self.root.status in (Status.PRIMAL_INFEASIBLE, Status.DUAL_INFEASIBLE):

@@ -29,15 +29,32 @@ from copter.settings import Settings
 
 Floats = NDArray[np.float64]
 
-FAR = 1e-2  # relative gap above which coordinate descent, not Newton, improves the working set
-SHARE = 0.3  # of the tolerance: the gap that the working set's own program may keep
-ROW_SHARE = 1e-3  # of the tolerance: the residual that a row may keep
-DESCENT_PASSES = 3  # pricing passes before which coordinate descent, not Newton, may improve the working set
-UNFINISHED = 1.5  # times what it took: what a pass that time has ended is taken to need
-GRACE_S = 2e-3  # beyond the time limit, for a pricing pass under way: without one there is no bound
-STALLED = 3.0  # times max_proximal_steps without convergence, after which a solve has stalled for good
-DESCENT_ROWS = 0.3  # of the tolerance: the residual that coordinate descent may leave in a row
-TRUST_EXITS = 3  # times in one solve that prices are brought back into the trust region; after that it has no bound
+FAR = 1e-2
+"""Relative gap above which coordinate descent improves the working set; below it Newton's method does."""
+
+SHARE = 0.3
+"""Gap that the working set's own program may keep, as a share of the tolerance."""
+
+ROW_SHARE = 1e-3
+"""Residual that a row of the working set's program may keep, as a share of the tolerance."""
+
+DESCENT_PASSES = 3
+"""Pricing passes in which coordinate descent may improve the working set; after them only Newton's method does."""
+
+UNFINISHED = 1.5
+"""When the deadline cuts a pass short, assume that a whole pass takes 1.5 times as long as that one did."""
+
+GRACE_S = 2e-3
+"""Seconds beyond the time limit that a pricing pass may take to end: without a pass there is no bound."""
+
+STALLED = 3.0
+"""A solve has stalled after this many times max_proximal_steps without convergence."""
+
+DESCENT_ROWS = 0.3
+"""Residual that coordinate descent may leave in a row, as a share of the tolerance."""
+
+TRUST_EXITS = 3
+"""Times in one solve that prices are brought back into the trust region; after that the region has no bound."""
 
 
 @dataclass(slots=True)

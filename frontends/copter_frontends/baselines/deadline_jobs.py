@@ -16,6 +16,7 @@ class DeadlineJobs(RoundPolicy):
         Of the jobs that are known.
     """
 
+    follows = True  # how far jobs are decides whose deadline is near
     source: Rewards = NO_REWARDS
     rewards: dict[str, StepReward]
 

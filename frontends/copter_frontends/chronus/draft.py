@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter_frontends.chronus.options import Bools, Ints, Options
+from copter_frontends.chronus.options import Bools, Floats, Ints, Options
 
 AT_ONCE = 64  # where not all jobs of a group fit, groups of at most so many are placed one by one
 MOST_MOVED = 24  # most leases of other jobs that are moved to make room for one job
@@ -73,13 +73,14 @@ class Draft:
         other.row, other.taken, other.shifts = self.row.copy(), self.taken.copy(), self.shifts
         return other
 
-    def ranked(self, job: int) -> list[int]:
-        """A job's options by reward, then by GPU-leases."""
+    def ranked(self, job: int, scarcity: Floats | None = None) -> list[int]:
+        """A job's options by reward, then by GPU-leases; those of each GPU type so many times as dear, (types,)."""
         options, first, end = self.options, int(self._first[job]), int(self._first[job + 1])
         if end - first < 2:
             return list(range(first, end))
         own = slice(first, end)
-        order = np.lexsort((options.gpus[own] * options.need[own], -options.value[own]))
+        dear = 1.0 if scarcity is None else scarcity[options.kind[own]]
+        order = np.lexsort((options.gpus[own] * options.need[own] * dear, -options.value[own]))
         ranked: list[int] = (order + first).tolist()
         return ranked
 

@@ -25,7 +25,7 @@ class HeldLeases:
     records : sequence of SloRecord
     table : int64 array (records, 5)
         The option that each has: mode, GPU type, GPUs taken, deadline's number, and absolute number of the lease after
-        the last that ends before the deadline.
+        the last that it may have.
     value : float64 array (records,)
         Its reward above the floor.
     taken : bool array (records, leases)
@@ -46,8 +46,9 @@ class HeldLeases:
     @classmethod
     def of_records(cls, records: Sequence[SloRecord], book: SloBook, first: int) -> HeldLeases:
         """Read the leases of these records."""
-        rows = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 7)
-        table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), book.grid.ended_by_all(rows[:, 5])))
+        rows = np.array([r.table[r.mode * len(r.reward.steps) + r.step] for r in records]).reshape(-1, 8)
+        reach = np.array([record.reach for record in records], dtype=np.int64)
+        table = np.column_stack((rows[:, (0, 1, 2, 4)].astype(np.int64), reach))
         taken = np.zeros((len(records), max(int(table[:, 4].max(initial=first)) - first, 1)), dtype=bool)
         lease = np.concatenate([NO_LEASES, *(r.leases for r in records)]) - first
         owner = np.repeat(np.arange(len(records)), [len(r.leases) for r in records])

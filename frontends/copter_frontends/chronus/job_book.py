@@ -64,12 +64,16 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A way to run a job: GPU type by number, GPUs used, GPUs taken (rounded up), seconds for all of its work."""
+    """A way to run a job: GPU type by number, GPUs used, GPUs taken (rounded up), seconds for all of its work.
+
+    `restart_s` is what a start costs it, where that is more than the grid has for every job.
+    """
 
     kind: int
     gpus: int
     taken: int
     total_s: float
+    restart_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -86,9 +90,13 @@ class SloRecord:
         The deadline that its leases meet.
     leases : int64 array
         Absolute numbers of the leases that it has, ascending.
-    table : float64 array (modes x deadlines, 7)
-        Mode, GPU type, GPUs taken, seconds for all of its work, deadline's number, its time and its reward above the
-        floor: what options are made of.
+    reach : int
+        Absolute number of the lease after the last one that it may have: any as many before it meet the deadline.
+    joined_s : float
+        When it got the lease that ran as it came; minus infinity where it had none of that.
+    table : float64 array (modes x deadlines, 8)
+        Mode, GPU type, GPUs taken, seconds for all of its work, deadline's number, its time, its reward above the
+        floor and the mode's restart: what options are made of.
     last_s : float
         Its last deadline.
     """
@@ -102,6 +110,8 @@ class SloRecord:
     mode: int = -1
     step: int = -1
     leases: Ints = field(default_factory=lambda: NO_LEASES)
+    reach: int = 0
+    joined_s: float = -np.inf
     table: Floats = field(init=False, repr=False)
     last_s: float = field(init=False, repr=False)
 
@@ -109,11 +119,19 @@ class SloRecord:
         self.last_s = self.job.submit_s + self.reward.last_s
         self.table = np.array(
             [
-                (at, mode.kind, mode.taken, mode.total_s, step, self.job.submit_s + time_s, value - self.reward.floor)
+                (
+                    *(at, mode.kind, mode.taken, mode.total_s),
+                    *(step, self.job.submit_s + time_s, value - self.reward.floor, mode.restart_s),
+                )
                 for at, mode in enumerate(self.modes)
                 for step, (time_s, value) in enumerate(self.reward.steps)
             ]
-        ).reshape(-1, 7)
+        ).reshape(-1, 8)
+
+    @property
+    def best(self) -> float:
+        """Reward, above the floor, of its first deadline."""
+        return self.reward.steps[0][1] - self.reward.floor
 
     @property
     def value(self) -> float:
@@ -137,6 +155,27 @@ def require_ahead(job: Job, reward: StepReward, now_s: float) -> None:
             f"job {job.id!r}: its last deadline, at {ends_s:g} s, is over at {now_s:g} s; give a later one, "
             "or no reward"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What is left of the lease that runs, from the next plan on.
+
+    Attributes
+    ----------
+    lease : int
+    begins_s : float
+        When the next plan is.
+    seconds : float
+        From then to the end of the lease.
+    free : int64 array (types,)
+        GPUs that nobody has a promise for in it.
+    """
+
+    lease: int
+    begins_s: float
+    seconds: float
+    free: Ints
 
 
 class SloBook:
@@ -209,9 +248,18 @@ class SloBook:
             self._promised.add(mode.kind, leases, sign * mode.taken)
 
     def most_leases(self, first: int) -> int:
-        """Leases from `first` to the last deadline of all."""
+        """Leases from `first` to the one that the last deadline of all lies in."""
         last_s = max([r.last_s for r in self.records.values()], default=-np.inf)
-        return max(self.grid.ended_by(last_s) - first, 1) if last_s > -np.inf else 1
+        return self.horizon(last_s, first) if last_s > -np.inf else 1
+
+    @property
+    def end(self) -> int:
+        """Absolute number of the lease after the last one that anybody has; 0 without any."""
+        return max([int(r.leases[-1]) + 1 for r in self.records.values() if len(r.leases)], default=0)
+
+    def horizon(self, last_s: float, first: int) -> int:
+        """Leases from `first` to the one that a time lies in."""
+        return max(self.grid.ended_by(last_s) + 1 - first, 1)
 
     def lose(self, record: SloRecord, lease: int) -> None:
         """Take one lease from a job."""
@@ -246,11 +294,14 @@ class SloBook:
             and (begins or not record.has_lease(first - 1) or int(record.leases[-1]) >= first)
         ]
 
-    def options(self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool) -> Options:
+    def options(
+        self, records: Sequence[SloRecord], first: int, horizon: int, begins: bool, now: Now | None = None
+    ) -> Options:
         """All options of some jobs.
 
         Inside a lease (not `begins`) the jobs that have it need the others that they have; what is left of all the rest
-        follows from their progress.
+        follows from their progress. With `now` all of them get what is left of the lease before `first`, too, in
+        modes for which there are GPUs then.
         """
         promised = np.array([record.promised for record in records], dtype=np.int64)
         if not records:
@@ -259,16 +310,26 @@ class SloBook:
         table = np.concatenate([record.table for record in records])
         left = 1.0 - np.array([record.progress for record in records])
         mode, kind, gpus, step = (table[:, at].astype(np.int64) for at in (0, 1, 2, 4))
-        need = self.grid.needed_by(table[:, 3] * left[job])
-        last = np.minimum(self.grid.ended_by_all(table[:, 5]) - first, horizon)
+        restart_s, left_s = np.maximum(table[:, 7], self.grid.restart_s), table[:, 3] * left[job]
         possible = (promised[job] < 0) | (step <= promised[job])
+        if now is not None:
+            possible &= now.free[kind] >= gpus
+            ends_s = now.begins_s + restart_s + left_s
+            possible &= (restart_s < now.seconds) & (table[:, 5] >= np.minimum(ends_s, now.begins_s + now.seconds))
+            left_s = np.maximum(left_s - (now.seconds - restart_s), 0.0)
+        need = self.grid.needed_by(left_s, restart_s, least=int(now is None))
+        last = self.grid.ends_by(table[:, 5], left_s, need, restart_s)
         if not begins:
             holds = np.array([record.has_lease(first - 1) for record in records], dtype=bool)
             own = np.array([record.mode for record in records])
             ahead = np.array([int((record.leases >= first).sum()) for record in records])
             need = np.where(holds[job], ahead[job], need)
             possible &= ~holds[job] | (mode == own[job])
-        keep = np.flatnonzero(possible & (need >= 1) & (need <= last))
+            had = np.array([record.step for record in records]), np.array([record.reach for record in records])
+            whole = self.grid.ended_by_all(table[:, 5])  # how far the present lease gets a job is not known yet
+            last = np.where(holds[job], np.where(step == had[0][job], had[1][job], whole), last)
+        last = np.clip(last - first, -1 if now is None else 0, horizon)
+        keep = np.flatnonzero(possible & (need >= int(now is None)) & (need <= last))
         job, mode, kind, gpus, need, last, step = (each[keep] for each in (job, mode, kind, gpus, need, last, step))
         return Options(job, mode, kind, gpus, need, last, step, table[keep, 6].copy(), promised >= 0)
 
@@ -299,21 +360,28 @@ class SloBook:
         if len(number):
             self._promised.add(draft.options.kind[row], lease + first, draft.options.gpus[row])
         lease, rows = lease + first, draft.row.tolist()
-        modes, steps = draft.options.mode.tolist(), draft.options.step.tolist()
+        modes, steps, reach = (each.tolist() for each in (draft.options.mode, draft.options.step, draft.options.last))
         for at, record in enumerate(records):
             given = lease[ends[at] : ends[at + 1]]
             if keep and len(record.leases) and record.leases[0] < first:
                 given = np.concatenate([record.leases[record.leases < first], given])
             record.leases = given
             if rows[at] >= 0:
-                record.mode, record.step = modes[rows[at]], steps[rows[at]]
+                record.mode, record.step, record.reach = modes[rows[at]], steps[rows[at]], reach[rows[at]] + first
 
-    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int) -> None:
-        """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay."""
+    def give_one(self, record: SloRecord, draft: Draft, number: int, first: int, now: Now | None = None) -> None:
+        """As :meth:`give`, for one job by its number in the draft; its leases before `first` stay.
+
+        With `now` it gets what is left of the lease that runs, too.
+        """
         self._changed.append(record.job.id)
         row = int(draft.row[number])
         before, given = record.leases[record.leases < first], np.flatnonzero(draft.taken[number]) + first
         self._note(record, record.leases[record.leases >= first], -1)
         record.leases = np.concatenate([before, given])
         record.mode, record.step = int(draft.options.mode[row]), int(draft.options.step[row])
+        record.reach = int(draft.options.last[row]) + first
+        if now is not None:
+            given, record.joined_s = np.append(now.lease, given), now.begins_s
+            record.leases = given
         self._note(record, given)

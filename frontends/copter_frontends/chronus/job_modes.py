@@ -7,7 +7,13 @@ from math import inf
 
 from copter_frontends.chronus.job_book import Mode
 from copter_frontends.chronus.rounding import friendly_sizes, round_up
-from copter_frontends.policy_kit import NodeInventory, Throughputs, checked_rate, requested_gpus
+from copter_frontends.policy_kit import (
+    NodeInventory,
+    Throughputs,
+    TimedThroughputs,
+    checked_rate,
+    requested_gpus,
+)
 from copter_frontends.vocabulary import Job
 
 BELIEVED = 0.15  # a profile that is off by no more bears the declared rate out: a restart is a tenth of it
@@ -79,16 +85,25 @@ class JobModes:
         """Seconds of all of a job's work at a rate that is believed, as far as its profile bears that out."""
         return self.throughputs.work(job) / rate * self.measured.get(job.id, 1.0)
 
+    def restart_s(self, job: Job) -> float:
+        """Seconds that a start takes the job, as far as that is known."""
+        return self.throughputs.restart_s(job) if isinstance(self.throughputs, TimedThroughputs) else 0.0
+
+    def time_done(self, job: Job, kind: str, gpus: int, progress: float) -> float:
+        """Fraction of a job's time that has passed at this progress: leases are of time, and phases differ in rate."""
+        known = self.throughputs
+        return known.time_done(job, kind, gpus, progress) if isinstance(known, TimedThroughputs) else progress
+
     def note_profile(self, job: Job, gpu_type: str, gpus: int, ran_s: float, progress: float) -> float | None:
         """Take a profile in; the time it says over the one that was believed, None where it says nothing.
 
-        What a start may have cost counts as training: a profile makes a job slower by what it lost, never faster than
-        it was.
+        A start is left out where it is known what it costs; else it counts as training: a profile then makes a job
+        slower by what it lost, never faster than it was.
         """
-        rate = self.throughputs.rate(job, gpu_type, gpus)
-        if not (rate > 0 and 0.0 < progress < 1.0 and ran_s > 0):
+        rate, trained_s = self.throughputs.rate(job, gpu_type, gpus), ran_s - self.restart_s(job)
+        if not (rate > 0 and 0.0 < progress < 1.0 and trained_s > 0):
             return None
-        ratio = ran_s / progress / (self.throughputs.work(job) / rate)
+        ratio = trained_s / self.time_done(job, gpu_type, gpus, progress) / (self.throughputs.work(job) / rate)
         if abs(ratio - 1.0) > BELIEVED:
             self.measured[job.id] = ratio
         return ratio
@@ -107,7 +122,7 @@ class JobModes:
                 rate = speeds.rates.get(kind, 0.0) if same else self.throughputs.rate(job, kind, gpus)
                 if rate > 0:
                     taken = round_up(gpus, self.nodes.node_gpus(kind)) if self.round_up else gpus
-                    result.append(Mode(number, gpus, taken, self.seconds(job, rate)))
+                    result.append(Mode(number, gpus, taken, self.seconds(job, rate), self.restart_s(job)))
         return tuple(result)
 
     def _counts(self, job: Job, kind: str) -> list[int]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from copter.errors import SettingsError
 from copter_frontends.chronus.options import Floats, Ints
+from copter_frontends.vocabulary import InvalidJobError
 
 SAME_S = 1e-3  # times that differ by less are the same
 
@@ -39,6 +40,14 @@ class LeaseGrid:
                 f"lease_s is {self.lease_s} and restart_s {self.restart_s}: a lease must be longer than a restart"
             )
 
+    def require_longer(self, job_id: str, restart_s: float) -> None:
+        """InvalidJobError for a job of which a start takes a whole lease."""
+        if restart_s >= self.lease_s:
+            raise InvalidJobError(
+                f"job {job_id!r}: a start takes the job {restart_s:g} s, a lease is {self.lease_s:g} s: it would never "
+                "train; take longer leases (lease_s, --lease-s), or no deadline for it"
+            )
+
     def lease_at(self, now_s: float) -> int:
         """Number of the lease that runs at a time."""
         return floor((now_s + SAME_S) / self.lease_s)
@@ -59,9 +68,20 @@ class LeaseGrid:
         """Whether so much work is none, but for rounding."""
         return left_s <= SAME_S
 
-    def needed_by(self, left_s: Floats) -> Ints:
-        """As :meth:`needed`, of many jobs."""
-        return np.maximum(np.ceil((left_s - SAME_S) / (self.lease_s - self.restart_s)), 1.0).astype(np.int64)
+    def needed_by(self, left_s: Floats, restart_s: Floats | float | None = None, least: int = 1) -> Ints:
+        """As :meth:`needed`, of many jobs, with what a start costs each; `least` leases at least."""
+        train_s = self.lease_s - (self.restart_s if restart_s is None else restart_s)
+        return np.maximum(np.ceil((left_s - SAME_S) / train_s), float(least)).astype(np.int64)
+
+    def ends_by(self, deadline_s: Floats, left_s: Floats, need: Ints, restart_s: Floats | float) -> Ints:
+        """Leases, counted from lease 0, by the end of which jobs that have so many of them meet a deadline: (C3).
+
+        Those that are over by then, and the one that the deadline lies in where what is left for a job's last lease,
+        and a restart, fit before the deadline.
+        """
+        over = self.ended_by_all(deadline_s)
+        last_s = left_s - (need - 1) * (self.lease_s - restart_s) + restart_s
+        return np.asarray(over + (last_s <= deadline_s - over * self.lease_s))
 
     def needed(self, left_s: float) -> int:
         """Leases that so much work takes, a restart in each: RL of (C3); at least one."""

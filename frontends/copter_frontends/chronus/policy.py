@@ -10,7 +10,8 @@ import numpy as np
 
 from copter import Model
 from copter.errors import SettingsError
-from copter_frontends.chronus.job_book import Admission, Mode, Notice, Standing, require_ahead
+from copter_frontends.chronus.expected_demand import ExpectedDemand
+from copter_frontends.chronus.job_book import Admission, Mode, Notice, Now, Standing, require_ahead
 from copter_frontends.chronus.job_modes import JobModes
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
@@ -19,7 +20,9 @@ from copter_frontends.chronus.options import Ints
 from copter_frontends.chronus.placing import LeasePlacer
 from copter_frontends.chronus.present_lease import PresentLease
 from copter_frontends.chronus.profiler import Profiler
-from copter_frontends.chronus.selector import Cycle, FirstLease, Selector
+from copter_frontends.chronus.quote import Quote, quote_for
+from copter_frontends.chronus.rounding import round_up
+from copter_frontends.chronus.selector import GPUS_LOST, Cycle, FirstLease, Selector
 from copter_frontends.chronus.spot import SpotCluster
 from copter_frontends.chronus.spread_costs import SPREAD_COST
 from copter_frontends.deadlines import NO_REWARDS, Rewards, StepReward, reward_for
@@ -31,6 +34,7 @@ from copter_frontends.policy_kit import (
     Throughputs,
     Wanted,
     check_times,
+    checked_rate,
     representative_throughputs,
     requested_gpus,
 )
@@ -69,6 +73,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         Where jobs run first; by default nowhere, as speeds are known. It is on the cluster's first GPU type.
     first_lease : {"adaptive", "now", "late"}
         See :class:`~copter_frontends.chronus.selector.Selector`.
+    selective : bool
+        Whether a job is told at the door that no leases are held for it where jobs to come, as they came in the last
+        hours, would lose more by them than it earns (C24). By default every job is promised what is free, as in the
+        paper.
+    spare_nodes : int
+        Promises are made in so many nodes fewer of each type, so that they survive the loss of any so many nodes; what
+        that costs is what :meth:`quote` says with it and without.
     selector : Selector, optional
         With knobs of its own, in place of `lease_s`, `restart_s` and `first_lease`.
 
@@ -85,6 +96,15 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     lp_each_round = False
 
+    @property
+    def follows(self) -> bool:
+        """Whether progress is wanted after the round that runs.
+
+        Before a lease begins, as leases are of work left, and while jobs are profiled.
+        """
+        profiles = self.profiler is not None and bool(self.profiler.running)
+        return profiles or self.grid.lease_at(self._now_s + self.round_s) > self.lease.number
+
     def __init__(
         self,
         cluster: Cluster,
@@ -99,10 +119,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         profiler: Profiler | None = None,
         elastic: bool = False,
         first_lease: FirstLease = "adaptive",
+        selective: bool = False,
+        spare_nodes: int = 0,
         selector: Selector | None = None,
     ) -> None:
         self.throughputs = throughputs or representative_throughputs(cluster)
-        self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease)
+        demand = ExpectedDemand(len(cluster.types), lease_s) if selective else None
+        self.selector = selector or Selector(LeaseGrid(lease_s, restart_s), first_lease=first_lease, demand=demand)
         self.grid, self.book = self.selector.grid, self.selector.book
         LpPolicy.__init__(self)
         RoundPolicy.__init__(self, cluster, round_s)
@@ -112,6 +135,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         self._source: Rewards = NO_REWARDS if rewards is None else rewards
         self.modes = JobModes(self.nodes, self.throughputs, round_up, elastic)
         self._can_run = self.modes
+        if spare_nodes < 0:
+            raise SettingsError(f"spare_nodes is {spare_nodes}, must be >= 0")
+        self.spare_nodes = spare_nodes
         self._lasting: set[str] = set()  # jobs that may not be stopped
         self.profiler = profiler
         self.placer = LeasePlacer(self.nodes, placement or LocalSearch(NodeSpeeds(SPREAD_COST)))
@@ -148,6 +174,70 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """What the users were told, oldest first."""
         return self.selector.notices
 
+    @property
+    def promises(self) -> dict[str, int]:
+        """The deadline, by number, that each job was promised last; also of those that have ended or were demoted."""
+        return {notice.job_id: notice.step for notice in self.notices if notice.step >= 0}
+
+    @property
+    def broken_promises(self) -> dict[str, bool]:
+        """Jobs that were demoted, and whether GPUs had gone since the plan before."""
+        told = [notice for notice in self.notices if notice.standing is Standing.DEMOTED]
+        return {notice.job_id: notice.reason == GPUS_LOST for notice in told}
+
+    def quote(self, job: Job, gpus: Iterable[int] | None = None) -> list[Quote]:
+        """The earliest deadline that could be promised to a job now, a dry run that commits nothing.
+
+        Parameters
+        ----------
+        job : Job
+            Known or not; of a known one what is left counts.
+        gpus : iterable of int, optional
+            Numbers of GPUs to ask for; by default what the job asks for, half and twice as many.
+
+        Returns
+        -------
+        list of Quote
+            The earliest first; one for each GPU type and number of GPUs that the job runs on. Empty where none does.
+        """
+        asked = requested_gpus(job)
+        counts = sorted({asked, max(asked // 2, 1), 2 * asked} if gpus is None else set(gpus))
+        first = self.grid.lease_at(self._now_s) + int(self.lease.number >= 0)
+        total = self.gpus() - self.aside()
+        done = self._time_done(job.id) if job.id in self.jobs else 0.0
+        now, prices = self._lease_now(first), self.selector.prices(len(total), first, max(self.book.end - first, 1))
+        found = []
+        for kind, name in enumerate(self.nodes.types):
+            for count in counts:
+                rate = checked_rate(self.throughputs, job, name, count)
+                if rate > 0:
+                    taken = round_up(count, self.nodes.node_gpus(name)) if self.modes.round_up else count
+                    mode = Mode(kind, count, taken, self.modes.seconds(job, rate), self.modes.restart_s(job))
+                    found.append(quote_for(mode, name, done, self.book, total, first, self._now_s, prices, now))
+        return sorted((each for each in found if each is not None), key=lambda each: (each.ends_s, each.gpu_leases))
+
+    def explained(self, job_id: str) -> dict[str, Any]:
+        """What a job was told, what it has, and what could be promised to it now."""
+        job, record = self.job(job_id), self.book.records.get(job_id)
+        told = [notice for notice in self.notices if notice.job_id == job_id]
+        standing = record.standing if record is not None else told[-1].standing if told else None
+        held = self.held.get(job_id)
+        return {
+            "job": job_id,
+            "standing": standing.value if standing is not None else "best effort",
+            "told": [f"at {notice.time_s:g} s: {notice.standing.value}, {notice.reason}" for notice in told],
+            "promised_by_s": None
+            if record is None or record.promised < 0
+            else job.submit_s + record.reward.steps[record.promised][0],
+            "leases": [] if record is None else record.leases.tolist(),
+            "gpus": {} if held is None else held.by_type,
+            "quotes": [
+                f"{each.gpus} {each.gpu_type}: could end by {each.ends_s:,.0f} s, {each.gpu_leases} GPU-leases, "
+                f"price {each.price:.3g}"
+                for each in self.quote(job)
+            ],
+        }
+
     # Edits --------------------------------------------------------------------------------------------------------
 
     def add_job(self, job: Job) -> None:
@@ -167,6 +257,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         reward = self.rewards.get(job.id) or reward_for(self._source, job)
         if reward is not None:
             require_ahead(job, reward, self._now_s)
+            self.grid.require_longer(job.id, self.modes.restart_s(job))
         try:
             super().add_job(job)
         except Exception:
@@ -177,10 +268,9 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
             self._lasting.add(job.id)
         if reward is not None:
             self.rewards[job.id] = reward
-        if self.profiler is not None:
-            nodes = min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
-            most = nodes * self.nodes.node_gpus(self.nodes.types[0])
-            self.profiler.submit(job.id, min(requested_gpus(job), most), job.submit_s)
+        profiled = None if self.profiler is None else self._profiled(job)
+        if self.profiler is not None and profiled is not None:
+            self.profiler.submit(job.id, profiled, job.submit_s)
         elif reward is not None:
             self._consider(job, reward)
 
@@ -198,7 +288,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         """As :meth:`.RoundPolicy.update_job`; progress counts towards what a promise still needs."""
         super().update_job(job_id, **what_changed)
         if job_id in self.book.records:
-            self.book.records[job_id].progress = self.service[job_id].progress
+            self.book.records[job_id].progress = self._time_done(job_id)
             if "progress" in what_changed:
                 self.lease.progress_told(job_id)
 
@@ -224,7 +314,7 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         The next plan finds them others, or demotes what cannot be kept any more, with a notice.
         """
         super().remove_resources(gpu_type, count, nodes)
-        self._changed = True
+        self._changed = self.selector.gpus_lost = True
         self.lease.drop_without_gpus(self.held)
 
     # The round ----------------------------------------------------------------------------------------------------
@@ -281,10 +371,13 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         return self.lease.gpus_for_leases(total, self.held, self._lasting)
 
     def aside(self) -> Ints:
-        """GPUs of each type that are set aside for profiling: no lease that is not promised yet may have them."""
-        result = np.zeros(len(self.nodes.types), dtype=np.int64)
+        """GPUs of each type that are set aside, for profiling and for nodes that may fail.
+
+        No lease that is not promised yet may have them; best-effort jobs may.
+        """
+        result = np.array([self.spare_nodes * self.nodes.node_gpus(kind) for kind in self.nodes.types], dtype=np.int64)
         if self.profiler is not None:
-            result[0] = max(self.profiler.target, self.profiler.gpus)
+            result[0] += max(self.profiler.target, self.profiler.gpus)
         return result
 
     @property
@@ -301,15 +394,46 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
 
     def _consider(self, job: Job, reward: StepReward) -> None:
         """Answer a job at once, in the leases after the present one; before the first plan it waits for that."""
-        modes, progress = self.modes_of(job), self.service[job.id].progress
+        modes, progress = self.modes_of(job), self._time_done(job.id)
         if self.lease.number < 0:
             self.book.consider(job, reward, modes, progress)
             self.last_admission = Admission(job.id, Standing.WAITING)
             return
         first = self.grid.lease_at(self._now_s) + 1
         self.last_admission = self.selector.admit(
-            job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside()
+            job, reward, modes, self._now_s, first, self.gpus(), progress, self.aside(), self._lease_now(first)
         )
+        record = self.book.records.get(job.id)
+        if record is not None and record.promised >= 0 and record.has_lease(first - 1):
+            self.lease.join(record)
+
+    def _lease_now(self, first: int) -> Now | None:
+        """What is left of the lease that runs, for a job that comes; None where no plan is to come in it."""
+        begins_s = self._now_s + self.round_s
+        seconds = first * self.grid.lease_s - begins_s
+        if self.lease.number != first - 1 or seconds <= self.grid.restart_s:
+            return None
+        held = self.lease.used + self.lease.pinned_gpus(self.pins, self.jobs) + self.aside()
+        return Now(first - 1, begins_s, seconds, self.gpus() - held)
+
+    def _time_done(self, job_id: str) -> float:
+        """Fraction of a job's time that has passed: on what its leases are of, else on its first mode."""
+        job, progress = self.jobs[job_id], self.service[job_id].progress
+        if progress <= 0.0:
+            return progress
+        record = self.book.records.get(job_id)
+        modes = self.modes_of(job) if record is None else record.modes
+        if not modes:
+            return progress
+        mode = modes[max(record.mode, 0) if record is not None else 0]
+        return self.modes.time_done(job, self.nodes.types[mode.kind], mode.gpus, progress)
+
+    def _profiled(self, job: Job) -> int | None:
+        """GPUs of the profiler's type on which a job's speed can be measured; None where it does not run on that."""
+        kind = self.nodes.types[0]
+        nodes = PROFILED_NODES if self.profiler is None else min(PROFILED_NODES, self.profiler.nodes or PROFILED_NODES)
+        gpus = min(requested_gpus(job), nodes * self.nodes.node_gpus(kind))
+        return gpus if self.modes(job, kind, gpus) else None
 
     def _profile(self, now_s: float) -> None:
         """A round of the profiler; jobs whose profile is done are considered from now on."""
@@ -341,5 +465,10 @@ class ChronusPolicy(LpPolicy, RoundPolicy):
         waiting = [self.jobs[job_id] for job_id in self.queue() if job_id not in taken]
         ahead = [record for record in self.book.records.values() if record.promised >= 0]
         promised = {record.job.id for record in ahead if not self.book.only_ends(record)}
-        wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service))
+        due_s = {
+            job.id: job.submit_s + self.rewards[job.id].last_s - self._now_s
+            for job in waiting
+            if job.id in self.rewards and job.id not in promised
+        }
+        wanted.update(self.spot.wanted(waiting, promised, left, self.held, self.service, due_s))
         return wanted

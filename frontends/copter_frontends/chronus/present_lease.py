@@ -31,12 +31,15 @@ class PresentLease:
     number : int
         The last lease at whose beginning all was planned again; -1 before the first.
     records : dict of job id to SloRecord
+    used : int64 array (types,)
+        GPUs that they take.
     """
 
     def __init__(self, grid: LeaseGrid, book: SloBook, types: list[str]) -> None:
         self.grid, self.book, self.types = grid, book, types
         self.number = -1
         self.records: dict[str, SloRecord] = {}
+        self.used: Ints = np.zeros(len(types), dtype=np.int64)
         self._ended = False
         self._reported: set[str] = set()  # jobs whose progress was told since the lease began
 
@@ -46,13 +49,17 @@ class PresentLease:
 
     def remove(self, job_id: str) -> None:
         """Forget a job."""
-        self.records.pop(job_id, None)
+        record = self.records.pop(job_id, None)
+        if record is not None:
+            mode = record.modes[record.mode]
+            self.used[mode.kind] -= mode.taken
         self._reported.discard(job_id)
 
     def drop_without_gpus(self, held: Mapping[str, Allocation]) -> None:
         """Take the lease from jobs whose GPUs have gone."""
         for job_id in [job_id for job_id in self.records if job_id not in held]:
-            self.book.lose(self.records.pop(job_id), self.number)
+            self.book.lose(self.records[job_id], self.number)
+            self.remove(job_id)
 
     def end(self, held: Mapping[str, Allocation]) -> None:
         """The lease is over: jobs that had it, and that reported nothing, have got on by it, less a restart (C3).
@@ -65,14 +72,25 @@ class PresentLease:
         for job_id, record in self.records.items():
             if job_id in held and job_id not in self._reported:
                 total_s = record.modes[record.mode].total_s
-                done = (self.grid.lease_s - self.grid.restart_s) / total_s
+                late_s = max(record.joined_s - self.number * self.grid.lease_s, 0.0)
+                restart_s = max(self.grid.restart_s, record.modes[record.mode].restart_s)
+                done = max(self.grid.lease_s - late_s - restart_s, 0.0) / total_s
                 record.progress = min(record.progress + done, 1.0 - UNKNOWN_S / total_s)
         self._reported.clear()
 
     def begin(self, lease: int) -> None:
         """Read the jobs that have a lease from the book."""
         self.number, self._ended = max(self.number, lease), False
-        self.records = {record.job.id: record for record in self.book.holders(lease)}
+        self.records = {}
+        self.used[:] = 0
+        for record in self.book.holders(lease):
+            self.join(record)
+
+    def join(self, record: SloRecord) -> None:
+        """A job has the lease from now on."""
+        mode = record.modes[record.mode]
+        self.records[record.job.id] = record
+        self.used[mode.kind] += mode.taken
 
     def wanted(self, left: dict[str, int], pins: Collection[str]) -> Wanted:
         """What its jobs run on, taken from the GPUs left of each type; pinned jobs have theirs."""

@@ -10,10 +10,11 @@ from typing import Literal
 import numpy as np
 
 from copter_frontends.chronus.draft import Draft
+from copter_frontends.chronus.expected_demand import ExpectedDemand
 from copter_frontends.chronus.formulation import LeaseFormulation, LeaseSolution
 from copter_frontends.chronus.free_tail import FreeTail
 from copter_frontends.chronus.held_leases import HeldLeases
-from copter_frontends.chronus.job_book import NO_LEASES, Admission, Mode, Notice, SloBook, SloRecord, Standing
+from copter_frontends.chronus.job_book import NO_LEASES, Admission, Mode, Notice, Now, SloBook, SloRecord, Standing
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.lease_model import LeaseModel
 from copter_frontends.chronus.options import Bools, Floats, Ints, Options
@@ -23,8 +24,19 @@ from copter_frontends.chronus.shim import LeaseShim, improve
 from copter_frontends.deadlines import StepReward
 from copter_frontends.vocabulary import Job
 
-HALF = 0.5  # of one job's reward: with few jobs no integer plan can use a mixture that is closer to the bound than this
+GPUS_LOST = "its leases cannot be had any more: GPUs have gone"
+SLOWER = "its leases cannot be had any more: it, or a job before it, was slower than its rate says"
+SCARCE = 3.0  # logarithm of how many times as dear a lease of a type is when all of it is promised
+CAUTION = 0.4  # share of its reward that jobs to come may lose by a promise, which binds for longer than they are known
+HALF = 0.5
+"""Stop the LP at a gap of half of one job's reward: integer plans of few jobs are at least this far from the bound."""
+
 FirstLease = Literal["adaptive", "now", "late"]
+
+
+def scarcity_of(use: Ints, capacity: Ints) -> Floats:
+    """How dear each GPU type is to a job that could run on others as well, by the share of it that is promised."""
+    return np.asarray(np.exp(SCARCE * use.sum(axis=1) / np.maximum(capacity.sum(axis=1), 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +70,15 @@ class Selector:
     first_lease : {"adaptive", "now", "late"}
         Whether jobs without the lease that begins get it where it is free: as the artifact has it, when no job waits
         for best effort; always; or never. Jobs that run now do, in any case.
+    demand : ExpectedDemand, optional
+        With it a job that comes is not promised leases that would earn more with jobs that are still to come (C24).
 
     Attributes
     ----------
     book : SloBook
     notices : list of Notice
+    gpus_lost : bool
+        Whether GPUs have gone since the last plan: what it breaks is put down to that.
     """
 
     def __init__(
@@ -71,11 +87,14 @@ class Selector:
         formulation: LeaseFormulation | None = None,
         shim: LeaseShim | None = None,
         first_lease: FirstLease = "adaptive",
+        demand: ExpectedDemand | None = None,
     ) -> None:
         self.grid, self.book = grid, SloBook(grid)
         self.formulation, self.shim = formulation or LeaseFormulation(), shim or LeaseShim()
         self.first_lease: FirstLease = first_lease
+        self.demand = demand
         self.notices: list[Notice] = []
+        self.gpus_lost = False  # since the last plan
         self._prices: tuple[int, Floats] | None = None  # first lease, prices
         self._ended = 0.0  # when the last linear program was solved
         self._held: HeldLeases | None = None  # what promised jobs have, as the last admission left it
@@ -138,6 +157,7 @@ class Selector:
         every = self.book.records.values()
         past = sum([r.value for r in every]) - sum([r.value for r in records]) if len(records) < len(every) else 0.0
         self._decide(records, draft, now_s, fresh)
+        self.gpus_lost = False
         self._held = HeldLeases.of_draft(records, draft, self.book, first)
         shim_s = time.perf_counter() - ended
         return Cycle(draft.reward + past, max(bound, draft.reward) + past, solution, ended - begun, shim_s)
@@ -183,25 +203,60 @@ class Selector:
         gpus: Ints,
         progress: float = 0.0,
         aside: Ints | None = None,
+        now: Now | None = None,
     ) -> Admission:
         """Promise one job leases from `first` on in what the plan leaves, moving other jobs' leases where need be.
 
-        Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted.
+        Jobs that were promised something keep their deadlines; nothing is moved for a job that is not admitted. With
+        `now` it may have what is left of the lease that runs, where that lets it meet a better deadline.
         """
         record = self.book.records.setdefault(job.id, SloRecord(job, reward, modes, progress))
         if (self.book.most_in_one_lease(len(gpus), first) > gpus).any():
             return Admission(job.id, record.standing)  # GPUs have gone: the next plan decides who keeps what
-        horizon = max(self.grid.ended_by(record.last_s) - first, 1)
+        horizon = self.book.horizon(record.last_s, first)
         use = self.book.promised_gpus(len(gpus), first, horizon)
         capacity = self._capacity(gpus, horizon, aside, use)
         alone = Draft(self.book.options([record], first, horizon, begins=False), capacity - use)
-        rows = alone.ranked(0)
-        if any(alone.place(row) for row in rows):
+        scarcity = scarcity_of(use, capacity)
+        rows = alone.ranked(0, scarcity)
+        placed = any(alone.place(row) for row in rows)
+        if self.demand is not None and len(rows):
+            if self._too_dear(self.demand, alone, rows[0], now_s, gpus):
+                self._tell(record, Standing.UNGUARANTEED, now_s, "its leases are worth more to the jobs that come")
+                return Admission(job.id, record.standing)
+            self._note_demand(self.demand, alone, now_s)
+        if now is not None and not (placed and alone.reward >= record.best):
+            at_once = Draft(self.book.options([record], first, horizon, False, now), capacity - use)
+            better = [row for row in at_once.ranked(0, scarcity) if at_once.options.value[row] > alone.reward]
+            if any(at_once.place(row) for row in better):
+                self.book.give_one(record, at_once, 0, first, now)
+                return self._admitted(record, now_s, ())
+        if placed:
             self.book.give_one(record, alone, 0, first)
             return self._admitted(record, now_s, ())
         if not any(alone.may_squeeze(row) for row in rows):
             return Admission(job.id, record.standing)
         return self._admit_with_moves(record, now_s, first, gpus, horizon, aside)
+
+    @staticmethod
+    def _too_dear(demand: ExpectedDemand, alone: Draft, row: int, now_s: float, capacity: Ints) -> bool:
+        """Whether jobs to come would lose more by a job's leases, or by those that others make free, than it earns."""
+        options, row = alone.options, int(alone.row[0]) if alone.row[0] >= 0 else row
+        kind, gpus, value = (each[row] for each in (options.kind, options.gpus, options.value))
+        if alone.row[0] >= 0:
+            free = alone.free[kind][alone.taken[0]] + gpus
+        else:
+            free = np.maximum(np.sort(alone.free[kind][: options.last[row]])[-int(options.need[row]) :], gpus)
+        lost = demand.displaced(int(kind), int(gpus), float(value), free, now_s, int(capacity[kind]))
+        return bool(lost > CAUTION * float(value))
+
+    @staticmethod
+    def _note_demand(demand: ExpectedDemand, alone: Draft, now_s: float) -> None:
+        """Count a job that has come, on the option of its best reward with the fewest GPU-leases."""
+        options, row = alone.options, alone.ranked(0)[0]
+        demand.note(
+            int(options.kind[row]), int(options.gpus[row]), int(options.need[row]), float(options.value[row]), now_s
+        )
 
     def _admit_with_moves(
         self, record: SloRecord, now_s: float, first: int, gpus: Ints, horizon: int, aside: Ints | None
@@ -212,7 +267,8 @@ class Selector:
         number = len(held.records)
         use = self.book.promised_gpus(len(gpus), first, taken.shape[1])
         draft = Draft.standing(options, self._capacity(gpus, taken.shape[1], aside, use), use, taken)
-        if draft is None or not any(draft.squeeze(row) for row in draft.ranked(number)):
+        scarcity = scarcity_of(use, use if draft is None else use + draft.free)
+        if draft is None or not any(draft.squeeze(row) for row in draft.ranked(number, scarcity)):
             return Admission(record.job.id, record.standing)
         moves: list[tuple[str, int, int]] = []
         for other in sorted(draft.moved):
@@ -283,6 +339,10 @@ class Selector:
         if self.first_lease == "now" or (self.first_lease == "adaptive" and not queue):
             draft.shift_left(np.flatnonzero(~runs))
 
+    def prices(self, kinds: int, first: int, horizon: int) -> Floats | None:
+        """The last linear program's prices of a GPU in leases from `first` on, (types, leases); None before any."""
+        return self._start(first, (kinds, horizon))
+
     def _start(self, first: int, shape: tuple[int, ...]) -> Floats | None:
         """The last prices, without those of the leases that are over."""
         if self._prices is None:
@@ -311,7 +371,7 @@ class Selector:
                     self._tell(record, Standing.GUARANTEED, now_s, "leases are held for it")
             elif record.promised >= 0:
                 record.leases = NO_LEASES
-                self._tell(record, Standing.DEMOTED, now_s, "its leases cannot be had any more")
+                self._tell(record, Standing.DEMOTED, now_s, GPUS_LOST if self.gpus_lost else SLOWER)
             elif fresh:
                 self._tell(record, Standing.UNGUARANTEED, now_s, "no leases are left that meet one of its deadlines")
 

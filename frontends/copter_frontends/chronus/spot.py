@@ -12,7 +12,9 @@ from copter_frontends.vocabulary import Allocation, Job
 
 @dataclass(frozen=True, slots=True)
 class SpotCluster:
-    """Shortest remaining time first; guaranteed jobs that wait for their leases come last.
+    """SLO jobs without a promise that may yet meet a deadline, then the others, the shortest remaining time first.
+
+    Guaranteed jobs that wait for their leases come last.
 
     Parameters
     ----------
@@ -28,6 +30,7 @@ class SpotCluster:
         left: dict[str, int],
         held: Mapping[str, Allocation],
         service: Mapping[str, Service],
+        due_s: Mapping[str, float],
     ) -> Wanted:
         """What jobs run on: their fastest type with room, the one that they have among equals.
 
@@ -41,12 +44,19 @@ class SpotCluster:
             GPUs left; what is given is taken off.
         held : mapping of job id to Allocation
         service : mapping of job id to Service
+        due_s : mapping of job id to float
+            Seconds to the last deadline of SLO jobs without a promise: those that can still meet it go first.
         """
         chosen: Wanted = {}
         if not any(left.values()):
             return chosen
         left_s = {job.id: self.modes.remaining_s(job, service[job.id].progress) for job in waiting}
-        for job in sorted(waiting, key=lambda job: (job.id in promised, left_s[job.id])):
+
+        def turn(job: Job) -> tuple[bool, bool, float]:
+            late = left_s[job.id] + self.modes.restart_s(job) > due_s.get(job.id, 0.0)
+            return job.id in promised, late, left_s[job.id]
+
+        for job in sorted(waiting, key=turn):
             had, speeds = held.get(job.id), self.modes.speeds(job)
             gpus, same = speeds.gpus, None if had is None else had.gpu_type
             room = [(rate, kind == same, kind) for kind, rate in speeds.rates.items() if gpus <= left[kind]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any, Protocol, runtime_checkable
 
 from copter import Explanation, Session, Status
 from copter_frontends.policy_kit.lp_policy import LpPolicy
@@ -12,9 +14,57 @@ from copter_frontends.simulator import load_run
 SHOWN = 5  # names in a message
 
 
-def explanation_of(path: str, job: str) -> Explanation:
+@runtime_checkable
+class Explaining(Protocol):
+    """A policy that explains its jobs in its own words."""
+
+    jobs: Mapping[str, Any]
+
+    def explained(self, job_id: str) -> Mapping[str, Any]:
+        """What there is to say of a job, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a policy says of a job itself."""
+
+    facts: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return dict(self.facts)
+
+    def as_text(self, most: int) -> str:
+        """A line a fact; of a list at most so many lines."""
+        lines = []
+        for name, value in self.facts.items():
+            if isinstance(value, list):
+                shown = [str(each) for each in value[:most]]
+                more = [f"... and {len(value) - most} more"] if len(value) > most else []
+                lines += [f"{name.replace('_', ' ')}:", *(f"  {each}" for each in [*shown, *more])]
+            elif isinstance(value, Mapping):
+                lines.append(
+                    f"{name.replace('_', ' ')}: " + ", ".join(f"{kind} {_text(at)}" for kind, at in value.items())
+                )
+            else:
+                lines.append(f"{name.replace('_', ' ')}: {_text(value)}")
+        return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else str(getattr(value, "value", value))
+
+
+def explanation_of(path: str, job: str) -> Explanation | Told:
     """The explanation; LookupError where the run has no program, or no such job in it."""
     policy = load_run(path).policy
+    if isinstance(policy, Explaining):
+        if job not in policy.jobs:
+            near = get_close_matches(job, policy.jobs, SHOWN) or list(policy.jobs)[:SHOWN]
+            raise LookupError(
+                f"{path}: there is no job {job!r} in the run; there are {len(policy.jobs)}, among them {near}"
+            )
+        return Told(policy.explained(job))
     if not isinstance(policy, LpPolicy):
         raise LookupError(
             f"{path}: the policy {type(policy).__name__} solves no linear program that could explain a job"

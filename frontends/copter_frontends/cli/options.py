@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from copter_frontends.cli.output import complain
-from copter_frontends.registry.names import LP_NAMES
+from copter_frontends.registry.names import LP_NAMES, PROFILING_NAMES
 
 SEMANTICS_NAMES = ("default", "sia-artifact", "thesis")
 """The keys of :data:`copter_frontends.semantics.PRESETS`."""
@@ -71,7 +71,11 @@ class SimulateOptions:
     reserve: tuple[tuple[str, str, int], ...] = ()
     plan_latency: float = 0.0
     tape: str | None = None
-    deadlines: bool = False  # whether deadlines are drawn although the policy has no use for them
+    deadlines: bool = False  # whether deadlines are judged although the policy has no use for them
+    deadline_source: str | None = None
+    mix: str | None = None
+    lease_s: float | None = None
+    profiling: bool = False
 
     def warmup(self, round_s: float, sampled: bool) -> int:
         """Rounds simulated first: as given, or up to the day's busy hours where a day is sampled for some rounds."""
@@ -105,6 +109,12 @@ class SimulateOptions:
         for name in SIA_OPTIONS if self.policy != "sia" and alone else ():
             if getattr(self, name) not in (None, ()):
                 raise click.UsageError(f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; 'sia' has")
+        if self.mix is not None and self.deadline_source == "own":
+            raise click.UsageError("--mix draws deadlines, and --deadlines own takes the trace's: give one of them")
+        for name, has in (("lease_s", ("chronus",)), ("profiling", PROFILING_NAMES)) if alone else ():
+            if getattr(self, name) and self.policy not in has:
+                told = f"--{name.replace('_', '-')}: the policy {self.policy!r} has none; {', '.join(has)} has"
+                raise click.UsageError(told)
         if self.penalty is not None and self.time_sharing is None:
             raise click.UsageError("--penalty says how --time-sharing SECONDS weighs jobs; give that too")
         if self.compare and self.policy not in LP_NAMES:

@@ -12,14 +12,17 @@ from copter.errors import CopterError
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain
 from copter_frontends.clusters import cluster_from, scaled_cluster
+from copter_frontends.deadlines import DeadlineOptions, DrawnRewards, Rewards, StepReward
 from copter_frontends.goodput import ALL_APPLICATIONS, GoodputModel
 from copter_frontends.goodput.application_files import read_applications
 from copter_frontends.goodput.measured import find_profiles, read_profiles
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.hare.applications import HARE_APPLICATIONS
+from copter_frontends.hare.paper.applications import HARE_APPLICATIONS
+from copter_frontends.hare.paper.testbed import testbed_workload
 from copter_frontends.hare.task_rates import TaskGoodput
-from copter_frontends.hare.testbed import testbed_workload
+from copter_frontends.hare.task_training import TasksGoodput
 from copter_frontends.hops.testbed import HOPS_APPLICATIONS, IterationGoodput, hops_workload
+from copter_frontends.policy_kit import TrainingThroughputs
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.extras import check_extras
 from copter_frontends.semantics import PRESETS, Semantics
@@ -42,6 +45,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         model = goodput_model_of(asked, cluster)
         model.row(next(iter(model.applications)), 0.0)  # compiles its kernel before the clock runs
         entry = POLICIES[asked.policy]
+        if entry.by_tasks and not isinstance(model, TaskGoodput):
+            model = TasksGoodput(model, cluster)
         semantics, profiles = entry.under(PRESETS[asked.semantics]), _profiles(asked, model)
         if asked.growth is not None:
             semantics = replace(semantics, growth=asked.growth)
@@ -49,7 +54,8 @@ def prepare(asked: SimulateOptions) -> tuple[Simulation, Workload]:
         if asked.tuned is not None and entry.rigid:
             workload = _tuned(asked, workload, cluster, profiles)
         policy = entry.build(
-            cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights, _sia(asked)
+            *(cluster, model, asked.mode, asked.threads, semantics, profiles, workload.weights, _sia(asked)),
+            DeadlineOptions(rewards_of(asked, cluster, workload), asked.lease_s, asked.profiling),
         )
         policy.round_s = asked.round_s or workload.round_s or policy.round_s
         simulation = Simulation(
@@ -77,6 +83,19 @@ def goodput_model_of(asked: SimulateOptions, cluster: Cluster) -> GoodputModel:
         return IterationGoodput(configurations_of(cluster), HOPS_APPLICATIONS)
     applications = ALL_APPLICATIONS if asked.applications is None else read_applications(asked.applications)
     return GoodputModel(configurations_of(cluster), applications)
+
+
+def rewards_of(asked: SimulateOptions, cluster: Cluster, workload: Workload) -> Rewards:
+    """The deadlines of the jobs: the trace's own, or drawn; the same ones under every policy."""
+    if asked.deadline_source == "own" and not workload.deadlines:
+        raise InputError(
+            f"--deadlines own: {workload.source}: no job has deadlines of its own (Chronus's traces have them, as "
+            "expect_time_list and expect_value_list); take --deadlines drawn"
+        )
+    if workload.deadlines and asked.deadline_source != "drawn" and asked.mix is None:
+        return {job: StepReward.listed(steps) for job, steps in workload.deadlines.items()}
+    rates = TrainingThroughputs(cluster, goodput_model_of(asked, cluster))
+    return DrawnRewards(cluster, rates, asked.mix or "mix2", asked.seed)
 
 
 def _sia(asked: SimulateOptions) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from copter_frontends.cli.output import FiniteRange, InputError, complain, print
 PEER_NAMES = ("highs", "glop", "pdlp", "soplex", "clarabel")
 """Those of :data:`copter_frontends.replay.peers.PEERS`, here so that ``--help`` imports nothing."""
 
+KINDS = (".svg", ".png", ".pdf")
 WIDTH = 150  # characters of the tables at least: narrower columns cannot be read, wider lines can be scrolled
 
 _POSITIVE = FiniteRange(min=0, min_open=True)
@@ -41,6 +43,13 @@ def _peers(context: click.Context, parameter: click.Parameter, value: str) -> tu
     return names
 
 
+def _picture(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A file's name whose end says a kind of picture; it is looked at before the rounds are played."""
+    if value is not None and Path(value).suffix not in KINDS:
+        raise click.BadParameter(f"{value!r} must end in one of {', '.join(KINDS)}")
+    return value
+
+
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option("--method", help="Setting method of copter instead of the recorded one.")
@@ -51,6 +60,12 @@ def _peers(context: click.Context, parameter: click.Parameter, value: str) -> tu
 @click.option("--peer-time-limit", type=_POSITIVE, default=60.0, show_default=True, help="Seconds of one solve.")
 @click.option("--peer-memory", type=_POSITIVE, metavar="GIB", help="Address space of a peer  [default: the machine's]")
 @click.option("--peer-budget", type=_POSITIVE, metavar="SECONDS", help="Of all a peer's rounds  [default: no limit]")
+@click.option(
+    "--picture",
+    callback=_picture,
+    type=click.Path(dir_okay=False),
+    help="Draw the rounds' times here (.svg, .png or .pdf).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the last line of stdout, and no table.")
 def replay(
     file: str,
@@ -62,6 +77,7 @@ def replay(
     peer_time_limit: float,
     peer_memory: float | None,
     peer_budget: float | None,
+    picture: str | None,
     as_json: bool,
 ) -> int:
     """Play the rounds of the tape FILE again, through copter and through peers, each in a process of its own.
@@ -87,8 +103,11 @@ def replay(
         settings["threads"] = threads
     try:
         Settings(**settings)
-        for _ in TapeReader(file):  # the whole of it is sound before any of it is played
-            pass
+        reader, begun = TapeReader(file), 0
+        for record in reader:  # the whole of it is sound before any of it is played
+            begun = record.round
+        if reader.torn is not None:
+            complain(f"{file}: cut short in the record at byte {reader.torn}, after round {begun}: it is left out")
         asked = runs.Asked(
             file,
             *rounds,
@@ -116,6 +135,15 @@ def replay(
         console = Console(width=max(console.width, WIDTH))
         tables.print_rounds(done[0], console)
         tables.print_sums(summaries, console)
+    if picture is not None:
+        from copter_frontends.replay.picture import draw
+
+        try:
+            draw(done, picture, Path(file).name)
+        except ImportError:
+            raise InputError("--picture needs matplotlib: pip install 'copter-lp[report]'") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"--picture: {error}") from None
     if not done[0].rows and done[0].ended is None:
         complain(f"{file}: there is no round that counts")
     for row in done[0].rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import shlex
@@ -17,10 +18,9 @@ from copter_frontends.cli.habits import is_quiet
 from copter_frontends.cli.interruption import Interruption, exit_code_of
 from copter_frontends.cli.options import SimulateOptions
 from copter_frontends.cli.output import InputError, complain, print_json
-from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare, profiles_folder
+from copter_frontends.cli.preparing import cluster_of, goodput_model_of, prepare, profiles_folder, rewards_of
 from copter_frontends.cli.saving import Saver
-from copter_frontends.deadlines import DrawnRewards, deadline_summary
-from copter_frontends.policy_kit import GoodputThroughputs
+from copter_frontends.deadlines import deadline_summary
 from copter_frontends.registry.names import DEADLINE_NAMES
 from copter_frontends.registry.policies import POLICIES
 from copter_frontends.report.progress import LiveProgress
@@ -71,12 +71,14 @@ def carry_on(
             progress(record)
             saver.after_round()
             if len(simulation.records) - done == warmup_left:
+                collected_now()
                 if comparison is not None:
                     comparison.is_on = True
                 if tape is not None:
                     recording.enter_context(recorded(tape))
 
         rounds = None if left is None else left - warmup_left
+        collected_now()
         result = simulation.run(rounds, None, on_round, warmup_left, interruption)
         try:
             saver.at_end()
@@ -84,12 +86,26 @@ def carry_on(
             ended = simulation.finished if total is None else len(result.rounds) >= total
             log = getattr(simulation.policy, "edit_log", None)
             edits = {} if log is None else {"edits_per_solve": log.summary()}
-            summary = _report(asked, result, workload, comparison, edits, None if ended else interruption.name)
+            figures = getattr(simulation.policy, "figures", None)
+            edits |= {"figures": figures} if figures else {}
+            summary = _report(
+                asked, result, workload, comparison, edits, None if ended else interruption.name, simulation.policy
+            )
     if summary["interrupted"] is not None:
         whole = f" of {total}" if total is not None else ""
         on = f"; go on with: copter resume {shlex.quote(asked.save)}" if asked.save is not None else ""
         complain(f"interrupted after {len(result.rounds)}{whole} rounds: the results are of these{on}")
     return summary
+
+
+def collected_now() -> None:
+    """Collect garbage here, between rounds, and leave all that is still there out of later collections.
+
+    What a simulation has made so far stays to its end. Going over it takes longer than a round, and Python would do so
+    in the middle of one.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _report(
@@ -99,6 +115,7 @@ def _report(
     comparison: Any | None,
     edits: Mapping[str, Any],
     by: str | None,
+    policy: object,
 ) -> dict[str, Any]:
     """Say which jobs were skipped, work out the summary and write the report.
 
@@ -108,7 +125,7 @@ def _report(
     if result.skipped:
         first = result.skipped[0]
         complain(f"skipped {len(result.skipped)} jobs; the first: {first.id}: {first.reason}")
-    summary = {**summary_of(asked, result, workload, comparison), **edits, "interrupted": by}
+    summary = {**summary_of(asked, result, workload, comparison, policy), **edits, "interrupted": by}
     if comparison is not None and not comparison.rounds:
         complain(f"--compare highs: no round was compared: {comparison.why_none()}")
     if asked.out is not None:
@@ -117,7 +134,7 @@ def _report(
 
 
 def summary_of(
-    asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None
+    asked: SimulateOptions, result: SimulationResult, workload: Workload, comparison: Any | None, policy: object = None
 ) -> dict[str, Any]:
     """The object that ``--json`` prints."""
     figures = result.summary()
@@ -127,7 +144,7 @@ def summary_of(
         **figures,
         **_fairness(asked, result, workload),
         **_weighted(result, workload),
-        **_deadlines(asked, result, workload),
+        **_deadlines(asked, result, workload, policy),
         "highs": comparison.summary() if comparison is not None else None,
         "seed": asked.seed,
         "mode": asked.mode,
@@ -153,14 +170,13 @@ def _weighted(result: SimulationResult, workload: Workload) -> dict[str, float]:
     return {"weighted_jct_h": total / 3600.0}
 
 
-def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload) -> dict[str, Any]:
-    """How often the deadlines that were drawn are missed, where there are any."""
+def _deadlines(asked: SimulateOptions, result: SimulationResult, workload: Workload, policy: object) -> dict[str, Any]:
+    """How deadlines were kept, where the policy, or one that it is compared with, is for jobs that have some."""
     if not asked.deadlines and asked.policy not in DEADLINE_NAMES:
         return {}
 
-    cluster = cluster_of(asked)
-    rewards = DrawnRewards(cluster, GoodputThroughputs(cluster, goodput_model_of(asked, cluster)))
-    return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards)
+    rewards = rewards_of(asked, cluster_of(asked), workload)
+    return deadline_summary(result, POLICIES["chronus"].take(workload.jobs), rewards, policy)
 
 
 def _training(asked: SimulateOptions) -> str | None:

@@ -93,6 +93,19 @@ _ROUND = FiniteRange(min=1.0, max=1e7)
     metavar="JOB=TYPE:GPUS",
     help="Sia: GPUs kept for a job. May be given again.",
 )
+@click.option(
+    "--deadlines",
+    "deadline_source",
+    type=click.Choice(["own", "drawn"]),
+    help="Deadlines: the trace's own (expect_time_list), or drawn by --mix  [default: own where there are any]",
+)
+@click.option(
+    "--mix",
+    type=click.Choice(["slo", "mix1", "mix2"]),
+    help="Drawn deadlines: shares of strict, soft and best-effort jobs  [default: mix2]",
+)
+@click.option("--lease-s", type=FiniteRange(min=1.0, max=1e7), help="Chronus: seconds of a lease  [default: 1200]")
+@click.option("--profiling", is_flag=True, help="Chronus: jobs run for some minutes first, to measure their speed.")
 @click.option("--tuned", metavar="TYPE", help="Tune rigid policies' jobs on this GPU type, to 64 GPUs (TunedJobs).")
 @click.option("--round-s", type=_ROUND, help="Seconds between plans  [default: the policy's paper's]")
 @click.option(

@@ -16,7 +16,7 @@ def verify(files: tuple[str, ...]) -> int:
     """Check the answers on the tapes FILES: bounds, points, plans and rays, without any of copter's solvers.
 
     A line for every round that is rejected, and one for each tape in sum. Exit code 0 if all are accepted, 1 if a round
-    is rejected, 2 for a file of no use. `python -m copter.verify FILE` is the same; it is one file that needs NumPy.
+    is rejected, 2 for a file of no use. `python -m copter.verify FILE` is the same; it needs NumPy alone.
     """
     from copter.verify import main
 

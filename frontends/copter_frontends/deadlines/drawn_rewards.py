@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
-from math import inf, isfinite
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from copter_frontends.deadlines.rewards import StepReward, weighted_miss_rate
+from copter_frontends.deadlines.rewards import StepReward
 from copter_frontends.policy_kit import Throughputs, requested_gpus
-from copter_frontends.simulator.result import SimulationResult
 from copter_frontends.vocabulary import Cluster, Job, TraceError
 
 MIXES: Mapping[str, tuple[float, float, float]] = {
@@ -62,23 +59,3 @@ def draw_reward(duration_s: float, mix: str, rng: np.random.Generator) -> StepRe
     if kind == 2:
         return None
     return StepReward.soft(factor * duration_s) if kind == 1 else StepReward.strict(factor * duration_s)
-
-
-def deadline_summary(result: SimulationResult, jobs: Iterable[Job], rewards: DrawnRewards) -> dict[str, Any]:
-    """Of the jobs that were simulated: SLO jobs, those of them that ended, and the weighted miss rate (C20).
-
-    Jobs that have not ended count where their last deadline is over, as missed; the others do not count.
-    """
-    end_s = result.rounds[-1].now_s + result.round_s if result.rounds else 0.0
-    jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
-    earned, ended = [], 0
-    for job in jobs:
-        reward = rewards(job) if job.id in jct_s else None
-        if reward is None:
-            continue
-        taken_s = jct_s[job.id]
-        ended += isfinite(taken_s)
-        if isfinite(taken_s) or job.submit_s + reward.last_s <= end_s:
-            earned.append(reward.at(taken_s if isfinite(taken_s) else inf))
-    rate = weighted_miss_rate(earned) if earned else None
-    return {"deadlines": {"jobs": len(earned), "completed": ended, "weighted_miss_rate": rate}}

@@ -10,6 +10,7 @@ from math import isfinite
 from copter_frontends.vocabulary import InvalidJobError, Job
 
 HIGHEST, LOWEST = 100.0, 1.0  # range of a reward (section 3.3.1)
+TRACE_VALUE = 10.0  # the artifact's traces count rewards from 10 to 2, the paper from 100 to 20
 SOFT_FACTORS, SOFT_VALUES = (1.0, 1.1, 1.2, 1.5), (100.0, 80.0, 50.0, 20.0)
 """Deadlines of a soft job in units of its first, and what they are worth (section 4.1)."""
 
@@ -63,6 +64,13 @@ class StepReward:
     def soft(cls, deadline_s: float) -> StepReward:
         """The paper's four steps: 100, 80, 50 and 20 at 1, 1.1, 1.2 and 1.5 times the first deadline."""
         return cls(tuple((deadline_s * f, value) for f, value in zip(SOFT_FACTORS, SOFT_VALUES, strict=True)))
+
+    @classmethod
+    def listed(cls, steps: Iterable[tuple[float, float]]) -> StepReward:
+        """A trace's own deadlines; values of up to 10, as the artifact's traces have them, count ten times."""
+        steps = tuple(steps)
+        scale = TRACE_VALUE if max((value for _, value in steps), default=0.0) <= HIGHEST / TRACE_VALUE else 1.0
+        return cls(tuple((time_s, value * scale) for time_s, value in steps))
 
     @property
     def last_s(self) -> float:

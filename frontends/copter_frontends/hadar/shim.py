@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 
+from copter import LinearProgram
+from copter.methods.integer.apart import branch_and_bound
 from copter_frontends.hadar.formulation import HadarFormulation, Shares
 from copter_frontends.hadar.job_book import Floats, Ints
 from copter_frontends.hadar.round_values import RoundValues, eligible_gpus
@@ -94,17 +95,16 @@ class HadarShim:
         form = ThresholdForm(draft.choices(core), draft.left, may_mix, posted)
         if form.whole and len(core):
             program = form.linear_program()
-            result = milp(
+            scaled = LinearProgram(
                 -program.c / max(float(program.c.max()), 1e-300),
-                integrality=program.integrality,
-                bounds=Bounds(program.col_lower, program.col_upper),
-                constraints=LinearConstraint(program.A, program.row_lower, program.row_upper),
-                options={
-                    "node_limit": self.core_nodes,
-                    "mip_rel_gap": self.core_gap_goal,
-                    "time_limit": max(time_limit_s, 1e-3),
-                },
+                program.A,
+                program.row_lower,
+                program.row_upper,
+                program.col_lower,
+                program.col_upper,
+                program.integrality,
             )
+            result = branch_and_bound(scaled, max(time_limit_s, 1e-3), self.core_gap_goal, self.core_nodes)
             if result.x is not None:
                 for row, bundle in zip(core.tolist(), form.bundles(result.x), strict=True):
                     draft.take(row, bundle)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csc_array
@@ -30,17 +32,27 @@ class EngineModel:
     session : copter.Session
     edits : Edits
         Since :meth:`begin`.
+    solution : Solution or None
+        The last answer.
+    solution_s : float
+        Seconds of that solve.
     """
 
     def __init__(self, threads: int = 0) -> None:
         self.model = Model("min")
         self.session = Session(self.model, Settings(threads=threads))
         self.edits = Edits()
+        self.solution: Solution | None = None
+        self.solution_s = 0.0
         self._jobs: dict[str, tuple[JobColumns, float]] = {}  # columns as added, and the undone share's start
         self._now: dict[
             str, tuple[JobColumns, float]
         ] = {}  # columns as they are, and the share of the work that is left
         self._rows: dict[Row, float] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the last answer, which belongs to the process."""
+        return {**self.__dict__, "solution": None}
 
     def begin(self) -> None:
         """Count edits anew."""
@@ -167,7 +179,10 @@ class EngineModel:
             self.session.settings = Settings(
                 tolerance=tolerance, absolute_tolerance=ABSOLUTE * tolerance, threads=settings.threads
             )
-        return self.session.solve(time_limit_s if np.isfinite(time_limit_s) else None)
+        begun = perf_counter()
+        self.solution = self.session.solve(time_limit_s if np.isfinite(time_limit_s) else None)
+        self.solution_s = perf_counter() - begun
+        return self.solution
 
     def gpu_seconds(self, solution: Solution, jobs: list[str]) -> list[Floats]:
         """Columns of each job, without its excess and its undone share."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter_frontends.hare.instance import Floats, Ints
+from copter_frontends.hare.instance import Floats, HareInstance, Ints, least_round_s
 from copter_frontends.hare.schedule import HareSchedule
 
 
@@ -14,37 +14,97 @@ def slot_owners(schedule: HareSchedule, begin_s: float, end_s: float) -> Ints:
     A job has no more GPUs than a round has tasks: the fastest for it, of those that its tasks were put on.
     """
     instance = schedule.instance
-    gpus, jobs = int(instance.gpus.sum()), instance.n_jobs
+    jobs = instance.n_jobs
     overlap = np.minimum(schedule.end_s, end_s) - np.maximum(schedule.start_s, begin_s)
     inside = np.flatnonzero(overlap > 0.0)
-    busy: Floats = np.zeros((gpus, jobs))
-    np.add.at(busy, (schedule.gpu[inside], schedule.task_job[inside]), overlap[inside])
-    owner = np.where(busy.any(axis=1), np.argmax(busy, axis=1), -1)
+    pair, at = np.unique(schedule.gpu[inside] * jobs + schedule.task_job[inside], return_inverse=True)
+    busy = np.bincount(at, weights=overlap[inside], minlength=len(pair)).astype(np.float64)
+    order = np.lexsort((-pair, busy))  # the last of a GPU is its busiest job, the first of equals by number
+    owner = np.full(int(instance.gpus.sum()), -1, dtype=np.int64)
+    owner[pair[order] // jobs] = pair[order] % jobs
     kind = np.repeat(np.arange(len(instance.gpus)), instance.gpus)
-    for job in range(jobs):
+    count = np.bincount(owner[owner >= 0], minlength=jobs)
+    for job in np.flatnonzero(count > instance.tasks).tolist():
         mine = np.flatnonzero(owner == job)
-        spare = len(mine) - int(instance.tasks[job])
-        if spare > 0:
-            slow_first = mine[np.argsort(-instance.train_s[job, kind[mine]], kind="stable")]
-            owner[slow_first[:spare]] = -1
-    return np.asarray(owner, dtype=np.int64)
+        slow_first = mine[np.argsort(-instance.train_s[job, kind[mine]], kind="stable")]
+        owner[slow_first[: count[job] - int(instance.tasks[job])]] = -1
+    return owner
 
 
 def fill_idle(schedule: HareSchedule, owner: Ints, order: Ints) -> Ints:
     """GPUs that no task was put on, given in the order of the jobs to those with fewer GPUs than tasks, (GPUs,).
 
-    A GPU on which a job would take longer than its whole round takes now is of no use to it.
+    They go to the types on which the job's tasks are quickest.
     """
     instance, owner = schedule.instance, owner.copy()
     kind = np.repeat(np.arange(len(instance.gpus)), instance.gpus)
-    idle = np.flatnonzero(owner < 0)
+    idle = [np.flatnonzero((owner < 0) & (kind == g)).tolist()[::-1] for g in range(len(instance.gpus))]
+    lacking = instance.tasks - np.bincount(owner[owner >= 0], minlength=instance.n_jobs)
     for job in order.tolist():
-        if not len(idle):
+        want = int(lacking[job])
+        if want <= 0:
+            continue
+        if not any(idle):
             break
-        seconds = instance.train_s[job, kind[idle]]
-        useful = idle[np.isfinite(seconds)]
-        useful = useful[np.argsort(instance.train_s[job, kind[useful]], kind="stable")]
-        take = useful[: max(int(instance.tasks[job]) - int((owner == job).sum()), 0)]
-        owner[take] = job
-        idle = np.setdiff1d(idle, take, assume_unique=True)
+        for g in np.argsort(instance.train_s[job], kind="stable").tolist():
+            while want > 0 and idle[g] and np.isfinite(instance.train_s[job, g]):
+                owner[idle[g].pop()] = job
+                want -= 1
     return owner
+
+
+def counts_of(instance: HareInstance, owner: Ints) -> Ints:
+    """GPUs of each type that each job has, (jobs, types)."""
+    types = len(instance.gpus)
+    kind = np.repeat(np.arange(types), instance.gpus)
+    own = owner >= 0
+    return np.bincount(owner[own] * types + kind[own], minlength=instance.n_jobs * types).reshape(-1, types)
+
+
+def steady_counts(
+    instance: HareInstance, wanted: Ints, held: Ints, order: Ints, restart_s: Floats, slot_s: float
+) -> Ints:
+    """GPUs of each type for each job, those that it holds where others would not repay a restart in the slot (HR32).
+
+    Parameters
+    ----------
+    instance : HareInstance
+    wanted, held : int64 array (jobs, types)
+        What the tasks ask for, and what the jobs have now.
+    order : int64 array (jobs,)
+        Who goes first; those without a share fill what is left.
+    restart_s : float64 array (jobs,)
+    slot_s : float
+        Seconds to the next plan.
+    """
+    faster = (_rate(instance, wanted) - _rate(instance, held)) * slot_s
+    stays = held.any(axis=1) & (faster <= _rate(instance, wanted) * np.minimum(restart_s, slot_s))
+    left, result = instance.gpus.copy(), np.zeros_like(wanted)
+    for job in order.tolist():
+        if stays[job] and (held[job] <= left).all():
+            result[job] = held[job]
+        else:
+            result[job] = np.minimum(wanted[job], left)
+        left -= result[job]
+    for job in order[~result[order].any(axis=1)].tolist():
+        want = int(instance.tasks[job])
+        for g in np.argsort(instance.train_s[job], kind="stable").tolist():
+            if not want or not np.isfinite(instance.train_s[job, g]):
+                break
+            take = min(want, int(left[g]))
+            result[job, g] += take
+            left[g] -= take
+            want -= take
+        if not left.any():
+            break
+    return result
+
+
+def _rate(instance: HareInstance, counts: Ints) -> Floats:
+    """Rounds per second of each job with these GPUs, (jobs,)."""
+    usable = (counts > 0) & np.isfinite(instance.train_s)
+    some = np.flatnonzero(usable.any(axis=1))
+    rate: Floats = np.zeros(instance.n_jobs)
+    train = np.where(usable, instance.train_s, np.inf)[some]
+    rate[some] = 1.0 / least_round_s(train, instance.sync_s[some], instance.tasks[some], counts[some])
+    return rate

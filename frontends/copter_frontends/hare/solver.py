@@ -307,7 +307,7 @@ class _Round:
         return enough or self.passes >= self.solver.max_passes or time.perf_counter() >= self.until
 
     def _furthest(self, at: Standing) -> Ints:
-        """The jobs without which the others are together within a share of the tolerance of their best."""
+        """The fewest jobs to re-solve so that the others' error together stays below `share` times the tolerance."""
         regret = np.maximum(at.regret(self.data), 0.0)
         order = np.argsort(-regret, kind="stable")
         rest = regret.sum() - np.cumsum(regret[order])

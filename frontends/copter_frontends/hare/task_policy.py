@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
+from copter import Model
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.chunks import Chunks
 from copter_frontends.hare.facts import checked_weights
@@ -18,10 +21,12 @@ from copter_frontends.hare.instance import Floats, HareInstance, Ints
 from copter_frontends.hare.job import HareJob
 from copter_frontends.hare.schedule import HareSchedule
 from copter_frontends.hare.shim import middle_order, schedule_in_order
-from copter_frontends.hare.slots import fill_idle, slot_owners
+from copter_frontends.hare.slots import counts_of, fill_idle, slot_owners, steady_counts
 from copter_frontends.hare.solver import RelaxationSolver
-from copter_frontends.hare.switching import model_of
-from copter_frontends.policy_kit import Choice, EditLog, Edits, RoundPolicy, requested_gpus
+from copter_frontends.hare.task_rates import TaskGoodput
+from copter_frontends.hare.task_times import GoodputTaskTimes, JobTimes, ModelTaskTimes, TaskTimes
+from copter_frontends.hare.task_training import TasksGoodput
+from copter_frontends.policy_kit import Choice, EditLog, Edits, LpPolicy, RoundPolicy, requested_gpus
 from copter_frontends.vocabulary import Allocation, Cluster, Job
 
 CHUNKS_PER_SLOT = 2  # of a job, at least: so that a slot is not decided by whose chunk happens to be longer
@@ -48,7 +53,7 @@ class _Order:
     bound: float
 
 
-class HareTaskPolicy(RoundPolicy):
+class HareTaskPolicy(LpPolicy, RoundPolicy):
     """Hare on the simulator's clock, by tasks (a :class:`~copter_frontends.vocabulary.SchedulingPolicy`).
 
     A job is rounds of as many tasks as its user asked for GPUs. In the order of the relaxation its tasks go where they
@@ -61,7 +66,8 @@ class HareTaskPolicy(RoundPolicy):
     cluster : Cluster
         Read, never changed.
     goodput : GoodputModel, optional
-        Not needed: Hare's models say how long tasks take.
+        Its applications' tasks take what it says (:class:`.GoodputTaskTimes`); without one the jobs are of the paper's
+        eight models.
     round_s : float
         Seconds between plans.
     growth, threads
@@ -71,12 +77,16 @@ class HareTaskPolicy(RoundPolicy):
 
     Attributes
     ----------
+    lp_each_round : bool
+        No: the relaxation is solved where jobs or GPUs have come or gone.
     replans : int
         Times that the relaxation was solved.
     last_edits : Edits or None
         Of the last solve.
     edit_log : EditLog
         Of all of them.
+    alpha : float or None
+        Largest ratio of a job's task times on two types, of the last plan.
     """
 
     def __init__(
@@ -89,7 +99,13 @@ class HareTaskPolicy(RoundPolicy):
         threads: int = 0,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        super().__init__(cluster, round_s, RunsTasks())
+        plain = goodput.plain if isinstance(goodput, TasksGoodput) else goodput
+        self.times: TaskTimes = ModelTaskTimes()
+        if plain is not None and not isinstance(plain, TaskGoodput):
+            self.times = GoodputTaskTimes(cluster, plain)
+        self._times: dict[str, JobTimes] = {}
+        LpPolicy.__init__(self)
+        RoundPolicy.__init__(self, cluster, round_s, RunsTasks(self.times))
         self.weights = checked_weights(weights)
         self.growth, self.solver = growth, RelaxationSolver(threads=threads)
         self.grid: TimeGrid | None = None
@@ -98,10 +114,52 @@ class HareTaskPolicy(RoundPolicy):
         self.edit_log = EditLog()
         self._order_kept: _Order | None = None
         self._chosen: dict[str, Allocation] = {}
+        self.alpha: float | None = None
+
+    lp_each_round = False
+
+    @property
+    def model(self) -> Model:
+        """The relaxation as the engine solved it last: the jobs that were freed, with the columns priced in so far."""
+        return self.solver.engine.model
+
+    @property
+    def seldom(self) -> str:
+        """What makes rounds without a program."""
+        return "the relaxation is solved where jobs or GPUs have come or gone"
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The last instance's alpha, and the factor of the paper's Theorem 4, which docs/papers/hare.md refutes."""
+        return {} if self.alpha is None else {"alpha": self.alpha, "alpha_factor": self.alpha * (2.0 + self.alpha)}
+
+    def explained(self, job_id: str) -> dict[str, Any]:
+        """Where a job stands in the relaxation's order, what its tasks take, and what it has."""
+        job, order, held = self.job(job_id), self._order_kept, self.held.get(job_id)
+        times = self.times.of(job)
+        done = self.times.rounds_done(job, self.service[job_id].progress)
+        middle = {} if order is None else {name: at for name, (at, _) in order.middle.items()}
+        ranked = sorted(middle, key=middle.__getitem__)
+        return {
+            "job": job_id,
+            "place": f"{ranked.index(job_id) + 1} of {len(ranked)}" if job_id in middle else "not planned yet",
+            "middle_s": middle.get(job_id),
+            "rounds_left": max(times.rounds - done, 0.0),
+            "tasks_of_a_round": requested_gpus(job),
+            "task_s": {kind: seconds + times.sync_s[kind] for kind, seconds in times.train_s.items()},
+            "gpus": {} if held is None else held.by_type,
+            "bound_s": None if order is None else order.bound,
+            **self.figures,
+        }
 
     def sizes(self, job: Job) -> Iterable[int]:
         """Any number up to one for each task: the tasks of a round run in turns on fewer."""
         return range(1, requested_gpus(job) + 1)
+
+    def remove_job(self, job_id: str) -> None:
+        """As :meth:`.RoundPolicy.remove_job`."""
+        super().remove_job(job_id)
+        self._times.pop(job_id, None)
 
     # The round ----------------------------------------------------------------------------------------------------
 
@@ -118,7 +176,8 @@ class HareTaskPolicy(RoundPolicy):
         solved = perf_counter()
         schedule, by_middle = self._placed(instance, order, now_s)
         owner = fill_idle(schedule, slot_owners(schedule, now_s, now_s + self.round_s), by_middle)
-        self._chosen = self._allocations(instance, owner)
+        self._chosen = self._allocations(instance, self._counts(instance, owner, by_middle))
+        self.alpha = alpha_of(instance)
         value = schedule.objective
         return Choice(
             {job: (given.gpu_type, given.gpus) for job, given in self._chosen.items()},
@@ -145,16 +204,18 @@ class HareTaskPolicy(RoundPolicy):
         """What is left of every job that is not pinned, and that some GPU can run; begun rounds count whole."""
         result = []
         for job_id, job in self.jobs.items():
-            known = model_of(job.application)
-            if job_id in self.pins or not any(count and kind in known.speed for kind, count in gpus.items()):
+            known = self._times.get(job_id)
+            if known is None:
+                known = self._times[job_id] = self.times.of(job)
+            if job_id in self.pins or not any(count and kind in known.train_s for kind, count in gpus.items()):
                 continue
-            whole = total_rounds(job)
-            rounds = max(int(np.ceil(whole * (1.0 - self.service[job_id].progress) - 1e-9)), 1)
-            train = {kind: known.train_s(kind) for kind in gpus if kind in known.speed}
+            done = self.times.rounds_done(job, self.service[job_id].progress)
+            rounds = max(int(np.ceil(known.rounds - done - 1e-9)), 1)
+            train = {kind: known.train_s[kind] for kind in gpus if kind in known.train_s}
             result.append(
                 HareJob(
-                    job_id, rounds, requested_gpus(job), train, dict.fromkeys(train, known.sync_s()),
-                    self.weights.get(job_id, 1.0), max(now_s, 0.0), known.name,
+                    job_id, rounds, requested_gpus(job), train, {kind: known.sync_s[kind] for kind in train},
+                    self.weights.get(job_id, 1.0), max(now_s, 0.0), job.application,
                 )
             )  # fmt: skip
         return result
@@ -175,6 +236,8 @@ class HareTaskPolicy(RoundPolicy):
         found = self.solver.solve(instance, self.grid, 0.8 * deadline_s)
         self.replans, self.last_edits = self.replans + 1, found.edits
         self.edit_log.note(found.edits)
+        if found.passes:  # otherwise where it stood was near enough
+            self.show(self.solver.engine.solution, self.solver.engine.solution_s)
         mean = zip(instance.jobs, found.mean_busy_s.tolist(), strict=True)
         middle = {job.id: (at, job.rounds) for job, at in mean}
         self._order_kept = _Order(jobs, gpus, middle, found.bound)
@@ -194,61 +257,73 @@ class HareTaskPolicy(RoundPolicy):
         schedule = schedule_in_order(instance, chunks, middle_order(instance, chunks, mean), free_s=free)
         return schedule, np.argsort(mean, kind="stable")
 
-    def _allocations(self, instance: HareInstance, owner: Ints) -> dict[str, Allocation]:
+    def _counts(self, instance: HareInstance, owner: Ints, by_middle: Ints) -> Ints:
+        """GPUs of each type for each job: as the tasks have them, and as they are where a restart would not repay."""
+        wanted = counts_of(instance, owner)
+        restart_s = np.array([self._times[job.id].restart_s for job in instance.jobs])
+        if not restart_s.any():
+            return wanted
+        number = {kind: g for g, kind in enumerate(instance.gpu_types)}
+        held = np.zeros_like(wanted)
+        for n, job in enumerate(instance.jobs):
+            for kind, gpus in self.held[job.id].by_type.items() if job.id in self.held else ():
+                held[n, number[kind]] = gpus
+        return steady_counts(instance, wanted, held, by_middle, restart_s, self.round_s)
+
+    def _allocations(self, instance: HareInstance, counts: Ints) -> dict[str, Allocation]:
         """GPUs on nodes for each job: on those that it has where it keeps as many, then on the fullest with room."""
-        kind_of = np.repeat(np.arange(len(instance.gpus)), instance.gpus)
         free = {kind: dict(self.nodes.free_by_node(kind)) for kind in instance.gpu_types}
+        kind_of = {node: kind for kind, nodes in free.items() for node in nodes}
         for held in (held for job, held in self.held.items() if job not in self.pins):
             for node, gpus in held.nodes:
-                kind = next(kind for kind in free if node in free[kind])
-                free[kind][node] += gpus
-        wants: list[tuple[str, str, int, dict[str, int]]] = []
-        for n, job in enumerate(instance.jobs):
-            had = dict(self.held[job.id].nodes) if job.id in self.held else {}
-            for g, kind in enumerate(instance.gpu_types):
-                count = int(((owner == n) & (kind_of == g)).sum())
-                if count:
-                    wants.append((job.id, kind, count, had))
+                free[kind_of[node]][node] += gpus
         shares: dict[str, dict[str, int]] = {}
         short: list[tuple[str, str, int]] = []
-        for job_id, kind, count, had in wants:
-            for node in had:
-                take = min(free[kind].get(node, 0), count, had[node])
+        for n, g in zip(*(each.tolist() for each in np.nonzero(counts)), strict=True):
+            job_id, kind, count = instance.jobs[n].id, instance.gpu_types[g], int(counts[n, g])
+            for node, had in self.held[job_id].nodes if job_id in self.held else ():
+                take = min(free[kind].get(node, 0), count, had)
                 if take:
                     shares.setdefault(job_id, {})[node] = take
                     free[kind][node] -= take
                     count -= take
             if count:
                 short.append((job_id, kind, count))
+        room = {kind: [(-gpus, node) for node, gpus in nodes.items() if gpus] for kind, nodes in free.items()}
+        for nodes in room.values():
+            heapify(nodes)
         for job_id, kind, count in sorted(short, key=lambda each: -each[2]):
-            for node in sorted(free[kind], key=lambda node: (-free[kind][node], node)):
-                take = min(free[kind][node], count)
-                if take:
-                    own = shares.setdefault(job_id, {})
-                    own[node] = own.get(node, 0) + take
-                    free[kind][node] -= take
-                    count -= take
-        return {job.id: self._allocation(job, shares[job.id]) for job in instance.jobs if job.id in shares}
+            while count:
+                gpus, node = heappop(room[kind])
+                take, own = min(-gpus, count), shares.setdefault(job_id, {})
+                own[node] = own.get(node, 0) + take
+                count -= take
+                if take < -gpus:
+                    heappush(room[kind], (gpus + take, node))
+        return {job.id: self._allocation(job, shares[job.id], kind_of) for job in instance.jobs if job.id in shares}
 
-    def _allocation(self, job: HareJob, shares: Mapping[str, int]) -> Allocation:
+    def _allocation(self, job: HareJob, shares: Mapping[str, int], kind_of: Mapping[str, str]) -> Allocation:
         by_type: dict[str, int] = {}
         for node, gpus in shares.items():
-            kind = next(kind for kind in self.nodes.types if self.nodes.has(kind, node))
-            by_type[kind] = by_type.get(kind, 0) + gpus
+            by_type[kind_of[node]] = by_type.get(kind_of[node], 0) + gpus
         slowest = max(by_type, key=lambda kind: job.train_s[kind])
         mixture = tuple(sorted(by_type.items())) if len(by_type) > 1 else ()
         return Allocation(slowest, sum(by_type.values()), tuple(sorted(shares.items())), mixture)
 
 
-def total_rounds(job: Job) -> int:
-    """Rounds of a whole job: its samples are tasks."""
-    return max(round((job.work_samples or 0.0) / requested_gpus(job)), 1)
+def alpha_of(instance: HareInstance) -> float:
+    """Largest ratio of a job's task times on two GPU types that run it."""
+    usable = np.isfinite(instance.train_s)
+    seconds = np.where(usable, instance.train_s + instance.sync_s, 0.0)
+    return float((seconds.max(axis=1) / np.where(usable, seconds, np.inf).min(axis=1)).max())
 
 
 @dataclass(frozen=True, slots=True)
 class RunsTasks:
-    """Whether a job's model runs on a GPU type. A class, so that policies can be saved."""
+    """Whether a job's tasks run on a GPU type. A class, so that policies can be saved."""
+
+    times: TaskTimes
 
     def __call__(self, job: Job, gpu_type: str, gpus: int) -> bool:
-        """Whatever the number of GPUs; InvalidJobError for a model that is none of Hare's."""
-        return gpu_type in model_of(job.application).speed
+        """Whatever the number of GPUs; InvalidJobError for an application of which nothing is known."""
+        return gpu_type in self.times.of(job).train_s

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import Bounds, LinearConstraint, milp
 
+from copter import LinearProgram
+from copter.methods.integer.apart import branch_and_bound
 from copter_frontends.hops.formulation import NONE, GroupFormulation, Wish
 from copter_frontends.hops.offers import Floats, Ints
 
@@ -64,17 +65,24 @@ def choose_columns(
         first, last = block.indptr[column], block.indptr[column + 1]
         left[block.indices[first:last]] -= block.data[first:last]
     blocks = [usage[formulation.wishes[jobs[i]].offers.key] for i in doubtful.tolist()]
-    options = {"node_limit": nodes, "mip_rel_gap": gap_goal, "time_limit": max(time_limit_s, 1e-3)}
+    limits = (max(time_limit_s, 1e-3), gap_goal, nodes)
     among = doubtful.tolist()
-    picked = _program([value[i] for i in among], [profit[i] for i in among], blocks, left, options)
+    picked = _program([value[i] for i in among], [profit[i] for i in among], blocks, left, limits)
     chosen.update({jobs[i]: c for i, c in zip(doubtful.tolist(), picked, strict=True) if c != NONE})
     return chosen
 
 
 def _program(
-    value: list[Floats], profit: list[Floats], blocks: list[sp.csc_array], left: Floats, options: dict[str, float]
+    value: list[Floats],
+    profit: list[Floats],
+    blocks: list[sp.csc_array],
+    left: Floats,
+    limits: tuple[float, float, int],
 ) -> list[int]:
-    """Solve the MILP over each job's most profitable columns; the column of each, or -1."""
+    """Solve the MILP over each job's most profitable columns; the column of each, or -1.
+
+    limits: seconds, relative gap, nodes.
+    """
     columns: list[Ints] = [np.sort(np.argsort(-each, kind="stable")[:MOST_COLUMNS]) for each in profit]
     if not columns:
         return []
@@ -82,13 +90,14 @@ def _program(
     rows = sp.hstack([block[:, c] for block, c in zip(blocks, columns, strict=True)], format="csr")
     owner = np.repeat(np.arange(len(columns)), [len(c) for c in columns])
     one_each = sp.csr_array((np.ones(len(owner)), (owner, np.arange(len(owner)))), shape=(len(columns), len(owner)))
-    result = milp(
+    program = LinearProgram(
         -worth,
-        integrality=np.ones(len(worth)),
-        bounds=Bounds(0.0, 1.0),
-        constraints=[LinearConstraint(rows, ub=np.maximum(left, 0.0)), LinearConstraint(one_each, ub=1.0)],
-        options=options,
+        sp.vstack([rows, one_each]),
+        row_upper=np.concatenate([np.maximum(left, 0.0), np.ones(len(columns))]),
+        col_upper=1.0,
+        integrality=1,
     )
+    result = branch_and_bound(program, *limits)
     picked = [NONE] * len(columns)
     if result.x is not None:
         every = np.concatenate(columns)

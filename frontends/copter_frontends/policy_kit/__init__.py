@@ -19,6 +19,7 @@ from copter_frontends.policy_kit.throughputs import (
     ThroughputTable,
     representative_throughputs,
 )
+from copter_frontends.policy_kit.training_throughputs import TimedThroughputs, TrainingThroughputs
 
 __all__ = [
     "OPTIMAL_GAP",
@@ -38,6 +39,8 @@ __all__ = [
     "StageClock",
     "ThroughputTable",
     "Throughputs",
+    "TimedThroughputs",
+    "TrainingThroughputs",
     "Wanted",
     "anywhere",
     "check_nodes",

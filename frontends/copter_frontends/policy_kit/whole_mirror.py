@@ -38,7 +38,10 @@ class WholeMirror(HighsMirror):
         sizes = [(request, ledger.added_at[request], len(self.model.cost(request))) for request in self.model.requests]
         columns: Names = [(request, at, k) for request, at, count in sizes for k in range(count)]
         rows: Names = [("resource", resource) for resource in self.model.resources]
-        rows += [("request", request) for request, _, _ in sizes]
+        if len(rows) + len(sizes) == lp.shape[0]:
+            rows += [("request", request) for request, _, _ in sizes]
+        else:  # requests have rows of their own, which are known by their place only
+            rows += [("row", place) for place in range(len(rows), lp.shape[0])]
         data = highspy.HighsLp()
         data.num_row_, data.num_col_ = lp.shape
         data.col_cost_, data.offset_ = lp.c, lp.offset

@@ -17,17 +17,18 @@ from copter_frontends.baselines.srtf import SrtfPolicy
 from copter_frontends.baselines.themis import ThemisPolicy
 from copter_frontends.baselines.three_sigma import ThreeSigmaPolicy
 from copter_frontends.baselines.tiresias import TiresiasPolicy
-from copter_frontends.deadlines import DrawnRewards
+from copter_frontends.deadlines import DrawnRewards, Rewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication, fitted_profiles
-from copter_frontends.policy_kit import GoodputThroughputs, RunsWith
+from copter_frontends.policy_kit import GoodputThroughputs, RunsWith, TrainingThroughputs
 from copter_frontends.policy_kit.measured_throughputs import MeasuredThroughputs
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.sia.cold_highs import ColdSiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
 
-Make = Callable[[Cluster, GoodputModel, str, int | None], SchedulingPolicy]
+Make = Callable[..., SchedulingPolicy]
+"""(cluster, goodput model, mode, threads), and the rewards of jobs with deadlines where the policy is for these."""
 
 
 def _gavel(objective: GavelObjective) -> Make:
@@ -66,19 +67,29 @@ def _shockwave(cluster: Cluster, model: GoodputModel, mode: str, threads: int | 
     return ShockwavePolicy(cluster, _goodput(cluster, model))
 
 
-def _edf(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = _goodput(cluster, model)
-    return EdfPolicy(cluster, DrawnRewards(cluster, rates), can_run=RunsWith(rates))
+def _given_or_drawn(rewards: Rewards | None, cluster: Cluster, rates: TrainingThroughputs) -> Rewards:
+    return DrawnRewards(cluster, rates) if rewards is None else rewards
 
 
-def _three_sigma(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = _goodput(cluster, model)
-    return ThreeSigmaPolicy(cluster, rates, DrawnRewards(cluster, rates))
+def _edf(
+    cluster: Cluster, model: GoodputModel, mode: str, threads: int | None, rewards: Rewards | None = None
+) -> SchedulingPolicy:
+    rates = TrainingThroughputs(cluster, model)
+    return EdfPolicy(cluster, _given_or_drawn(rewards, cluster, rates), can_run=RunsWith(rates))
 
 
-def _genie(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = _goodput(cluster, model)
-    return GeniePolicy(cluster, rates, DrawnRewards(cluster, rates))
+def _three_sigma(
+    cluster: Cluster, model: GoodputModel, mode: str, threads: int | None, rewards: Rewards | None = None
+) -> SchedulingPolicy:
+    rates = TrainingThroughputs(cluster, model)
+    return ThreeSigmaPolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
+
+
+def _genie(
+    cluster: Cluster, model: GoodputModel, mode: str, threads: int | None, rewards: Rewards | None = None
+) -> SchedulingPolicy:
+    rates = TrainingThroughputs(cluster, model)
+    return GeniePolicy(cluster, rates, _given_or_drawn(rewards, cluster, rates))
 
 
 def _pollux(cluster: Cluster, model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:

@@ -25,7 +25,7 @@ HARE_SCHEMES = {
     "hare-homo": "sched_homo",
     "hare-allox": "sched_allox",
 }
-"""Hare's opponents: the keys of :data:`copter_frontends.hare.opponents.RULES` by the policy's name."""
+"""Hare's opponents: the keys of :data:`copter_frontends.hare.paper.opponents.RULES` by the policy's name."""
 
 HADAR_MODES = {
     "hadar-online": {"mode": "online"},
@@ -47,14 +47,21 @@ BASELINE_NAMES = (*RIGID_NAMES, "pollux", "lp-star", "milp", "pop-16", "pop-16-c
 DEADLINE_NAMES = ("chronus", "edf", "3sigma", "genie")
 """Policies for jobs with deadlines; the command line draws some for them."""
 
-POLICY_NAMES = ("sia", "hadar", *HADAR_MODES, "hops", "hare", *HARE_SCHEMES, "chronus", *BASELINE_NAMES)
+POLICY_NAMES = (
+    *("sia", "hadar", *HADAR_MODES, "hops", "hare", "hare-gang"),
+    *(*HARE_SCHEMES, "chronus", *BASELINE_NAMES),
+)
 """The keys of :data:`copter_frontends.registry.policies.POLICIES`."""
+
+PROFILING_NAMES = ("chronus",)
+"""Policies that can run jobs for a few minutes first, to measure their speed."""
 
 LP_NAMES = (
     "sia",
     "hadar",
     *(name for name in HADAR_MODES if "online" not in HADAR_MODES[name].values()),
     "hops",
+    "hare",
     "chronus",
 )
 """Policies that solve linear programs of the engine, which another solver can be given too."""

@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 from copter import Settings
 from copter_frontends.chronus import ChronusPolicy
-from copter_frontends.deadlines import DrawnRewards
+from copter_frontends.chronus.profiler import Profiler
+from copter_frontends.deadlines import DeadlineOptions, DrawnRewards
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.hadar import HadarPolicy, OnlineRule, utility_named
-from copter_frontends.hare.opponent_policy import OpponentPolicy
+from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.hare.task_policy import HareTaskPolicy
-from copter_frontends.hare.task_rates import TaskGoodput
 from copter_frontends.hops import HopsPolicy, ModelledThroughputs
-from copter_frontends.policy_kit import GoodputThroughputs
+from copter_frontends.policy_kit import GoodputThroughputs, TrainingThroughputs
 from copter_frontends.registry.baselines import (
     BASELINES,
     OBJECTIVES,
@@ -24,11 +24,13 @@ from copter_frontends.registry.baselines import (
     pollux_of_the_artifact,
     shockwave_of_the_artifact,
 )
-from copter_frontends.registry.names import BASELINE_NAMES, HADAR_MODES, HARE_SCHEMES, RIGID_NAMES
+from copter_frontends.registry.names import BASELINE_NAMES, DEADLINE_NAMES, HADAR_MODES, HARE_SCHEMES, RIGID_NAMES
 from copter_frontends.registry.policy_entry import PolicyEntry
 from copter_frontends.semantics import Semantics
 from copter_frontends.sia import SiaPolicy
 from copter_frontends.vocabulary import Cluster, SchedulingPolicy
+
+LEASE_S, BEST_EFFORT_S = 1200.0, 300.0  # of Chronus's paper: an SLO lease, and a best-effort one
 
 
 def _make_sia(
@@ -69,8 +71,13 @@ def _make_hops(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads
 def _make_hare(
     cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
 ) -> SchedulingPolicy:
-    kind = HareTaskPolicy if isinstance(goodput_model, TaskGoodput) else HarePolicy
-    return kind(cluster, goodput_model, threads=threads or 0, weights=weights)
+    return HareTaskPolicy(cluster, goodput_model, threads=threads or 0, weights=weights)
+
+
+def _make_hare_gang(
+    cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, weights: Mapping[str, float]
+) -> SchedulingPolicy:
+    return HarePolicy(cluster, goodput_model, threads=threads or 0, weights=weights)
 
 
 def _hare_opponent(scheme: str) -> PolicyEntry:
@@ -82,9 +89,37 @@ def _hare_opponent(scheme: str) -> PolicyEntry:
     return PolicyEntry(make, has_lp=False, takes_weights=True)
 
 
-def _make_chronus(cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None) -> SchedulingPolicy:
-    rates = GoodputThroughputs(cluster, goodput_model)
-    return ChronusPolicy(cluster, rates, DrawnRewards(cluster, rates))
+def _make_chronus(
+    cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, deadlines: DeadlineOptions | None
+) -> SchedulingPolicy:
+    rates = TrainingThroughputs(cluster, goodput_model)
+    asked = deadlines or DeadlineOptions(DrawnRewards(cluster, rates))
+    lease_s = LEASE_S if asked.lease_s is None else asked.lease_s
+    return ChronusPolicy(
+        cluster,
+        rates,
+        asked.rewards,
+        lease_s=lease_s,
+        round_s=round_of_lease_s(lease_s),
+        selective=True,
+        profiler=Profiler() if asked.profiling else None,
+    )
+
+
+def round_of_lease_s(lease_s: float) -> float:
+    """Seconds of a best-effort lease for SLO leases of this length: the paper's five minutes, or a whole part near."""
+    return lease_s / max(round(lease_s / BEST_EFFORT_S), 1)
+
+
+def _deadline_baseline(name: str) -> PolicyEntry:
+    """A baseline for jobs with deadlines."""
+
+    def make(
+        cluster: Cluster, goodput_model: GoodputModel, mode: str, threads: int | None, deadlines: DeadlineOptions | None
+    ) -> SchedulingPolicy:
+        return BASELINES[name](cluster, goodput_model, mode, threads, None if deadlines is None else deadlines.rewards)
+
+    return PolicyEntry(make, has_lp=False, takes_deadlines=True, rigid=True)
 
 
 def _baseline(name: str) -> PolicyEntry:
@@ -116,9 +151,10 @@ POLICIES: dict[str, PolicyEntry] = {
     "hadar": _hadar(),
     **{name: _hadar(**way) for name, way in HADAR_MODES.items()},
     "hops": PolicyEntry(_make_hops, has_lp=True),
-    "hare": PolicyEntry(_make_hare, has_lp=False, takes_weights=True),
+    "hare": PolicyEntry(_make_hare, has_lp=True, takes_weights=True, by_tasks=True),
+    "hare-gang": PolicyEntry(_make_hare_gang, has_lp=False, takes_weights=True),
     **{name: _hare_opponent(scheme) for name, scheme in HARE_SCHEMES.items()},
-    "chronus": PolicyEntry(_make_chronus, has_lp=True, rigid=True),
-    **{name: _baseline(name) for name in BASELINE_NAMES},
+    "chronus": PolicyEntry(_make_chronus, has_lp=True, takes_deadlines=True, rigid=True),
+    **{name: _deadline_baseline(name) if name in DEADLINE_NAMES else _baseline(name) for name in BASELINE_NAMES},
 }
 """Policies by the name that the command line has for them."""

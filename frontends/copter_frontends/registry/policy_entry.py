@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from copter_frontends.deadlines import DeadlineOptions
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.goodput.profiled import ProfiledApplication
 from copter_frontends.semantics import DEFAULT, Semantics
@@ -26,8 +27,12 @@ class PolicyEntry:
         Whether `make` takes the semantics and the profiles (or None) too, after the others.
     takes_options : bool
         Whether `make` takes the policy's own options (a mapping), last.
+    takes_deadlines : bool
+        Whether `make` takes what the command line says of deadlines (or None) too, last.
     takes_weights : bool
         Whether `make` takes the jobs' weights (by id) too, after the others.
+    by_tasks : bool
+        Whether its jobs run by tasks, on mixed GPU types and in turns, so that the simulator has to train them so.
     rigid : bool
         Whether the policy is for jobs that keep the batch size they are tuned to, where a workload gives one.
     capped : bool
@@ -41,6 +46,8 @@ class PolicyEntry:
     takes_semantics: bool = False
     takes_weights: bool = False
     takes_options: bool = False
+    takes_deadlines: bool = False
+    by_tasks: bool = False
     rigid: bool = False
     capped: bool = True
     type_blind: bool = False
@@ -67,8 +74,11 @@ class PolicyEntry:
         profiles: Mapping[str, ProfiledApplication] | None = None,
         weights: Mapping[str, float] | None = None,
         options: Mapping[str, Any] | None = None,
+        deadlines: DeadlineOptions | None = None,
     ) -> SchedulingPolicy:
         """Make the policy, with as much of this as it takes."""
+        if self.takes_deadlines:
+            return self.make(cluster, goodput_model, mode, threads, deadlines)
         if self.takes_weights:
             return self.make(cluster, goodput_model, mode, threads, weights or {})
         if self.takes_options:

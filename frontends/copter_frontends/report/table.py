@@ -39,6 +39,8 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     if edits:
         counts = ", ".join(f"{edits[name]:,.1f} {name}" for name in ("added", "removed", "changed"))
         console.print(f" {edits['solves']:,} solves; edits a solve: {counts}, of {edits['requests']:,.1f} requests")
+    for name, value in (summary.get("figures") or {}).items():
+        console.print(f" {name.replace('_', ' ')}: {value:,.4g}")
     ratio = (highs.get("faster_of_warm_and_cold_over_copter") or {}).get("p50")
     if ratio:
         console.print(f" HiGHS's faster way (warm or cold) takes {ratio:,.0f} times as long as copter (median)")
@@ -131,9 +133,18 @@ def _deadlines(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     result = summary["deadlines"]
     return [
-        ("jobs with deadlines", f"{result['jobs']:,}"),
+        ("jobs with deadlines, of these due in the run", f"{result['jobs']:,} / {result['due']:,}"),
+        ("deadlines met / missed", f"{result['met']:,} / {result['missed']:,}"),
         ("weighted deadline-miss rate", number(result["weighted_miss_rate"], "{:.1%}")),
+        ("promised / kept / late", _counts(result, "promised", "kept", "late")),
+        ("demoted, of these by failures", _counts(result, "demoted", "demoted_by_failures")),
+        ("best-effort JCT, at least", number(result["best_effort_jct_h"], "{:.3f} h")),
     ]
+
+
+def _counts(result: Mapping[str, Any], *names: str) -> str:
+    """Counts side by side."""
+    return " / ".join(number(result[name], "{:,}") for name in names)
 
 
 def number(value: float | None, form: str) -> str:

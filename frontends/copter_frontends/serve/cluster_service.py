@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 from copter.errors import CopterError
+from copter.runtime.clock import CLOCK
 from copter.storage.journal import History
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_state import Change
 from copter_frontends.serve.delta import Delta
-from copter_frontends.serve.delta_log import ROTATE_BYTES, DeltaLog
+from copter_frontends.serve.delta_log import ROTATE_BYTES, DeltaLog, UncertainWriteError
 from copter_frontends.serve.fields import compact
 from copter_frontends.serve.metrics import Metrics
 from copter_frontends.serve.plan_book import read_plan
@@ -63,7 +63,7 @@ class ClusterService:
     @property
     def now_s(self) -> float:
         """Seconds since the cluster was made."""
-        return max(time.time() - self.created_s, 0.0)
+        return max(CLOCK.get().now() - self.created_s, 0.0)
 
     def document(self) -> dict[str, Any]:
         """What the cluster is now, in short."""
@@ -112,6 +112,12 @@ class ClusterService:
         undo = self.state.apply(change, delta)
         try:
             await self.log.append("delta", payload, undo, lambda error: self._on_delta(error, change, payload))
+        except UncertainWriteError as error:
+            raise Problem(
+                503,
+                f"the delta could not be journaled: {error}; the disk fails, and a restart may find the delta done",
+                fix="send it again, with the same id",
+            ) from None
         except (OSError, CopterError) as error:
             raise Problem(503, f"the delta could not be journaled, and nothing has changed: {error}") from None
         return self._acknowledgement(change["sequence"], repeated=False)
@@ -120,7 +126,11 @@ class ClusterService:
         """A delta is safe, whether its sender is still there or not; or has been taken back."""
         self._waiting -= 1
         if error is not None:
-            self.link.restart()  # it may have begun with what has been taken back
+            self.link.restart()  # it may have begun with what has been taken back, and have planned with it
+            edition = self.book.edition
+            self.book.look_again(self.state, self.now_s)
+            if self.book.edition != edition:
+                self._notify()
             return
         self.metrics.deltas.labels(self.name).inc()
         self.link.send(payload)
@@ -203,6 +213,8 @@ class ClusterService:
 
     def _publish(self, error: Exception | None, plan: dict[str, Any], pieces: list[bytes]) -> None:
         """Publish a plan; one that could not be journaled, too: the GPUs should not wait for the disk."""
+        if error is not None and self.log.undone:
+            return  # it may go by deltas that have been taken back; the scheduler begins again, and plans at once
         if error is not None:
             LOG.error("cluster %s: plan %s is not in the journal: %s", self.name, plan["header"]["version"], error)
         self.book.take(plan, self.state, pieces)

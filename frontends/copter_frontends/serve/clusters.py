@@ -6,10 +6,12 @@ import asyncio
 import logging
 import os
 import re
-import time
 from pathlib import Path
 
 from copter.errors import SnapshotError
+from copter.runtime.clock import CLOCK
+from copter.storage.disk import DISK
+from copter.storage.files import make_folders, sync_folder
 from copter_frontends.serve.cluster_record import ClusterRecord
 from copter_frontends.serve.cluster_service import ClusterService
 from copter_frontends.serve.metrics import Metrics
@@ -18,14 +20,12 @@ from copter_frontends.serve.problems import Problem
 from copter_frontends.serve.settings import ServeSettings
 from copter_frontends.serve.store import Stored, create, recover
 
-try:
-    import fcntl
-except ImportError:  # not on this system: two services on one folder are noticed by the journals only
-    fcntl = None  # type: ignore[assignment]
-
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LOCK = "lock"
 """File in the data folder that one service at a time holds; no cluster has this id."""
+
+NOT_A_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""A link of the lock's name is not followed: what it leads to is somebody else's."""
 
 LOG = logging.getLogger("copter.serve")
 
@@ -49,12 +49,12 @@ class Clusters:
         self.served: dict[str, ClusterService] = {}
         self.opened = False
         self._making: set[str] = set()
+        self._disk, self._lock = DISK.get(), -1
         folder = settings.data
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
-            if fcntl is not None:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            make_folders(folder)
+            self._lock = self._disk.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | NOT_A_LINK, 0o600)
+            self._disk.lock(self._lock)
         except BlockingIOError:
             raise SnapshotError(f"{folder} is in use by another service") from None
         except OSError as error:
@@ -62,18 +62,28 @@ class Clusters:
         self._stored: dict[str, Stored] = {}
         try:
             self._recover(folder)
+        except OSError as error:
+            self._release()
+            raise SnapshotError(f"{folder} cannot be read: {error.strerror}") from error
         except BaseException:
-            for stored in self._stored.values():
-                stored.journal.close()
-            os.close(self._lock)
+            self._release()
             raise
+
+    def _release(self) -> None:
+        """Close what has been opened."""
+        for stored in self._stored.values():
+            stored.journal.close()
+        self._disk.close(self._lock)
 
     def _recover(self, folder: Path) -> None:
         """Read the clusters of the data folder."""
         for path in sweep(folder):
             LOG.warning("%s holds files that are not this service's: they are left there", path)
-        for path in sorted(folder.iterdir()):
-            if not path.is_dir() or not NAME.fullmatch(path.name):
+        if self.settings.sync == "always":
+            sync_folder(folder)  # a killed service may have made or deleted a cluster, and not waited
+        for name in self._disk.names(folder):
+            path = folder / name
+            if not NAME.fullmatch(name) or self._disk.kind(self._disk.target(path)) != "folder":
                 continue
             if is_owned(path):
                 claim(path)
@@ -125,7 +135,7 @@ class Clusters:
         self._making.add(name)
         try:
             folder = self.settings.data / name
-            stored = await asyncio.to_thread(create, folder, record, time.time(), self.settings.sync)
+            stored = await asyncio.to_thread(create, folder, record, CLOCK.get().now(), self.settings.sync)
             self.served[name] = self._serve(name, stored)
         except SnapshotError as error:
             raise Problem(503, f"the cluster cannot be made: {error}", fix="see to the data folder") from None
@@ -152,7 +162,7 @@ class Clusters:
         """Stop all, each with a snapshot."""
         self.opened = False
         await asyncio.gather(*(service.close() for service in self.served.values()))
-        os.close(self._lock)
+        self._disk.close(self._lock)
 
     def _serve(self, name: str, stored: Stored) -> ClusterService:
         folder: Path = self.settings.data / name

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 
 from copter.errors import CopterError, SnapshotError
-from copter.storage.disk_thread import DiskThread
+from copter.runtime.clock import CLOCK
+from copter.storage.disk import DISK
 from copter.storage.journal import History, Journal, Record, Sync
 from copter_frontends.serve.cluster_state import Undo
 
@@ -20,6 +20,10 @@ LOG = logging.getLogger("copter.serve")
 MOST_TOGETHER = 512  # records in one write
 ROTATE_BYTES = 64 << 20
 RESERVE = 4 << 20  # bytes that a segment grows by at a time
+
+
+class UncertainWriteError(SnapshotError):
+    """A write failed, and so did taking it back: after a loss of power it may be there."""
 
 
 @dataclass(slots=True)
@@ -81,6 +85,8 @@ class DeltaLog:
     ----------
     epoch : int
         Number of writes that failed so far.
+    undone : bool
+        Whether the last of them took back something that had been done already.
     """
 
     def __init__(
@@ -92,14 +98,14 @@ class DeltaLog:
         on_write: Callable[[int, float], None] | None = None,
     ) -> None:
         self.folder, self.journal, self.number, self.sync = folder, journal, number, sync
-        self.epoch = 0
+        self.epoch, self.undone = 0, False
         self._on_write = on_write
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Waiting | Callable[[], None]] = deque()
         self._group: Group | None = None
         self._turning = False  # a new segment is being made
         self._called = False  # :meth:`_next` is about to run
-        self._disk = DiskThread()
+        self._disk = DISK.get().writer()
         self._loop.add_reader(self._disk.fileno(), self._done)
 
     @property
@@ -192,7 +198,7 @@ class DeltaLog:
             self._take_back(records, error)
             return
         room, by = self.journal.growth(len(record.data))
-        self._group = Group(records, record, by, perf_counter())
+        self._group = Group(records, record, by, CLOCK.get().monotonic())
         self._disk.put(self.journal.file, record.data, self.sync == "always", room, by)
 
     def _done(self) -> None:
@@ -204,15 +210,15 @@ class DeltaLog:
         if group.grows_by:
             self.journal.grown(group.grows_by if grew else 0, ever)
         if code:
-            self.journal.take_back()
-            error = SnapshotError(f"the journal {self.journal.path} cannot be written: {os.strerror(code)}")
+            words = f"the journal {self.journal.path} cannot be written: {os.strerror(code)}"
+            error = SnapshotError(words) if self.journal.take_back() else UncertainWriteError(words)
             self._take_back(group.records, error)
         else:
             self.journal.wrote(group.record)
         self._next()  # the disk goes on while senders are told
         if not code:
             if self._on_write is not None:
-                self._on_write(len(group.records), perf_counter() - group.started)
+                self._on_write(len(group.records), CLOCK.get().monotonic() - group.started)
             for each in group.records:
                 each.end(None)
 
@@ -221,6 +227,7 @@ class DeltaLog:
         self.epoch += 1
         lost = records + [each for each in self._queue if isinstance(each, Waiting)]
         self._queue = deque(each for each in self._queue if not isinstance(each, Waiting))
+        self.undone = any(each.undo for each in lost)
         for each in reversed(lost):
             for step in each.undo:
                 step()

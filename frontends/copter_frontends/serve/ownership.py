@@ -7,13 +7,13 @@ and the folder only if nothing is left in it.
 
 from __future__ import annotations
 
-import os
 import re
-import time
 from contextlib import suppress
 from pathlib import Path
 
 from copter.errors import SnapshotError
+from copter.runtime.clock import CLOCK
+from copter.storage.disk import DISK
 from copter.storage.files import sync_folder, write_atomically
 
 MARK = ".copter-cluster"
@@ -33,30 +33,29 @@ WRITTEN = re.compile(r"snapshot|journal-\d{8}|\.(snapshot|journal-\d{8}|\.copter
 
 def is_owned(folder: Path) -> bool:
     """Whether the service made a folder: it has the mark, or a snapshot that begins as the service's do."""
-    if not folder.is_dir() or folder.is_symlink():
+    if DISK.get().kind(folder) != "folder":
         return False
     return begins_with(folder / MARK, WORDS) or begins_with(folder / "snapshot", SNAPSHOT_MAGIC)
 
 
 def begins_with(path: Path, words: bytes) -> bool:
-    """Whether a file is there, can be read, and begins with these bytes."""
+    """Whether an ordinary file is there, can be read, and begins with these bytes."""
     try:
-        with open(path, "rb") as file:
-            return file.read(len(words)) == words
+        return DISK.get().kind(path) == "file" and DISK.get().read(path, len(words)) == words
     except OSError:
         return False
 
 
 def claim(folder: Path) -> None:
     """Mark a folder that version 0.1 made; SnapshotError if it cannot be written."""
-    if not (folder / MARK).exists():
+    if DISK.get().kind(folder / MARK) is None:
         write_atomically(folder / MARK, [WORDS])
 
 
 def begin(data: Path, name: str) -> Path:
     """A new, marked folder beside the clusters, for one that is being made; OSError if it cannot be."""
-    folder = data / f"{MAKING}{name}-{time.time_ns()}"
-    folder.mkdir()
+    folder = data / f"{MAKING}{name}-{now_ns()}"
+    DISK.get().make_folder(folder)
     claim(folder)
     return folder
 
@@ -69,9 +68,9 @@ def finish(made: Path, folder: Path) -> None:
     SnapshotError
         If something has that name already.
     """
-    if os.path.lexists(folder):
+    if DISK.get().kind(folder) is not None:
         raise SnapshotError(f"{folder} is there already and is no cluster of this service: take another id, or move it")
-    made.rename(folder)
+    DISK.get().replace(made, folder)
     sync_folder(folder.parent)
 
 
@@ -79,33 +78,39 @@ def take_away(folder: Path) -> bool:
     """Delete a folder of the service; whether it is gone. Files that the service does not write stay, in the trash."""
     if not is_owned(folder):
         return False
-    doomed = folder
+    disk, doomed = DISK.get(), folder
     if not folder.name.startswith(TRASH):
-        doomed = folder.parent / f"{TRASH}{folder.name}-{time.time_ns()}"
-        folder.rename(doomed)
+        doomed = folder.parent / f"{TRASH}{folder.name}-{now_ns()}"
+        disk.replace(folder, doomed)
         sync_folder(doomed.parent)
-    for path in sorted(doomed.iterdir()):
-        if WRITTEN.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-            path.unlink()
-    if [path.name for path in doomed.iterdir()] == [MARK]:
-        (doomed / MARK).unlink()
+    for name in disk.names(doomed):
+        if WRITTEN.fullmatch(name) and disk.kind(doomed / name) == "file":
+            disk.remove(doomed / name)
+    if disk.names(doomed) == [MARK]:
+        disk.remove(doomed / MARK)
     with suppress(OSError):  # not empty: something in it is not the service's
-        doomed.rmdir()
-    return not doomed.exists()
+        disk.remove_folder(doomed)
+    return disk.kind(doomed) is None
 
 
 def sweep(data: Path) -> list[Path]:
     """Finish what a killed service had begun to make or to delete; the folders that could not be removed."""
-    left = []
-    for path in sorted(data.iterdir()):
-        if not path.name.startswith((MAKING, TRASH)) or not path.is_dir() or path.is_symlink():
+    disk, left = DISK.get(), []
+    for name in disk.names(data):
+        path = data / name
+        if not name.startswith((MAKING, TRASH)) or disk.kind(path) != "folder":
             continue
         if is_owned(path):
             gone = take_away(path)
         else:  # killed before the mark was written, or after it was removed: empty, or not the service's
             with suppress(OSError):
-                path.rmdir()
-            gone = not path.exists()
+                disk.remove_folder(path)
+            gone = disk.kind(path) is None
         if not gone:
             left.append(path)
     return left
+
+
+def now_ns() -> int:
+    """A number for a name."""
+    return int(CLOCK.get().now() * 1e9)

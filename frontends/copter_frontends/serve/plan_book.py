@@ -80,7 +80,7 @@ class PlanBook:
         if pieces is None:
             pieces = [fragment(job_id, given) for job_id, given in plan["set"].items()]
         for (job_id, given), piece in zip(plan["set"].items(), pieces, strict=True):
-            if job_id in jobs and given["nodes"].keys() <= nodes.keys():
+            if job_id in jobs and stands(given, nodes):
                 self.allocations[job_id] = given
                 self._fragments[job_id] = piece
                 told.append(piece)
@@ -102,19 +102,31 @@ class PlanBook:
         """Leave out the jobs that a delta has removed, and those on nodes that it has; the state has it already."""
         lost = [job_id for job_id in change.get("remove_jobs", ()) if job_id in self.allocations]
         if change.get("remove_nodes"):
-            lost += [
-                job_id
-                for job_id, given in self.allocations.items()
-                if job_id in state.jobs and any(node not in state.type_of_node for node in given["nodes"])
-            ]
-        if lost:
-            before = self.edition
-            for job_id in lost:
-                del self.allocations[job_id], self._fragments[job_id]
-                self.attained.end(job_id, change.get("time_s", 0.0))
-            self._touch()
-            self._note(before, [], lost, {})
+            lost += self._fallen(state)
+        self._leave_out(list(dict.fromkeys(lost)), change.get("time_s", 0.0))
         self.attained.forget(change.get("remove_jobs", ()))
+
+    def look_again(self, state: ClusterState, now_s: float) -> None:
+        """Leave out what does not stand in a state from which deltas have been taken back."""
+        self._leave_out(self._fallen(state), now_s)
+
+    def _fallen(self, state: ClusterState) -> list[str]:
+        """Jobs of the plan that have gone, or whose nodes have."""
+        return [
+            job_id
+            for job_id, given in self.allocations.items()
+            if job_id not in state.jobs or not stands(given, state.type_of_node)
+        ]
+
+    def _leave_out(self, lost: list[str], now_s: float) -> None:
+        if not lost:
+            return
+        before = self.edition
+        for job_id in lost:
+            del self.allocations[job_id], self._fragments[job_id]
+            self.attained.end(job_id, now_s)
+        self._touch()
+        self._note(before, [], lost, {})
 
     def body(self) -> bytes:
         """The whole plan as JSON."""
@@ -137,6 +149,12 @@ class PlanBook:
     def _note(self, before: int, told: list[bytes], stopped: list[str], header: Mapping[str, Any]) -> None:
         head = compact({"version": self.version, **header, "edition": self.edition, "stop": stopped}).encode()
         self._changes.append((before, self.edition, head[:-1] + b',"set":{' + b",".join(told) + b"}}"))
+
+
+def stands(given: Mapping[str, Any], type_of_node: Mapping[str, str]) -> bool:
+    """Whether all nodes of an allocation are there, of its types: a name may come back with another type."""
+    kinds = {given["gpu_type"], *(given.get("mixture") or ())}
+    return all(type_of_node.get(node) in kinds for node in given["nodes"])
 
 
 def fragment(job_id: str, given: Mapping[str, Any]) -> bytes:

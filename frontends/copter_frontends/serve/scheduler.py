@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from math import inf
 from typing import Any
 
 from copter.errors import CopterError
+from copter.runtime.clock import CLOCK
 from copter_frontends.allocation import AllocationPolicy
 from copter_frontends.policy_kit import LpPolicy, RoundPolicy
 from copter_frontends.serve.attained import AttainedBook
@@ -202,7 +202,7 @@ class Scheduler:
 
     def plan(self, now_s: float) -> dict[str, Any]:
         """The next plan: its header, the allocations that are new or others, the jobs that stop."""
-        started = time.perf_counter()
+        started = CLOCK.get().monotonic()
         plan = self._plan(now_s)
         now = {job_id: document_of(given) for job_id, given in plan.allocations.items()}
         changed = {job_id: given for job_id, given in now.items() if self._sent.get(job_id) != given}
@@ -214,7 +214,7 @@ class Scheduler:
         self._sent = now
         self.version += 1
         return {
-            "header": self._header(plan, now_s, time.perf_counter() - started),
+            "header": self._header(plan, now_s, CLOCK.get().monotonic() - started),
             "set": changed,
             "stop": stopped,
         }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from copter.errors import SnapshotError
+from copter.storage.disk import DISK
 from copter.storage.encoding import Reader, encode
-from copter.storage.files import read_file, sync_folder, write_atomically
+from copter.storage.files import make_folders, read_file, sync_folder, write_atomically
 from copter.storage.journal import Contents, History, Journal, operations_of, read_journal
 from copter.storage.sealing import Seal
 from copter_frontends.serve import ownership
@@ -25,6 +27,7 @@ from copter_frontends.serve.plan_book import PlanBook
 from copter_frontends.serve.problems import Problem
 
 SEAL = Seal(b"\x89COPTERV", 1, "a snapshot of a served cluster")
+SEGMENT = re.compile(r"journal-[0-9]{8}")
 CHUNK = 500  # jobs encoded at a time, so that other threads get the processor in between
 
 
@@ -108,19 +111,19 @@ def drop_segments(folder: Path, below: int) -> None:
     """Take away the segments before a number."""
     for number in segments(folder):
         if number < below:
-            segment(folder, number).unlink(missing_ok=True)
+            DISK.get().remove(segment(folder, number))
     sync_folder(folder)
 
 
 def segments(folder: Path) -> list[int]:
     """Numbers of the journal's segments, in order."""
-    return sorted(int(path.name.removeprefix("journal-")) for path in folder.glob(f"journal-{8 * '[0-9]'}"))
+    return sorted(int(name[8:]) for name in DISK.get().names(folder) if SEGMENT.fullmatch(name))
 
 
 def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> Stored:
     """A new cluster's folder, there whole or not at all; SnapshotError if it cannot be written."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder.parent)
         made = ownership.begin(folder.parent, folder.name)
     except OSError as error:
         raise SnapshotError(f"{folder} cannot be made: {error.strerror}") from error
@@ -132,7 +135,7 @@ def create(folder: Path, record: ClusterRecord, created_s: float, sync: str) -> 
     except OSError as error:
         raise SnapshotError(f"{folder} cannot be made: {error.strerror}") from error
     finally:
-        if made.exists():
+        if DISK.get().kind(made) is not None:
             ownership.take_away(made)
     sync_folder(folder)
     return Stored(state, book, created_s, journal, 1)
@@ -147,6 +150,8 @@ def recover(folder: Path, sync: str) -> Stored:
         If a file is damaged, from a newer copter, or in use; the error names it.
     """
     where = os.fspath(folder / "snapshot")
+    if sync == "always":
+        sync_folder(folder)  # a killed service may have renamed a file, and not waited
     state, book, created_s, history = read_snapshot(read_file(where), where)
     numbers = segments(folder)
     if not numbers:
@@ -219,6 +224,8 @@ def read_snapshot(data: bytes, where: str) -> tuple[ClusterState, PlanBook, floa
             book.attained.jobs.update((name, Had(*each)) for name, each in json.loads(chunk) if name in state.jobs)
         there = {name: each for name, each in allocations.items() if name in state.jobs}
         book.restore(front["plan"], there)
+        # The copy was made between a delta's doing and its safety: the plan had not followed it yet.
+        book.look_again(state, float(front["plan"].get("computed_s") or 0.0))
         return state, book, front["created_s"], History(lineage, edits, chain)
     except (Problem, ValueError, TypeError, LookupError, AttributeError) as error:
         raise SnapshotError(f"{where} cannot be read: {error}") from error

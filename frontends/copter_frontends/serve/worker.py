@@ -7,11 +7,11 @@ import os
 import queue
 import sys
 import threading
-import time
 import traceback
 from contextlib import suppress
 from typing import BinaryIO
 
+from copter.runtime.clock import CLOCK
 from copter_frontends.serve.frames import (
     ANSWER,
     DELTA,
@@ -48,23 +48,23 @@ class Worker:
 
     def __init__(self, start: bytes, inbox: Inbox, out: BinaryIO) -> None:
         state, book, self.created_s, _ = read_snapshot(start, "the start message")
-        now_s = max(time.time() - self.created_s, 0.0)
+        now_s = max(CLOCK.get().now() - self.created_s, 0.0)
         self.scheduler = Scheduler(state, book.allocations, book.version, book.attained, now_s)
         self.inbox, self.out = inbox, out
         self.record = state.record
-        self._changed_at: float | None = time.monotonic()  # a plan is due at once
+        self._changed_at: float | None = CLOCK.get().monotonic()  # a plan is due at once
         self._planned_at = -float("inf")
 
     def run(self) -> None:
         """Until the service is gone."""
         self.send(READY)
         while self.listen():
-            if time.monotonic() >= self._due():
+            if CLOCK.get().monotonic() >= self._due():
                 self.plan()
 
     def listen(self) -> bool:
         """Take messages in until a plan is due, and then those that are there already; False to end."""
-        while (left := self._due() - time.monotonic()) > 0:
+        while (left := self._due() - CLOCK.get().monotonic()) > 0:
             try:
                 message = self.inbox.get(timeout=min(left, threading.TIMEOUT_MAX))
             except queue.Empty:
@@ -89,7 +89,7 @@ class Worker:
                 raise OutOfStepError(f"delta {change['sequence']} after {self.scheduler.state.sequence}")
             self.scheduler.take(change)
             if self._changed_at is None:
-                self._changed_at = time.monotonic()
+                self._changed_at = CLOCK.get().monotonic()
         elif kind == QUESTION:
             self.answer(json.loads(content))
 
@@ -104,8 +104,8 @@ class Worker:
 
     def plan(self) -> None:
         """Plan, and send what changes."""
-        self._changed_at, self._planned_at = None, time.monotonic()
-        plan = self.scheduler.plan(max(time.time() - self.created_s, 0.0))
+        self._changed_at, self._planned_at = None, CLOCK.get().monotonic()
+        plan = self.scheduler.plan(max(CLOCK.get().now() - self.created_s, 0.0))
         self.send(PLAN, plan_document({**plan, "header": _finite(plan["header"])}))
 
     def _due(self) -> float:

@@ -7,11 +7,12 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from time import monotonic
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
 
+from copter.runtime.clock import CLOCK
 from copter_frontends.serve.frames import (
     ANSWER,
     DELTA,
@@ -31,6 +32,52 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 HEALTHY_S = 60.0  # a process that lived so long is started again at once
 MOST_QUESTIONS = 1000  # that wait for an answer
 HOLD_S = 0.005  # deltas go to the process together: each time it is woken, its solver stands still
+
+
+class Input(Protocol):
+    """Where messages to a process go."""
+
+    def write(self, data: bytes) -> None:
+        """Send, without waiting."""
+
+
+class Process(Protocol):
+    """A scheduler's process, as the link needs it."""
+
+    @property
+    def stdin(self) -> Input | None:
+        """To it."""
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        """From it."""
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    async def wait(self) -> int:
+        """Its exit code."""
+
+
+async def start_process(threads: int) -> Process:
+    """A process of the operating system, of so many threads."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)
+    return await asyncio.create_subprocess_exec(
+        *COMMAND,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=environment,
+        start_new_session=True,  # Ctrl-C is for the service, which then ends the process itself
+    )
+
+
+LAUNCH: ContextVar[Callable[[int], Awaitable[Process]]] = ContextVar("launch", default=start_process)
+"""How processes are started: a simulation sets its own."""
 
 
 class WorkerLink:
@@ -62,11 +109,12 @@ class WorkerLink:
         self.name, self._start, self._on_plan, self.threads = name, start, on_plan, threads
         self.restarts, self.ready = 0, False
         self.error: str | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
         self._feeding = False
         self._held: list[bytes] | None = None  # messages that wait until the start message is made
         self._batch: list[bytes] = []  # deltas that are about to be sent
         self._closing = False
+        self._muted = False  # the process has been told to end: what it has said since is not heard
         self._questions: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._task = asyncio.create_task(self._keep_running(), name=f"scheduler of {name}")
@@ -104,7 +152,7 @@ class WorkerLink:
     def restart(self) -> None:
         """End the process; another begins with the present state."""
         self._feeding = self.ready = False
-        self._batch = []
+        self._batch, self._muted = [], True
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -134,7 +182,7 @@ class WorkerLink:
     async def _keep_running(self) -> None:
         pause = FIRST_PAUSE_S
         while not self._closing:
-            begun = monotonic()
+            begun = CLOCK.get().monotonic()
             try:
                 await self._run_once()
             except OSError as error:
@@ -147,22 +195,14 @@ class WorkerLink:
             if self._closing:
                 return
             self.restarts += 1
-            pause = FIRST_PAUSE_S if monotonic() - begun > HEALTHY_S else min(2.0 * pause, LONGEST_PAUSE_S)
+            pause = FIRST_PAUSE_S if CLOCK.get().monotonic() - begun > HEALTHY_S else min(2.0 * pause, LONGEST_PAUSE_S)
             LOG.error("cluster %s: the scheduler ended (%s); another begins in %.1f s", self.name, self.error, pause)
             await asyncio.sleep(pause)
 
     async def _run_once(self) -> None:
-        environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)
-        self._process = process = await asyncio.create_subprocess_exec(
-            *COMMAND,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for the service, which then ends the process itself
-        )
+        self._process = process = await LAUNCH.get()(self.threads)
         try:
-            made, self._batch = self._start(), []
+            made, self._batch, self._muted = self._start(), [], False
             self._feeding = True  # what comes from here on is not in the snapshot; it comes behind it
             held: list[bytes] = []
             self._held = held
@@ -186,6 +226,8 @@ class WorkerLink:
                 await process.wait()
 
     def _take(self, kind: bytes, content: bytes) -> None:
+        if self._muted:
+            return
         if kind == READY:
             self.ready, self.error = True, None
         elif kind == PLAN:

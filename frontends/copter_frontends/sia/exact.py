@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
+from copter import LinearProgram
+from copter.methods.integer.apart import branch_and_bound
 from copter_frontends.sia.formulation import SiaFormulation
 from copter_frontends.sia.job_book import IDLE
 from copter_frontends.sia.relaxed_solution import RelaxedSolution
@@ -45,7 +46,7 @@ def exact_assignment(formulation: SiaFormulation, solution: RelaxedSolution, lef
 
 
 def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assignment | None:
-    """The program S5 with what is worth taking only; None where it is too large or nothing was found in time."""
+    """The program S5 with what is worth taking only; None where it is empty or too large, or nothing was found."""
     jobs = list(formulation.jobs)
     columns, values, rows = [], [], []
     for i, job_id in enumerate(jobs):
@@ -57,7 +58,7 @@ def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assig
         rows.append(np.full(len(worth), i))
     column, row = np.concatenate(columns), np.concatenate(rows)
     n, kinds = len(column), len(formulation.types)
-    if n > MOST_COLUMNS:
+    if not 0 < n <= MOST_COLUMNS:
         return None
     each = csr_array((np.ones(n), (row, np.arange(n))), shape=(len(jobs), n))
     shared = csr_array(
@@ -68,17 +69,16 @@ def _branch_and_bound(formulation: SiaFormulation, time_limit_s: float) -> Assig
     capacity = [float(formulation.model.count(name)) for name in formulation.types]
     spare = [float(formulation.model.count(each.key)) for each in formulation.rows]
     upper = np.concatenate([np.ones(len(jobs)), capacity, spare])
-    result = milp(
+    program = LinearProgram(
         -np.concatenate(values),
+        vstack([each, shared, *further]),
+        np.concatenate([least, np.zeros(kinds + len(spare))]),
+        upper,
+        np.zeros(n),
+        np.ones(n),
         integrality=np.ones(n),
-        bounds=Bounds(0.0, 1.0),
-        constraints=LinearConstraint(
-            vstack([each, shared, *further]),
-            np.concatenate([least, np.zeros(kinds + len(spare))]),
-            upper,
-        ),
-        options={"mip_rel_gap": RELATIVE_GAP, "node_limit": MOST_NODES, "time_limit": time_limit_s},
     )
+    result = branch_and_bound(program, time_limit_s, RELATIVE_GAP, MOST_NODES)
     if result.x is None:
         return None
     assignment = Assignment(formulation)

@@ -33,7 +33,7 @@ class Workload:
     """Jobs, where they come from in words, the lines of the trace that could not be used; whether a day was sampled.
 
     `weights` are those of the jobs that have one, by id; `round_s` is the seconds between plans where the workload
-    sets them.
+    sets them; `deadlines` are the trace's own, by job: seconds after submission and what ending by then is worth.
     """
 
     jobs: list[Job]
@@ -42,6 +42,7 @@ class Workload:
     sampled: bool = True
     weights: Mapping[str, float] = field(default_factory=dict)
     round_s: float | None = None
+    deadlines: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
 
 def make_workload(
@@ -102,4 +103,6 @@ def make_workload(
         result = throughputs or find_throughputs(trace)
         read = with_durations(read, read_throughputs(result)) if result else read
     made = listed_jobs(read, seed, work)[:jobs]
-    return Workload(made, f"{trace}: {len(made):,} jobs of a {read.format.value} trace", read.skipped, sampled=False)
+    own = {job.id: line.deadlines for job, line in zip(made, read.jobs, strict=False) if line.deadlines}
+    source = f"{trace}: {len(made):,} jobs of a {read.format.value} trace"
+    return Workload(made, source, read.skipped, sampled=False, deadlines=own)

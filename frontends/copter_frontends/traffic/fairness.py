@@ -22,9 +22,15 @@ from copter_frontends.traffic.paths import Paths
 from copter_frontends.traffic.plan import is_stranded
 from copter_frontends.traffic.shim import exact_sums, feasible_flows
 
-FULL = 1e-9  # relative distance of the utilisation from one at which a level is found
-PRICED = 1e-6  # share of the largest dual from which a demand has a price: less is rounding
+FULL = 1e-9
+"""Relative distance of the largest utilisation from one at which a level counts as found."""
+
+PRICED = 1e-6
+"""Share of the largest dual from which a demand counts as priced: smaller duals are rounding."""
+
 MOST_STEPS = 60
+"""Programs for one level before it is taken as it is."""
+
 CLOSE = 1e-8
 """Relative residuals and gap up to which a program counts as solved although an absolute residual is too large still:
 flows of hundreds leave 1e-6 of a unit, and the flows that are handed out are made feasible by the shim."""
@@ -32,7 +38,7 @@ flows of hundreds leave 1e-6 of a unit, and the flows that are handed out are ma
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FairPlan:
-    """Flows in which no pair can get more without one that has less getting even less.
+    """Max-min fair flows: raising any pair's flow would lower the flow of a pair that has no more.
 
     Attributes
     ----------

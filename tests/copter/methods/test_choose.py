@@ -52,16 +52,17 @@ def facts(columns: int = 500, rows: int = 3, private: bool = False, basis: bool 
 @pytest.mark.parametrize(
     ("given", "order"),
     [
-        (facts(), ["basis", "proximal", "interior"]),
-        (facts(basis=False), ["basis", "proximal", "interior"]),
+        (facts(), ["basis", "simplex", "proximal", "interior"]),
+        (facts(basis=False), ["basis", "simplex", "proximal", "interior"]),
         (facts(columns=5000, basis=False), ["proximal", "interior"]),
         (facts(columns=50_000), ["proximal", "interior"]),
         (facts(columns=2_000_000, basis=False), ["proximal"]),
-        (facts(rows=100), ["basis", "blocks", "proximal", "interior"]),
+        (facts(rows=100), ["basis", "simplex", "blocks", "proximal", "interior"]),
         (facts(columns=50_000, rows=100, basis=False), ["blocks", "proximal", "interior"]),
         (facts(columns=50_000, rows=2000), ["basis", "blocks", "interior", "proximal"]),
         (facts(columns=2_000_000, rows=2000), ["basis", "blocks", "proximal"]),
-        (facts(private=True), ["blocks", "interior"]),
+        (facts(private=True), ["blocks", "simplex", "interior"]),
+        (facts(columns=5000, private=True), ["blocks", "interior"]),
         (facts(columns=0, basis=False), ["proximal", "interior"]),
     ],
 )

@@ -13,7 +13,6 @@ from judge import assert_optimal, is_improving_ray, is_infeasibility_ray
 
 from copter import (
     CopterError,
-    EditNotAllowedError,
     InvalidDataError,
     Model,
     PrivateRows,
@@ -347,10 +346,11 @@ def test_plans_are_read_as_arrays() -> None:
         plan.columns_of(["nobody"])
 
 
-def test_a_shim_that_knows_limits_only_says_so() -> None:
+def test_a_plan_of_continuous_requests_with_private_rows_is_the_optimum() -> None:
     model = duties()
-    with pytest.raises(EditNotAllowedError, match="private rows"):
-        Session(model).solve_integer()
+    plan = Session(model).solve_integer()
+    assert plan.objective == pytest.approx(8.0)
+    assert plan.shares("pair") == pytest.approx({0: 1.0, 1: 1.0})
 
 
 def test_a_caller_s_own_plan_is_checked_against_private_rows() -> None:

@@ -144,10 +144,12 @@ def test_batch_of_costs_equals_one_by_one() -> None:
 
 def test_what_the_shim_cannot_do_is_said() -> None:
     model = Model()
-    model.add_resources("r", 1)
+    model.add_resources("r", 2)
     model.add_request("a", [1.0], {"r": [1]}, limit=2.0, upper=2.0, integer=True)
-    with pytest.raises(EditNotAllowedError, match="limit 1"):
-        Session(model).solve_integer(RoundingShim())
+    plan = Session(model).solve_integer(RoundingShim())
+    assert plan.shares("a") == {0: 2.0}
+    with pytest.raises(EditNotAllowedError, match="takes more than one unit"):
+        plan.column("a")
     other = sia_like_model(3, 8, 1)
     with pytest.raises(UnknownHandleError, match="'nobody'"):
         Session(other).solve_integer().column("nobody")

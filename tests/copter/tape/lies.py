@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,13 @@ def proof(program: Any, answer: dict[str, Any]) -> Any:
 
 
 def turned_price(values: dict[str, Any], program: Any, rng: Rng) -> bool:
-    """A price of the wrong sign, as large as it was."""
+    """A price of the wrong sign, as large as it was, without which the bound is not proven: others may do as well."""
     large = np.flatnonzero(np.abs(values["prices"]) > 1e-2)
     if not values["certified"] or not len(large):
         return False
     values["prices"][rng.choice(large)] *= -1
-    return True
+    told = program.sign * (Fraction(values["bound"]) - Fraction(program.offset))
+    return bool(proof(program, values) < told)
 
 
 def larger_value(values: dict[str, Any], program: Any, rng: Rng) -> bool:

@@ -94,3 +94,19 @@ def infeasible(path: Path, private: bool = False) -> None:
     model.set_count("a", 7)
     assert session.solve().status is copter.Status.PRIMAL_INFEASIBLE
     session.record(None)
+
+
+def free_columns(path: Path) -> None:
+    """Record a session whose columns have no bounds: rows alone keep them."""
+    model = Model("min", offset=1.0)
+    model.add_resources("even", 3.0, lower=3.0)
+    model.add_resources("wide", 10.0, lower=-10.0)
+    free = {"limit": np.inf, "lower": -np.inf, "upper": np.inf}
+    model.add_request("free", [1.0, 1.0], usage={"even": [1.0, 1.0], "wide": [1.0, -1.0]}, **free)
+    model.add_request("boxed", [2.0], usage={"even": [1.0]}, limit=np.inf, lower=-1.0, upper=2.0)
+    session = Session(model, Settings(threads=1))
+    session.record(path)
+    session.solve()
+    model.update_cost("boxed", [0.5])
+    session.solve()
+    session.record(None)

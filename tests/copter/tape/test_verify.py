@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -11,13 +14,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from copter import verify
+from copter import Model, verify
+from copter.errors import SnapshotError
+from copter.session.playback import Playback
+from copter.session.state import model_state
+from copter.tape import TapeReader
+from copter.tape.layout import FRONT, WORD
 from tests.copter.tape import lies, tapes
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "private rows, maximised": tapes.every_edit,
     "private rows, minimised": lambda path: tapes.every_edit(path, 1, sense="min"),
     "plans": lambda path: tapes.every_edit(path, 2, private=False),
+    "columns without bounds": tapes.free_columns,
     "infeasible": tapes.infeasible,
     "infeasible, private rows": lambda path: tapes.infeasible(path, True),
 }
@@ -54,15 +63,19 @@ def test_four_hundred_lies_are_rejected_of_each_kind(tmp_path: Path, maker: str)
 
 def test_it_runs_alone_and_imports_nothing_of_copter(tmp_path: Path) -> None:
     tapes.every_edit(tmp_path / "t")
-    alone = tmp_path / "alone.py"
-    alone.write_text(Path(verify.__file__).read_text())
-    code = "import runpy, sys\nsys.argv = sys.argv[1:]\n"
-    code += "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\nfinally:\n"
+    shutil.copytree(Path(verify.__file__).parent, tmp_path / "alone", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import runpy, sys\nsys.path.insert(0, sys.argv.pop(1))\n"
+    code += "try:\n    runpy.run_module('alone', run_name='__main__', alter_sys=True)\nfinally:\n"
     code += "    assert not any(name.startswith('copter') for name in sys.modules)\n"
-    command = [sys.executable, "-I", "-c", code, str(alone), str(tmp_path / "t")]
+    command = [sys.executable, "-I", "-c", code, str(tmp_path), str(tmp_path / "t")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "8 accepted" in done.stdout
+
+
+def test_each_of_its_files_is_read_in_one_sitting() -> None:
+    for path in Path(verify.__file__).parent.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 300, path
 
 
 def test_the_outward_bound_is_below_the_exact_one_and_near_it(tmp_path: Path) -> None:
@@ -102,3 +115,74 @@ def test_a_damaged_tape_is_one_line_with_its_round(tmp_path: Path, capsys: pytes
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert "round" in said or "head" in said or at < 16
+
+
+def test_a_sparse_file_of_forty_gigabytes_is_one_line_and_no_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tapes.infeasible(tmp_path / "t")
+    front = FRONT.pack(b"ROUN", 0, 39 << 30, 50)
+    with open(tmp_path / "t", "ab") as file:
+        file.write(front + WORD.pack(zlib.crc32(front)))
+        file.truncate(40 << 30)
+    assert verify.main([str(tmp_path / "t")]) == 2
+    assert re.search(r"round 2, byte \d+: a record of 50 bytes, 41875931136 stored", capsys.readouterr().err)
+    with pytest.raises(SnapshotError, match=r"round 2, byte .*is not one of a tape"):
+        list(TapeReader(tmp_path / "t"))
+
+
+def test_a_tape_that_is_cut_is_judged_up_to_there_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tapes.infeasible(tmp_path / "t")
+    whole = (tmp_path / "t").read_bytes()
+    last = [record for record in TapeReader(tmp_path / "t") if record.kind == b"ROUN"][-1]
+    for length in (last.begin + 9, last.end - 1):  # in its head, in its content
+        (tmp_path / "cut").write_bytes(whole[:length])
+        assert verify.main([str(tmp_path / "cut")]) == 0
+        said = capsys.readouterr()
+        assert "cut short in the record after round 0" in said.err
+        assert "1 rounds, 1 accepted, 0 rejected" in said.out
+
+
+@pytest.mark.parametrize(
+    "operation", [("remove", (["none"],)), ("unheard", (1,)), ("fix", (0, 99)), ("count", ("a",)), ("drop_row", ("z",))]
+)
+def test_an_edit_that_no_model_takes_is_one_line_with_its_round(
+    tmp_path: Path, operation: tuple[str, tuple[object, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tapes.infeasible(tmp_path / "t")
+    records = [(record, record.value()) for record in TapeReader(tmp_path / "t")]
+    at = [k for k, (record, _) in enumerate(records) if record.kind == b"ROUN"][1]
+    records[at][1].insert(0, ("edit", [operation]))
+    lies.written(tmp_path / "x", records)
+    assert verify.main([str(tmp_path / "x")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "round 1" in said
+    with pytest.raises(SnapshotError, match="round 1, byte"):
+        list(Playback(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_another_process_repeats_a_tape_to_the_last_bit_on_one_thread(tmp_path: Path, maker: str) -> None:
+    MAKERS[maker](tmp_path / "t")
+    code = "import sys\nfrom copter.session.playback import Playback, solved\n"
+    code += "for played in Playback(sys.argv[1], {'threads': 1}):\n"
+    code += "    now, told = solved(played)[0].objective, played.mark['answer']['objective']\n"
+    code += "    assert now == told or (now != now and told != told), (played.number, now, told)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "t")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("costs", "proves"), [([1.0, 1.0], 3.0), ([1.0, 1.5], -np.inf), ([0.5, 1.0], -np.inf)])
+def test_columns_without_bounds_prove_only_what_their_prices_pay_exactly(costs: list[float], proves: float) -> None:
+    model = Model("min")
+    model.add_resources("even", 3.0, lower=3.0)
+    model.add_request("free", costs, usage={"even": [1.0, 1.0]}, limit=np.inf, lower=-np.inf, upper=np.inf)
+    program = verify.Program(model_state(model))
+    none = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+    assert float(verify.proven_exactly(program, np.array([1.0]), none)) == proves
+    assert verify.proven(program, np.array([1.0]), none) <= proves

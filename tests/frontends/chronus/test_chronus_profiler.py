@@ -7,8 +7,8 @@ from test_chronus_policy import simulate
 
 from copter.errors import SettingsError
 from copter_frontends.chronus import ChronusPolicy, Profiler, Standing, StepReward
-from copter_frontends.chronus.profiled_rates import ProfiledRates, iteration_time
-from copter_frontends.chronus.workload import synthetic_workload
+from copter_frontends.chronus.paper.profiled_rates import ProfiledRates, iteration_time
+from copter_frontends.chronus.paper.workload import synthetic_workload
 from copter_frontends.policy_kit import ThroughputTable
 from copter_frontends.vocabulary import Cluster, Job
 

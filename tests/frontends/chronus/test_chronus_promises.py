@@ -16,10 +16,10 @@ from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, LeaseShim,
 from copter_frontends.chronus.compact import compact_form, per_deadline_form
 from copter_frontends.chronus.options import Ints, Options
 from copter_frontends.chronus.packing import Parcel, pack
-from copter_frontends.chronus.reporting import ReportingSimulation
+from copter_frontends.chronus.paper.workload import table_source
 from copter_frontends.chronus.rounding import round_up
-from copter_frontends.chronus.workload import table_source
 from copter_frontends.policy_kit import GoodputThroughputs, NodeInventory
+from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Allocation, Cluster, InvalidJobError, Job, Plan
 
 LEASE_S = 1200.0
@@ -76,7 +76,7 @@ def test_no_guaranteed_job_misses_its_deadline_and_capacity_is_never_broken(
     cluster, jobs, rewards = work
     source = table_source(cluster)
     policy = Watched(cluster, GoodputThroughputs(cluster, source), rewards, first_lease=first_lease)
-    result = ReportingSimulation(cluster, jobs, policy, source, policy.round_s).run()
+    result = Simulation(cluster, jobs, policy, source, policy.round_s).run()
     jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
     assert set(jct_s) == {job.id for job in jobs}
     assert not [notice for notice in policy.notices if notice.standing is Standing.DEMOTED]

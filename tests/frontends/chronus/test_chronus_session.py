@@ -12,15 +12,14 @@ from plan_checks import check_plan
 from copter.errors import UnknownHandleError
 from copter.interop import highs
 from copter_frontends.chronus import ChronusPolicy, LeaseFormulation, Standing, StepReward
-from copter_frontends.chronus.audited_selector import AuditedSelector
 from copter_frontends.chronus.draft import Draft
 from copter_frontends.chronus.lease_grid import LeaseGrid
 from copter_frontends.chronus.options import Ints, Options
-from copter_frontends.chronus.reporting import ReportingSimulation
-from copter_frontends.chronus.workload import synthetic_workload, table_source, with_density
+from copter_frontends.chronus.paper.audited_selector import AuditedSelector
+from copter_frontends.chronus.paper.workload import synthetic_workload, table_source, with_density
 from copter_frontends.policy_kit import GoodputThroughputs
 from copter_frontends.policy_kit.highs_comparison import HighsComparison
-from copter_frontends.simulator import random_failures
+from copter_frontends.simulator import Simulation, random_failures
 from copter_frontends.vocabulary import Cluster, InvalidJobError, Job
 
 LEASE_S = 1200.0
@@ -207,7 +206,7 @@ def kept_promises(days: float, density: float, seed: int, failures: bool = False
     selector = AuditedSelector(LeaseGrid(LEASE_S))
     policy = ChronusPolicy(cluster, GoodputThroughputs(cluster, source), work.rewards, selector=selector)
     events = random_failures(cluster, 24.0 * days, 48.0, 3.0, seed) if failures else []
-    result = ReportingSimulation(cluster, work.jobs, policy, source, policy.round_s, events=events).run()
+    result = Simulation(cluster, work.jobs, policy, source, policy.round_s, events=events).run()
     jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
     told = [notice for notice in policy.notices if notice.standing is Standing.GUARANTEED]
     demoted = {notice.job_id for notice in policy.notices if notice.standing is Standing.DEMOTED}

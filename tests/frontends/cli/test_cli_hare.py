@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from copter_frontends import cli
-from copter_frontends.hare.opponents import RULES
-from copter_frontends.hare.testbed import testbed_workload as make_testbed
-from copter_frontends.hare.workload import PaperWorkload
+from copter_frontends.hare.paper.opponents import RULES
+from copter_frontends.hare.paper.testbed import testbed_workload as make_testbed
+from copter_frontends.hare.paper.workload import PaperWorkload
 from copter_frontends.registry.names import HARE_SCHEMES
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,35 @@ def test_compare_writes_a_tape_a_policy(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x-hadar.tape", "x-sia.tape"]
+
+
+def test_a_replay_is_drawn_and_a_name_that_is_no_picture_is_refused_first(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    small(tmp_path / "t")
+    assert copter_command("replay", str(tmp_path / "t"), "--picture", str(tmp_path / "p.svg")).returncode == 0
+    drawn = (tmp_path / "p.svg").read_text()
+    assert "<svg" in drawn
+    for name, message in (("p.txt", "must end in one of"), ("none/p.svg", "--picture:")):
+        done = copter_command("replay", str(tmp_path / "t"), "--picture", str(tmp_path / name))
+        assert done.returncode == 2
+        assert message in done.stderr
+
+
+@pytest.mark.parametrize("command", ["replay", "verify"])
+def test_forty_gigabytes_cut_tapes_and_refused_edits_on_the_command_line(tmp_path: Path, command: str) -> None:
+    small(tmp_path / "t")
+    whole = (tmp_path / "t").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:-60])
+    done = copter_command(command, str(tmp_path / "cut"))
+    assert done.returncode == 0
+    assert "cut short" in done.stderr
+    (tmp_path / "later").write_bytes(
+        whole[:8] + b"\x02\x00\x00\x00" + zlib.crc32(whole[:8] + b"\x02\0\0\0").to_bytes(4, "little")
+    )
+    with open(tmp_path / "t", "ab") as file:
+        file.truncate(40 << 30)
+    for name, message in (("t", "round 2, byte"), ("later", "has format 2")):
+        done = copter_command(command, str(tmp_path / name))
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert message in done.stderr

@@ -11,8 +11,8 @@ from copter.errors import InvalidDataError, SettingsError
 from copter_frontends.goodput import UnknownApplicationError
 from copter_frontends.hare import HareInstance, HareJob, HareScheduler, Relaxation, RelaxationSolver, TimeGrid
 from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.opponent_policy import OpponentPolicy
-from copter_frontends.hare.opponents import RULES
+from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
+from copter_frontends.hare.paper.opponents import RULES
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.vocabulary import (
     Cluster,

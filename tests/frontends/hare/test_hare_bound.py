@@ -19,7 +19,7 @@ from copter_frontends.hare import (
 )
 from copter_frontends.hare.bound import certified_bound
 from copter_frontends.hare.instance import least_round_s
-from copter_frontends.hare.workload import random_instance
+from copter_frontends.hare.paper.workload import random_instance
 from copter_frontends.vocabulary import InvalidJobError
 
 

@@ -9,10 +9,10 @@ from hare_exhaustive import optimum, small_instance
 from copter import solve, solve_integer
 from copter_frontends.hare import HareInstance, HareJob, HareScheduler, faults
 from copter_frontends.hare.chunks import Chunks
-from copter_frontends.hare.exact import hare_sched
-from copter_frontends.hare.paper_relaxation import paper_order, paper_program, shares_of
+from copter_frontends.hare.paper.exact import hare_sched
+from copter_frontends.hare.paper.paper_relaxation import paper_order, paper_program, shares_of
+from copter_frontends.hare.paper.workload import random_instance
 from copter_frontends.hare.shim import schedule_in_order
-from copter_frontends.hare.workload import random_instance
 from copter_frontends.vocabulary import InvalidJobError
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from copter_frontends.hare import Chunks, HareInstance, HareJob, HareScheduler, faults, schedule_in_order
-from copter_frontends.hare.executor import execute
 from copter_frontends.hare.models import FAMILIES, MODELS
+from copter_frontends.hare.paper.executor import execute
+from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload
 from copter_frontends.hare.switching import SCHEMES, switch_cost
-from copter_frontends.hare.workload import TESTBED, PaperWorkload
 from copter_frontends.vocabulary import InvalidJobError
 
 TABLE_3 = {

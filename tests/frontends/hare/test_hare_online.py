@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from copter_frontends.hare import HareJob, HareScheduler, faults
 from copter_frontends.hare.online import OnlineHare
-from copter_frontends.hare.workload import random_instance
+from copter_frontends.hare.paper.workload import random_instance
 
 GPUS = {"a": 3, "b": 4}
 

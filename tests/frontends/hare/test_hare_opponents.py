@@ -9,8 +9,8 @@ from conformance import PolicyConformance
 from plan_checks import check_plan
 
 from copter.errors import SettingsError
-from copter_frontends.hare.opponent_policy import OpponentPolicy
-from copter_frontends.hare.opponents import RULES
+from copter_frontends.hare.paper.opponent_policy import OpponentPolicy
+from copter_frontends.hare.paper.opponents import RULES
 from copter_frontends.hare.policy import HarePolicy
 from copter_frontends.vocabulary import Cluster, InvalidClusterError, Job, SchedulingPolicy
 

@@ -6,10 +6,10 @@ import pytest
 from copter_frontends.clusters import cluster_from
 from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare import HareJob
-from copter_frontends.hare.applications import HARE_APPLICATIONS, as_jobs
 from copter_frontends.hare.models import MODELS
+from copter_frontends.hare.paper.applications import HARE_APPLICATIONS, as_jobs
+from copter_frontends.hare.paper.workload import TESTBED, PaperWorkload
 from copter_frontends.hare.policy import HarePolicy
-from copter_frontends.hare.workload import TESTBED, PaperWorkload
 from copter_frontends.simulator import Simulation
 from copter_frontends.vocabulary import Configuration, InvalidJobError, configurations_of
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+
+from copter import LinearProgram
+from copter.methods.integer.apart import branch_and_bound
 
 Floats = NDArray[np.float64]
 
@@ -130,22 +132,22 @@ def _solve(
     rows, lower, upper = _rows(jobs, gpus, rounds, fair)
     integrality = np.zeros(columns)
     integrality[:cells] = 1
-    bounds = Bounds(
+    program = LinearProgram(
+        cost,
+        rows,
+        lower,
+        upper,
         np.concatenate([np.zeros(cells), np.full(n, np.log(LEAST)), [0.0]]),
         np.concatenate([np.ones(cells), np.zeros(n), [np.inf]]),
+        integrality,
     )
-    result: OptimizeResult = milp(
-        cost,
-        constraints=LinearConstraint(rows, lower, upper),
-        bounds=bounds,
-        integrality=integrality,
-        options={"time_limit": time_limit_s, "mip_rel_gap": relative_gap},
-    )
+    result = branch_and_bound(program, time_limit_s, relative_gap)
     if result.x is None:
         return None
-    bound = -float(result.mip_dual_bound) if result.mip_dual_bound is not None else -float(result.fun)
+    worth = -float(cost @ result.x)
+    bound = -result.bound if np.isfinite(result.bound) else worth
     runs = result.x[:cells].reshape(n, rounds) > 0.5
-    value, bound = -float(result.fun) * scale, bound * scale
+    value, bound = worth * scale, bound * scale
     return Window(runs, value, max(bound, value), fair)
 
 

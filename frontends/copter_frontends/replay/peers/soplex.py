@@ -6,6 +6,7 @@ import time
 from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 from pyscipopt import LP, SCIP_LPPARAM
 
 from copter_frontends.replay.peers.answer import Answer, Limits
@@ -135,13 +136,10 @@ class SoplexPeer:
         return time.perf_counter() - started
 
 
-def entries_of(rows: object) -> list[list[tuple[int, float]]]:
+def entries_of(rows: sp.csr_array) -> list[list[tuple[int, float]]]:
     """(place, value) of each row's entries, of a matrix of rows in CSR."""
     index, value = rows.indices.tolist(), rows.data.tolist()
-    return [
-        list(zip(index[begin:end], value[begin:end], strict=True))
-        for begin, end in pairwise(rows.indptr.tolist())
-    ]
+    return [list(zip(index[begin:end], value[begin:end], strict=True)) for begin, end in pairwise(rows.indptr.tolist())]
 
 
 def runs_of(places: Ints) -> list[tuple[int, int]]:

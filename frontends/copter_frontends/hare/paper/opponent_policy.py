@@ -11,7 +11,7 @@ from copter_frontends.goodput import GoodputModel
 from copter_frontends.hare.gang_policy import ROUND_S, GangPolicy
 from copter_frontends.hare.instance import Floats, HareInstance
 from copter_frontends.hare.job import HareJob
-from copter_frontends.hare.opponents import RULES
+from copter_frontends.hare.paper.opponents import RULES
 from copter_frontends.hare.schedule import gpu_type_of
 from copter_frontends.policy_kit import Choice, Wanted, requested_gpus
 from copter_frontends.vocabulary import Cluster

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from copter_frontends.hare.applications import as_jobs
-from copter_frontends.hare.workload import PaperWorkload
+from copter_frontends.hare.paper.applications import as_jobs
+from copter_frontends.hare.paper.workload import PaperWorkload
 from copter_frontends.simulator.workload import Workload
 
 JOBS = 40

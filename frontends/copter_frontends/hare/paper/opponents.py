@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from copter_frontends.hare.instance import Floats, HareInstance, Ints
-from copter_frontends.hare.job_level import Choice, Choose, JobLevelSchedule, run_jobs
+from copter_frontends.hare.paper.job_level import Choice, Choose, JobLevelSchedule, run_jobs
 from copter_frontends.hare.schedule import gpu_type_of
 
 DEEPEST = 3  # most places of a queue in a matching, in units of the mean length of a queue

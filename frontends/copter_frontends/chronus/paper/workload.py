@@ -14,7 +14,6 @@ from copter_frontends.traces import Trace
 from copter_frontends.vocabulary import Cluster, Job, TraceError, configurations_of
 
 SMALL_JOBS = {1: 0.7, 2: 0.1, 4: 0.1, 8: 0.08, 16: 0.02}
-TRACE_VALUE = 10.0  # the artifact's traces count rewards from 10 to 2, the paper from 100 to 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +69,7 @@ def trace_workload(
         jobs.append(Job(job_id, str(model), line.submit_s, work_samples=work, requested_gpus=line.gpus))
         drawn = draw_reward(line.duration_s, mix, rng)
         if own_deadlines:
-            steps = tuple((time_s, value * TRACE_VALUE) for time_s, value in line.deadlines)
-            drawn = StepReward(steps) if steps else None
+            drawn = StepReward.listed(line.deadlines) if line.deadlines else None
         if drawn is not None:
             rewards[job_id] = drawn
     return Workload(tuple(jobs), rewards)

@@ -1,0 +1,108 @@
+"""Points that keep to a program in exact arithmetic: whether one does, and the step that makes a near one do so."""
+
+from __future__ import annotations
+
+from math import fsum
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import lsqr
+
+from copter.problem.linear_program import LinearProgram
+from copter.shims.feasibility import exceeded, two_products
+
+Floats = NDArray[np.float64]
+
+NEAR = 1e-5  # of 1 + |side|: rows this near a side are held on it while continuous columns move
+STEPS = 4  # corrections, each of which leaves about the square root of the last one's error
+DENSE = 1_000_000  # cells up to which a correction is solved dense
+SMALLEST = 1e-6  # of the largest value: how large a column counts at least that moves in proportion to its size
+
+
+class ExactPoints:
+    """Keeps points to every row of a program exactly, as :func:`copter.shims.require_feasible` does.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+
+    Attributes
+    ----------
+    refused : int
+        Points that were within a search's tolerance and could not be made exact.
+    """
+
+    def __init__(self, lp: LinearProgram) -> None:
+        self.lp, self.refused = lp, 0
+        self.rows = sp.csr_array(lp.A)
+        self.row = np.repeat(np.arange(lp.shape[0], dtype=np.int32), np.diff(self.rows.indptr))
+        self.continuous = np.flatnonzero(~lp.integrality)
+
+    def __call__(self, x: Floats) -> Floats | None:
+        """The point itself, one near it with the same whole columns, or None."""
+        if self.holds(x):
+            return x
+        if len(self.continuous):
+            for _ in range(STEPS):
+                moved = self.corrected(x)
+                if moved is None:
+                    break
+                if self.holds(moved):
+                    return moved
+                x = moved
+        self.refused += 1
+        return None
+
+    def holds(self, x: Floats) -> bool:
+        """Whether every row and bound holds, in exact arithmetic; what decimals are allowed stands in feasibility."""
+        lp, value = self.lp, x[self.rows.indices]
+        if not ((x >= lp.col_lower).all() and (x <= lp.col_upper).all()):
+            return False
+        over = exceeded(lp.row_upper, self.row, self.rows.data, value)
+        return not len(over) and not len(exceeded(-lp.row_lower, self.row, -self.rows.data, value))
+
+    def corrected(self, x: Floats) -> Floats | None:
+        """The point with its continuous columns moved, by as little as can be, so that near rows are on their sides.
+
+        The columns are kept as sums of two numbers while they move, so that what is rounded at the end is the exact
+        point but for half a unit in the last place of each column.
+        """
+        lp, activity = self.lp, self.lp.A @ x
+        side = np.clip(activity, lp.row_lower, lp.row_upper)
+        for bound in (lp.row_lower, lp.row_upper):
+            near = np.abs(activity - bound) <= NEAR * (1.0 + np.abs(bound))
+            side = np.where(near & (side == activity), bound, side)
+        tight = np.flatnonzero((side == lp.row_lower) | (side == lp.row_upper))
+        free = self.continuous[
+            (x[self.continuous] > lp.col_lower[self.continuous]) & (x[self.continuous] < lp.col_upper[self.continuous])
+        ]
+        if not len(tight) or not len(free):
+            return None
+        high, low = x.copy(), np.zeros(len(x))
+        scale = np.maximum(np.abs(x[free]), SMALLEST * (1.0 + np.abs(x[free]).max()))
+        system = sp.csr_array(self.rows[tight][:, free] @ sp.diags_array(scale))
+        for _ in range(STEPS):
+            step = scale * least_step(system, self.missing(tight, high, low, side))
+            total = high[free] + (low[free] + step)
+            low[free] = (high[free] - total) + (low[free] + step)
+            high[free] = total
+        return np.clip(high, lp.col_lower, lp.col_upper)
+
+    def missing(self, tight: NDArray[np.intp], high: Floats, low: Floats, side: Floats) -> Floats:
+        """What some rows miss of their sides at a point in two parts; exact but for products with the small part."""
+        found = np.empty(len(tight))
+        for at, row in enumerate(tight.tolist()):
+            entry = slice(self.rows.indptr[row], self.rows.indptr[row + 1])
+            column, value = self.rows.indices[entry], self.rows.data[entry]
+            product, rest = two_products(value, high[column])
+            terms = np.concatenate((product, rest, value * low[column]))
+            found[at] = fsum([float(side[row]), *(-terms).tolist()])
+        return found
+
+
+def least_step(system: sp.csr_array, miss: Floats) -> Floats:
+    """The smallest step that makes up for what rows miss, or comes nearest to it."""
+    if system.shape[0] * system.shape[1] <= DENSE:
+        return np.asarray(np.linalg.lstsq(system.toarray(), miss, rcond=None)[0])
+    return np.asarray(lsqr(system, miss, atol=1e-15, btol=1e-15)[0])

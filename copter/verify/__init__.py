@@ -1,0 +1,10 @@
+"""Check the answers on a tape: ``python -m copter.verify FILE``. It imports nothing of copter but its own two files.
+
+Copied elsewhere the folder runs alone, with NumPy: ``python -m verify FILE``. Each file is read in one sitting:
+``program.py`` says what a tape holds and what an edit does, ``judge.py`` what makes an answer true.
+"""
+
+from .judge import main, plan_faults, proven, proven_exactly, verify
+from .program import Program, Unusable
+
+__all__ = ["Program", "Unusable", "main", "plan_faults", "proven", "proven_exactly", "verify"]

@@ -1,0 +1,72 @@
+"""What leases would earn with jobs that are still to come: a price for large jobs at the door (chronus.md, C24)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter_frontends.chronus.options import Floats, Ints
+
+MEMORY_S = 4 * 3600.0  # arrivals count by e to the minus of their age over this
+LEAST, STEPS_PER_OCTAVE, BINS = 2.0**-16, 2, 64  # reward for a GPU-lease: 2^-16 to 2^16, in half octaves
+PRIOR_SHARE, PRIOR_WORTH = 0.15, 30.0  # before any hours tell: share of the GPUs that others want, for such a reward
+TO_SCALE = 3.0**0.5 / np.pi  # of a logistic distribution, from its standard deviation
+
+
+class ExpectedDemand:
+    """SLO jobs of the last hours, by GPU type and by what a GPU-lease earns with them.
+
+    Parameters
+    ----------
+    kinds : int
+        GPU types.
+    lease_s : float
+    """
+
+    def __init__(self, kinds: int, lease_s: float) -> None:
+        self.lease_s = lease_s
+        self._gpus, self._squares, self._value = (np.zeros((kinds, BINS)) for _ in range(3))
+        self._since_s: float | None = None
+        self._last_s = 0.0
+
+    def note(self, kind: int, gpus: int, leases: int, value: float, now_s: float) -> None:
+        """A job has come that needs so many leases of a type, and is worth so much."""
+        if self._since_s is None:
+            self._since_s = self._last_s = now_s
+        past_s = max(now_s - self._last_s, 0.0)
+        if past_s > 0:
+            for each in (self._gpus, self._squares, self._value):
+                each *= np.exp(-past_s / MEMORY_S)
+            self._last_s = now_s
+        at = self._bin(value / (gpus * leases))
+        self._gpus[kind, at] += gpus * leases
+        self._squares[kind, at] += gpus * gpus * leases
+        self._value[kind, at] += value
+
+    def displaced(self, kind: int, gpus: int, value: float, free: Ints, now_s: float, capacity: int) -> float:
+        """Reward that jobs to come lose, in the mean, where a job takes GPUs in leases with so many free, (leases,).
+
+        Only jobs count that earn more with a GPU-lease than this one does. What is expected before any came, for a
+        share of the `capacity` GPUs of the type, fades as hours go by.
+        """
+        density = value / (gpus * max(len(free), 1))
+        better = self._bin(density) + 1
+        leases = MEMORY_S / self.lease_s
+        age_s = 0.0 if self._since_s is None else max(now_s - self._since_s, 0.0)
+        prior = PRIOR_SHARE * capacity * leases * np.exp(-age_s / MEMORY_S) if density < PRIOR_WORTH else 0.0
+        taken = self._gpus[kind, better:].sum() + prior
+        earned = self._value[kind, better:].sum() + PRIOR_WORTH * prior
+        if not taken > 0:
+            return 0.0
+        mean, variance = taken / leases, (self._squares[kind, better:].sum() + prior) / leases
+        scale = TO_SCALE * np.sqrt(variance)
+        lost = _over(mean - free + gpus, scale) - _over(mean - free, scale)
+        return float(lost.sum() * earned / taken)
+
+    @staticmethod
+    def _bin(density: float) -> int:
+        return int(np.clip(np.log2(max(density, LEAST) / LEAST) * STEPS_PER_OCTAVE, 0, BINS - 1))
+
+
+def _over(mean_over: Floats, scale: float) -> Floats:
+    """Mean of the positive part of a logistic variable of this mean and scale."""
+    return np.asarray(scale * np.logaddexp(0.0, mean_over / scale))

@@ -1,0 +1,101 @@
+"""What could be promised to a job now: the earliest deadline on each GPU type and number of GPUs (chronus.md, C25)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter_frontends.chronus.job_book import Mode, Now, SloBook
+from copter_frontends.chronus.options import Floats, Ints
+
+FARTHEST = 100_000  # leases ahead that are looked at, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """An offer; nothing is held for it.
+
+    Attributes
+    ----------
+    gpu_type : str
+    gpus : int
+    ends_s : float
+        The earliest time by which the job's end can be promised, in seconds of the policy's clock.
+    in_s : float
+        The same from now on.
+    leases : int
+        Leases that it takes; what is left of the lease that runs counts as one.
+    gpu_leases : int
+        GPUs, rounded up to what consolidates, times leases.
+    price : float
+        What these leases were worth to the others in the last linear program, in reward; 0 where none had to be solved.
+    """
+
+    gpu_type: str
+    gpus: int
+    ends_s: float
+    in_s: float
+    leases: int
+    gpu_leases: int
+    price: float
+
+
+def quote_for(
+    mode: Mode,
+    gpu_type: str,
+    done: float,
+    book: SloBook,
+    capacity: Ints,
+    first: int,
+    now_s: float,
+    prices: Floats | None,
+    now: Now | None,
+) -> Quote | None:
+    """The earliest end in one mode; None where it never fits.
+
+    Parameters
+    ----------
+    mode : Mode
+    gpu_type : str
+        Its name.
+    done : float
+        Fraction of the job's time that has passed.
+    book : SloBook
+        Read, never changed.
+    capacity : int64 array (types,)
+        GPUs of each type that promises may have.
+    first : int
+        The first lease that can be given.
+    now_s : float
+    prices : float64 array (types, leases), optional
+        Of a GPU in the leases from `first` on.
+    now : Now, optional
+        What is left of the lease that runs.
+    """
+    grid, restart_s = book.grid, max(book.grid.restart_s, mode.restart_s)
+    train_s, left_s = grid.lease_s - restart_s, mode.total_s * (1.0 - done)
+    if train_s <= 0 or mode.taken > capacity[mode.kind]:
+        return None
+    at_once = now is not None and now.free[mode.kind] >= mode.taken and now.seconds > restart_s
+    found: list[Quote] = []
+    for joins in (False, True) if at_once else (False,):
+        rest_s = left_s
+        if joins and now is not None:
+            if left_s + restart_s <= now.seconds:
+                ends_s = now.begins_s + restart_s + left_s
+                found.append(Quote(gpu_type, mode.gpus, ends_s, ends_s - now_s, 1, mode.taken, 0.0))
+                continue
+            rest_s = left_s - (now.seconds - restart_s)
+        need = max(int(np.ceil(rest_s / train_s - 1e-9)), 1)
+        horizon = min(max(book.end - first, 0) + need, FARTHEST)
+        used = book.promised_gpus(len(capacity), first, horizon)[mode.kind]
+        roomy = np.flatnonzero(capacity[mode.kind] - used >= mode.taken)[:need]
+        if len(roomy) < need:
+            continue
+        ends_s = (first + int(roomy[-1])) * grid.lease_s + restart_s + rest_s - (need - 1) * train_s
+        known = roomy[roomy < prices.shape[1]] if prices is not None else roomy[:0]
+        price = mode.taken * float(prices[mode.kind, known].sum()) if prices is not None else 0.0
+        leases = need + joins
+        found.append(Quote(gpu_type, mode.gpus, ends_s, ends_s - now_s, leases, leases * mode.taken, price))
+    return min(found, key=lambda each: (each.ends_s, each.gpu_leases), default=None)

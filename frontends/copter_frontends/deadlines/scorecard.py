@@ -1,0 +1,109 @@
+"""How well a run kept deadlines, over the same jobs under every policy (docs/papers/chronus.md, C20)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any, Protocol, runtime_checkable
+
+from copter_frontends.deadlines.rewards import Rewards, StepReward, reward_for, weighted_miss_rate
+from copter_frontends.simulator.result import SimulationResult
+from copter_frontends.vocabulary import Job
+
+
+@runtime_checkable
+class Promising(Protocol):
+    """A policy that promises deadlines."""
+
+    @property
+    def promises(self) -> Mapping[str, int]:
+        """The deadline, by number, that each job was promised last, whatever came of it."""
+
+    @property
+    def broken_promises(self) -> Mapping[str, bool]:
+        """Jobs that lost their promise, and whether that was after a loss of GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineOptions:
+    """What the command line says to policies for jobs with deadlines.
+
+    Attributes
+    ----------
+    rewards : Rewards
+    lease_s : float or None
+        Length of a lease; None for the paper's.
+    profiling : bool
+        Whether jobs run for a few minutes first, so that their speed is measured.
+    """
+
+    rewards: Rewards
+    lease_s: float | None = None
+    profiling: bool = False
+
+
+def deadline_summary(
+    result: SimulationResult, jobs: Iterable[Job], rewards: Rewards, policy: object = None
+) -> dict[str, Any]:
+    """Figures over all SLO jobs that were submitted in the run, ended or not: the same ones under every policy.
+
+    Returns
+    -------
+    dict
+        ``jobs``; ``due``, of which the last deadline was within the run; of these ``met`` (any of their deadlines) and
+        ``missed``; ``weighted_miss_rate`` over those that were due; ``best_effort_jobs`` and their mean
+        ``best_effort_jct_h``, in which a job that has not ended counts with its age. Of a policy that promises also
+        ``promised``, ``kept`` (ended by the promised deadline), ``demoted``, ``demoted_by_failures`` and ``late``
+        (neither kept nor demoted, and the promised deadline over); None of the others.
+    """
+    end_s = result.rounds[-1].now_s + result.round_s if result.rounds else 0.0
+    jct_s = dict(zip(result.jobs["id"].tolist(), result.jobs["jct_s"].tolist(), strict=True))
+    slo: dict[str, tuple[Job, StepReward]] = {}
+    free: list[float] = []
+    for job in jobs:
+        if job.submit_s >= end_s:
+            continue
+        reward, taken_s = reward_for(rewards, job), jct_s.get(job.id, inf)
+        if reward is None:
+            free.append(taken_s if isfinite(taken_s) else end_s - job.submit_s)
+        else:
+            slo[job.id] = job, reward
+    took = {job_id: jct_s[job_id] if isfinite(jct_s.get(job_id, inf)) else inf for job_id in slo}
+    due = {job_id: reward for job_id, (job, reward) in slo.items() if job.submit_s + reward.last_s <= end_s}
+    met = sum(took[job_id] <= reward.last_s + 1e-3 for job_id, reward in due.items())
+    earned = [reward.at(took[job_id]) for job_id, reward in due.items()]
+    found = {
+        "jobs": len(slo),
+        "due": len(due),
+        "met": met,
+        "missed": len(due) - met,
+        "weighted_miss_rate": weighted_miss_rate(earned) if earned else None,
+        "best_effort_jobs": len(free),
+        "best_effort_jct_h": sum(free) / len(free) / 3600.0 if free else None,
+    }
+    return {"deadlines": {**found, **_promises(policy, slo, took, end_s)}}
+
+
+def _promises(
+    policy: object, slo: Mapping[str, tuple[Job, StepReward]], took: Mapping[str, float], end_s: float
+) -> dict[str, int | None]:
+    """What came of the promises, where the policy gives any."""
+    if not isinstance(policy, Promising):
+        return dict.fromkeys(("promised", "kept", "demoted", "demoted_by_failures", "late"))
+    promised = {job_id: step for job_id, step in policy.promises.items() if job_id in slo}
+    broken = {job_id: lost for job_id, lost in policy.broken_promises.items() if job_id in slo}
+    kept = late = 0
+    for job_id, step in promised.items():
+        job, reward = slo[job_id]
+        until_s = reward.steps[step][0]
+        in_time = took[job_id] <= until_s + 1e-3
+        kept += in_time and job_id not in broken
+        late += not in_time and job_id not in broken and job.submit_s + until_s < end_s
+    return {
+        "promised": len(promised),
+        "kept": kept,
+        "demoted": len(broken),
+        "demoted_by_failures": sum(broken.values()),
+        "late": late,
+    }

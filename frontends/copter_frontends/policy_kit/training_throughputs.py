@@ -1,0 +1,91 @@
+"""Rates as jobs train by the clock: slowdown, phases and starts counted, for policies that promise when jobs end."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+from math import inf
+from typing import Protocol, runtime_checkable
+
+from copter_frontends.policy_kit.throughputs import GoodputThroughputs, Unit
+from copter_frontends.simulator.goodput_source import GoodputSource, slowdown_of
+from copter_frontends.vocabulary import Cluster, Job, Shape
+
+Course = tuple[list[float], list[float]]
+"""Fractions of the work at which phases end, and fractions of the time at which they do; both begin with 0."""
+
+
+@runtime_checkable
+class TimedThroughputs(Protocol):
+    """Throughputs that know how a job's time is spread over its work, and what a start costs it."""
+
+    def time_done(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
+        """Fraction of a job's whole time that has passed, on these GPUs, when this fraction of its work is done."""
+
+    def restart_s(self, job: Job) -> float:
+        """Seconds that a start, or a change of GPUs, takes the job."""
+
+
+class TrainingThroughputs(GoodputThroughputs):
+    """As :class:`.GoodputThroughputs`, but by the clock: work over the rate is how long a job runs (C23).
+
+    A rate is the mean over what is left of a job: phases pass at rates of their own, each the application's slowdown
+    below the modelled one. It is a :class:`TimedThroughputs` too.
+    """
+
+    def __init__(self, cluster: Cluster, model: GoodputSource, unit: Unit = "samples") -> None:
+        super().__init__(cluster, model, unit)
+        self._courses: dict[tuple[Shape, str, int], tuple[float, Course]] = {}
+
+    def rate(self, job: Job, gpu_type: str, gpus: int, progress: float = 0.0) -> float:
+        """Mean units per second from `progress` on, by wall-clock time; 0 where the job cannot run."""
+        whole_s, (work, time) = self._course(job, gpu_type, gpus)
+        if whole_s == inf:
+            return 0.0
+        if progress <= 0.0:
+            return self.work(job) / whole_s
+        left = 1.0 - min(progress, 1.0 - 1e-9)
+        return self.work(job) * left / (whole_s * (1.0 - _at(work, time, 1.0 - left)))
+
+    def time_done(self, job: Job, gpu_type: str, gpus: int, progress: float) -> float:
+        """As :class:`TimedThroughputs` says; `progress` itself where the job cannot run."""
+        whole_s, (work, time) = self._course(job, gpu_type, gpus)
+        return progress if whole_s == inf else _at(work, time, progress)
+
+    def restart_s(self, job: Job) -> float:
+        """Seconds that a start takes; 0 for a job that brings its own goodput."""
+        return 0.0 if job.own_goodput is not None else float(self._facts(job).restart_s)
+
+    def _course(self, job: Job, gpu_type: str, gpus: int) -> tuple[float, Course]:
+        """Seconds of the whole job, infinite where it cannot run, and its course; looked up once for alike jobs."""
+        key = job.shape, gpu_type, gpus
+        known = self._courses.get(key)
+        if known is None:
+            known = self._courses[key] = self._new_course(job, gpu_type, gpus)
+        per_unit_s, course = known
+        return per_unit_s * self.work(job), course
+
+    def _new_course(self, job: Job, gpu_type: str, gpus: int) -> tuple[float, Course]:
+        """Seconds of a unit of work in the mean, and the course."""
+        self._facts(job)
+        model, work, ends = self._model, [0.0], [0.0]
+        while work[-1] < 1.0:
+            work.append(min(float(model.phase_end(job.application, len(work) - 1)), 1.0))
+        for begin, end in pairwise(work):
+            rate = super().rate(job, gpu_type, gpus, 0.5 * (begin + end))
+            if not rate > 0:
+                return inf, (work, work)
+            ends.append(ends[-1] + (end - begin) / rate)
+        whole = ends[-1]
+        return whole * slowdown_of(model, job), (work, [end / whole for end in ends])
+
+
+def _at(given: list[float], wanted: list[float], value: float) -> float:
+    """The piecewise linear function through (given, wanted) at a value from 0 to 1."""
+    if value <= 0.0:
+        return 0.0
+    if value >= 1.0:
+        return 1.0
+    k = bisect_left(given, value)
+    share = (value - given[k - 1]) / (given[k] - given[k - 1])
+    return wanted[k - 1] + share * (wanted[k] - wanted[k - 1])
