@@ -31,7 +31,7 @@ def impossible_row(lp: LinearProgram) -> Floats | None:
     return None
 
 
-def by_sums(lp: LinearProgram, ray: Floats, column_first: Keys, sum_row: Keys) -> Floats:
+def by_sums(lp: LinearProgram, ray: Floats, column_first: Ints | Keys, sum_row: Keys) -> Floats:
     """The proof with prices of requests' sums in place of their columns' upper bounds, so that it names the requests.
 
     A column's upper bound that is no more than its request's limit follows from the limit. The proof as it was, where
