@@ -81,7 +81,6 @@ def continuous_requests(model: Model, whole: NDArray[np.bool_]) -> frozenset[Has
 
 def no_plan(model: Model, draft: Draft) -> IntegerPlan:
     """The result where no plan exists: it names the requests in conflict and the resources that run short."""
-    matrix = model.ledger.matrix
     rows = draft.exceeded()
     relievable = draft.can_be_relieved()
     guilty = set(draft.conflict)
@@ -94,6 +93,24 @@ def no_plan(model: Model, draft: Draft) -> IntegerPlan:
             owner = np.repeat(draft.shares.key >> 32, np.diff(draft.shares.entry_start))
             used = np.repeat(draft.shares.base, np.diff(draft.shares.entry_start)) * draft.shares.coefficient
             guilty |= set(owner[np.isin(draft.shares.row, rows) & (used > 0.0)].tolist())
+    return without_plan(
+        model,
+        IntegerStatus.NONE_FOUND if relievable else IntegerStatus.PRIMAL_INFEASIBLE,
+        tuple(request for request, slot in model.ledger.slot_of.items() if slot in guilty),
+        tuple(name for name, row in model.ledger.row_of.items() if row in set(rows.tolist())),
+        frozenset() if draft.shares is None else continuous_requests(model, draft.whole),
+    )
+
+
+def without_plan(
+    model: Model,
+    status: IntegerStatus,
+    conflict: tuple[Hashable, ...],
+    short: tuple[Hashable, ...],
+    continuous: frozenset[Hashable],
+) -> IntegerPlan:
+    """The result where there is no plan, or none was found."""
+    matrix = model.ledger.matrix
     return IntegerPlan(
         objective=float("nan"),
         bound=float("nan"),
@@ -103,8 +120,8 @@ def no_plan(model: Model, draft: Draft) -> IntegerPlan:
         column_of_slot=np.full(matrix.n_slots, IDLE, dtype=np.int32),
         generation=matrix.generation[: matrix.n_slots].copy(),
         slot_of=dict(model.ledger.slot_of),
-        status=IntegerStatus.NONE_FOUND if relievable else IntegerStatus.PRIMAL_INFEASIBLE,
-        conflict=tuple(request for request, slot in model.ledger.slot_of.items() if slot in guilty),
-        short=tuple(name for name, row in model.ledger.row_of.items() if row in set(rows.tolist())),
-        continuous=frozenset() if draft.shares is None else continuous_requests(model, draft.whole),
+        status=status,
+        conflict=conflict,
+        short=short,
+        continuous=continuous,
     )

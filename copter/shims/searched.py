@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -18,7 +16,7 @@ from copter.problem.linear_program import LinearProgram
 from copter.problem.solution import Solution, Status
 from copter.settings import Settings
 from copter.shims.exact_points import ExactPoints
-from copter.shims.finished import continuous_requests, worth_of
+from copter.shims.finished import continuous_requests, without_plan, worth_of
 from copter.shims.greedy import integer_slots
 from copter.shims.plan import IDLE, IntegerPlan
 
@@ -223,18 +221,6 @@ def plan_at(model: Model, lp: LinearProgram, solution: Solution, x: Floats, kept
 
 def nothing(model: Model, solution: Solution, status: IntegerStatus) -> IntegerPlan:
     """The result where there is no plan, or none was found; the LP's proof says who is in conflict."""
-    matrix = model.ledger.matrix
     resources, requests = solution.conflict if status is IntegerStatus.PRIMAL_INFEASIBLE else ((), ())
-    empty = IntegerPlan(
-        objective=float("nan"),
-        bound=float("nan"),
-        gap=float("nan"),
-        fractional_requests=0,
-        kept_previous=False,
-        column_of_slot=np.full(matrix.n_slots, IDLE, dtype=np.int32),
-        generation=matrix.generation[: matrix.n_slots].copy(),
-        slot_of=dict(model.ledger.slot_of),
-        status=status,
-        continuous=continuous_requests(model, integer_slots(matrix)),
-    )
-    return replace(empty, conflict=requests, short=resources)
+    continuous = continuous_requests(model, integer_slots(model.ledger.matrix))
+    return without_plan(model, status, requests, resources, continuous)
